@@ -1,0 +1,31 @@
+"""Timelines for ui.perfetto.dev out of what machine-learning runtimes print about their own speed.
+
+>>> import traceconv
+>>> trace = traceconv.read("model.json")                                   # doctest: +SKIP
+>>> traceconv.merge(["kineto.json", "onednn.log"], "out.pftrace")         # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from traceconv.api import convert, formats, identify, merge, read, write
+    from traceconv.errors import TraceconvError
+
+__all__ = ["TraceconvError", "__version__", "convert", "formats", "identify", "merge", "read", "write"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: `traceconv --help` must not pay for numpy and the importers.
+    if name == "TraceconvError":
+        from traceconv.errors import TraceconvError
+
+        return TraceconvError
+    if name in __all__:
+        from traceconv import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'traceconv' has no attribute {name!r}")

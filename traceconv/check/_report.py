@@ -1,0 +1,59 @@
+"""What a check returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from traceconv.diagnostics import Diagnostics, Severity
+
+Format = Literal["chrome-json", "pftrace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One kind of problem in a file.
+
+    Attributes:
+        code: the declared name, such as "check-json.overlap".
+        severity: how bad; from DATA_LOSS on, a viewer shows less than the file holds.
+        message: what the code means.
+        at: the first few places, such as "event 12: 'a' ends as 'b'; event 40: ...".
+        count: how often it occurs.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    at: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The result of a check.
+
+    Attributes:
+        format: what the file is.
+        problems: one entry per kind of problem, the worst first.
+        counts: what the file holds, by the plural of its name: "events", "slices", "tracks", ...
+    """
+
+    format: Format
+    problems: list[Problem]
+    counts: dict[str, int]
+
+    @property
+    def ok(self) -> bool:
+        """Whether viewers show all of the file as it was meant."""
+        return all(problem.severity < Severity.DATA_LOSS for problem in self.problems)
+
+
+def make_report(format: Format, found: Diagnostics, counts: dict[str, int]) -> CheckReport:
+    """A report of the diagnostics; equal severities stay in the order of first occurrence."""
+    problems = [
+        Problem(entry.code.name, entry.code.severity, entry.code.help, "; ".join(entry.places), entry.count)
+        for entry in found
+    ]
+    problems.sort(key=lambda problem: -problem.severity)
+    return CheckReport(format, problems, counts)

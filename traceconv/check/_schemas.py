@@ -1,0 +1,28 @@
+"""Finds the JSON Schemas: package data in a wheel, the top folder `schemas/` in a source tree."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+
+def schema_file(name: str) -> Traversable:
+    """The file of a schema, such as "chrome_trace.schema.json"."""
+    package = importlib.resources.files("traceconv")
+    packaged = package / "schemas" / name
+    if packaged.is_file():
+        return packaged
+    # An editable install leaves the schemas where the repository has them, beside the package.
+    return Path(str(package)).parent / "schemas" / name
+
+
+@functools.cache
+def load_schema(name: str) -> dict[str, Any]:
+    """The decoded schema; it is shared, so leave it as it is."""
+    schema: dict[str, Any] = msgspec.json.decode(schema_file(name).read_bytes())
+    return schema

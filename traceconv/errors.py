@@ -1,0 +1,68 @@
+"""The errors that traceconv raises on purpose.
+
+Every one of them is a message for the user: one line that says where, what was found and what was expected,
+and mostly a hint about what to do. A traceback of any other class is a bug in traceconv.
+"""
+
+from __future__ import annotations
+
+
+class TraceconvError(Exception):
+    """Base of all errors that are meant for the user.
+
+    Args:
+        message: one line, without a final full stop.
+        hint: what the user can do about it, or an empty text.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(TraceconvError):
+    """The command or the call makes no sense as given (exit code 2)."""
+
+    exit_code = 2
+
+
+class InputError(TraceconvError):
+    """An input cannot be read at all: absent, a directory, no permission, a broken archive."""
+
+
+class UnrecognizedFormat(TraceconvError):
+    """No importer knows the input."""
+
+
+class AmbiguousFormat(TraceconvError):
+    """Several importers claim the input equally."""
+
+
+class MalformedInput(TraceconvError):
+    """The format is known but what is in the file makes no sense as a whole.
+
+    Args:
+        source: the file as the user named it.
+        where: the place in the file, such as "line 12" or "byte 340", or an empty text.
+        reason: what was found and what was expected.
+        hint: what the user can do about it.
+    """
+
+    def __init__(self, source: str, where: str, reason: str, *, hint: str = "") -> None:
+        place = f"{source}:{where}" if where else source
+        super().__init__(f"{place}: {reason}", hint=hint)
+
+
+class UnrelatedClocks(TraceconvError):
+    """The clocks of two inputs cannot be related by anything that is known."""
+
+
+class LostData(TraceconvError):
+    """`--strict` was given and something of the input did not reach the output."""
+
+
+class OutputError(TraceconvError):
+    """The output cannot be written."""

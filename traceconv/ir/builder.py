@@ -1,0 +1,379 @@
+"""How importers write a trace: verbs that take integer nanoseconds and return small handles.
+
+Only the builder writes tables. A float time is a TypeError (the columns take integers only).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from traceconv.clocks import ClockDomain, ClockSnapshot
+from traceconv.diagnostics import Balance, Code, Severity, declare
+from traceconv.ir.pairing import Mark, Pairing
+from traceconv.ir.trace import (
+    NO_TRACK,
+    TABLES,
+    Args,
+    ClockId,
+    Frame,
+    SliceId,
+    SourceInfo,
+    StackId,
+    Trace,
+    Track,
+    TrackId,
+    TrackKind,
+    column_types,
+)
+
+_TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
+DEFAULT_CLOCK = ClockId(0)
+_INT64 = range(-(2**63), 2**63)
+
+UNBEGUN_END = declare(
+    "slice.end_without_begin",
+    Severity.DATA_LOSS,
+    "an end has no begin on its track: the recording began inside the slice, so its start is unknown",
+)
+UNENDED = declare(
+    "slice.begin_without_end",
+    Severity.NOTICE,
+    "a begin has no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
+)
+MISNAMED_END = declare(
+    "slice.end_name_differs",
+    Severity.NOTICE,
+    "an end names no open slice of its track: it was taken as the end of the innermost one",
+)
+NEGATIVE_DURATION = declare(
+    "slice.negative_duration",
+    Severity.NOTICE,
+    "a duration below zero (the clock stepped back): drawn with length 0, the value is kept in the args",
+)
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class Builder:
+    """Collects one input.
+
+    Args:
+        info: the input; its balance and diagnostics are filled while reading.
+        clock: the domain of the times that the importer will hand over.
+    """
+
+    def __init__(self, info: SourceInfo, clock: ClockDomain) -> None:
+        self.info = info
+        self._columns = {
+            table: {name: array(_TYPECODES[dtype]) for name, dtype in column_types(cls).items()}
+            for table, cls in TABLES.items()
+        }
+        self._strings: dict[str, int] = {"": 0}
+        self._args = bytearray()
+        self._tracks: list[Track] = []
+        self._clocks: list[ClockDomain] = []
+        self._snapshots: list[ClockSnapshot] = []
+        self._frames: dict[Frame, StackId] = {}
+        self._metadata: dict[str, Any] = {}
+        self._pairing = Pairing()
+        self.clock(clock)
+
+    # -- what the input is ------------------------------------------------------------------------------------
+
+    @property
+    def balance(self) -> Balance:
+        """Where the events of the input went."""
+        return self.info.balance
+
+    def problem(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
+        """Count a problem.
+
+        Args:
+            code: what happened.
+            at: the number of the event or line, or a place in words.
+            detail: what exactly was found.
+            count: how many occurrences this is.
+        """
+        place = f"{self.info.name}:{self.info.unit} {at}" if isinstance(at, int) else str(at)
+        self.info.diagnostics.add(code, f"{place}: {detail}" if detail else place, count)
+
+    def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
+        """Count a problem because of which an event does not reach the trace."""
+        self.problem(code, at, detail, count)
+        self.balance.skipped[f"skipped ({code.name})"] += count
+
+    def note(self, text: str) -> None:
+        """A sentence about this input that the user should read."""
+        if text not in self.info.notes:
+            self.info.notes.append(text)
+
+    def metadata(self, key: str, value: Any) -> None:
+        """A fact about the whole input: text, number, or anything that JSON can hold."""
+        self._metadata[key] = value
+
+    def clock(self, domain: ClockDomain) -> ClockId:
+        """A domain that tracks of this input may use; the first one is the default."""
+        if domain not in self._clocks:
+            self._clocks.append(domain)
+        return ClockId(self._clocks.index(domain))
+
+    def set_clock(self, domain: ClockDomain) -> None:
+        """Replace the default domain, once the file has said what its clock is."""
+        self._clocks[0] = domain
+
+    def snapshot(self, snapshot: ClockSnapshot) -> None:
+        """Two clocks read at one instant, as the file itself says."""
+        self._snapshots.append(snapshot)
+
+    # -- tracks -----------------------------------------------------------------------------------------------
+
+    def add_track(self, track: Track) -> TrackId:
+        """Declare a track given as a whole."""
+        self._tracks.append(track)
+        return TrackId(len(self._tracks) - 1)
+
+    def process(self, name: str = "", *, pid: int | None = None, description: str = "") -> TrackId:
+        """A process of the operating system, or what the input presents as one."""
+        return self.add_track(Track(TrackKind.PROCESS, name, pid=pid, description=description))
+
+    def thread(self, process: TrackId, tid: int | None, name: str = "") -> TrackId:
+        """A thread of a process."""
+        return self.add_track(Track(TrackKind.THREAD, name, process, tid=tid))
+
+    def track(
+        self, name: str, parent: TrackId = NO_TRACK, *, description: str = "", clock: ClockId = DEFAULT_CLOCK
+    ) -> TrackId:
+        """Anything else that events are drawn on: a queue, a device, a group."""
+        return self.add_track(Track(TrackKind.TRACK, name, parent, description=description, clock=clock))
+
+    def counter_track(self, name: str, parent: TrackId = NO_TRACK, *, unit: str = "", description: str = "") -> TrackId:
+        """A track for values."""
+        return self.add_track(Track(TrackKind.COUNTER, name, parent, unit=unit, description=description))
+
+    def track_info(self, track: TrackId) -> Track:
+        """The declared track, whose name, labels, rank and description may still be set."""
+        return self._tracks[track]
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def string(self, text: str) -> int:
+        """The index of an interned string."""
+        index = self._strings.get(text)
+        if index is None:
+            index = self._strings[text] = len(self._strings)
+        return index
+
+    def _put_args(self, columns: dict[str, array[Any]], args: bytes | dict[str, Any]) -> None:
+        if isinstance(args, dict):
+            args = _encode(args) if args else b""
+        columns["args_at"].append(len(self._args))
+        columns["args_len"].append(len(args))
+        self._args += args
+
+    def slice(
+        self,
+        track: TrackId,
+        ts: int,
+        dur: int,
+        name: str,
+        category: str = "",
+        args: bytes | dict[str, Any] = b"",
+        at: int = 0,
+    ) -> SliceId:
+        """An interval of `dur` ns from `ts` ns.
+
+        Args:
+            args: a JSON object as bytes, or a dict.
+            at: the number of the event or line in the input.
+        """
+        if dur < 0:
+            self.problem(NEGATIVE_DURATION, at)
+            args = join_args(args, {"negative_dur_ns": dur})
+            dur = 0
+        columns = self._columns["slices"]
+        columns["ts"].append(ts)
+        columns["dur"].append(dur)
+        columns["track"].append(track)
+        columns["name"].append(self.string(name))
+        columns["category"].append(self.string(category))
+        columns["origin"].append(at)
+        self._put_args(columns, args)
+        return SliceId(len(columns["ts"]) - 1)
+
+    def slices(
+        self,
+        track: Sequence[int],
+        ts: Sequence[int],
+        dur: Sequence[int],
+        name: Sequence[int],
+        category: Sequence[int],
+        args: Sequence[bytes],
+        origin: Sequence[int],
+    ) -> None:
+        """Many slices at once, as columns of equal length; `name` and `category` are interned strings."""
+        columns = self._columns["slices"]
+        columns["track"].extend(track)
+        columns["ts"].extend(ts)
+        columns["dur"].extend(dur)
+        columns["name"].extend(name)
+        columns["category"].extend(category)
+        columns["origin"].extend(origin)
+        lengths = [len(piece) for piece in args]
+        starts = np.cumsum([len(self._args), *lengths[:-1]], dtype=np.int64) if lengths else np.empty(0, np.int64)
+        columns["args_at"].frombytes(starts.tobytes())
+        columns["args_len"].extend(lengths)
+        self._args += b"".join(args)
+
+    def slice_count(self) -> int:
+        """How many slices there are so far; the next one gets this id."""
+        return len(self._columns["slices"]["ts"])
+
+    def slice_columns(self) -> dict[str, array[Any]]:
+        """The columns of the slices so far, to be read only."""
+        return self._columns["slices"]
+
+    def begin(
+        self,
+        track: TrackId,
+        ts: int,
+        name: str,
+        category: str = "",
+        args: bytes | dict[str, Any] = b"",
+        at: int = 0,
+    ) -> None:
+        """The begin of a slice whose end comes later; paired when all events are known, in order of time."""
+        self._pairing.add(Mark(track, ts, True, name, category, _as_bytes(args), at))
+
+    def end(self, track: TrackId, ts: int, name: str = "", args: bytes | dict[str, Any] = b"", at: int = 0) -> None:
+        """The end of the innermost open slice of that name (or of any name, when it has none)."""
+        self._pairing.add(Mark(track, ts, False, name, "", _as_bytes(args), at))
+
+    def instant(
+        self,
+        track: TrackId,
+        ts: int,
+        name: str,
+        category: str = "",
+        args: bytes | dict[str, Any] = b"",
+        at: int = 0,
+    ) -> None:
+        """A point in time."""
+        columns = self._columns["instants"]
+        columns["ts"].append(ts)
+        columns["track"].append(track)
+        columns["name"].append(self.string(name))
+        columns["category"].append(self.string(category))
+        columns["origin"].append(at)
+        self._put_args(columns, args)
+
+    def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> None:
+        """A value that holds from `ts` until the next one of the track."""
+        exact = isinstance(value, int) and value in _INT64
+        columns: dict[str, Any] = self._columns["counters"]
+        columns["ts"].append(ts)
+        columns["track"].append(track)
+        columns["value"].append(float(value))
+        columns["integer"].append(int(value) if exact else 0)
+        columns["is_integer"].append(exact)
+        columns["origin"].append(at)
+
+    def flow(self, from_slice: SliceId, to_slice: SliceId, name: str = "", category: str = "", at: int = 0) -> None:
+        """An arrow between two slices."""
+        columns = self._columns["flows"]
+        columns["from_slice"].append(from_slice)
+        columns["to_slice"].append(to_slice)
+        columns["name"].append(self.string(name))
+        columns["category"].append(self.string(category))
+        columns["origin"].append(at)
+
+    def frame(self, name: str, category: str = "", parent: int = -1) -> StackId:
+        """A frame of a call stack; its id also stands for the stack that ends in it."""
+        frame = Frame(name, category, parent)
+        if frame not in self._frames:
+            self._frames[frame] = StackId(len(self._frames))
+        return self._frames[frame]
+
+    def sample(self, track: TrackId, ts: int, stack: StackId, name: str = "", weight: int = 1, at: int = 0) -> None:
+        """The call stack of a thread at a point in time."""
+        columns = self._columns["samples"]
+        columns["ts"].append(ts)
+        columns["track"].append(track)
+        columns["stack"].append(stack)
+        columns["name"].append(self.string(name))
+        columns["weight"].append(weight)
+        columns["origin"].append(at)
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def last_ts(self) -> int:
+        """The last instant seen so far, ns."""
+        slices = self._columns["slices"]
+        ends = np.frombuffer(slices["ts"], np.int64) + np.frombuffer(slices["dur"], np.int64) if slices["ts"] else ()
+        latest = [int(np.max(ends))] if len(ends) else []
+        for table in ("instants", "counters", "samples"):
+            if self._columns[table]["ts"]:
+                latest.append(max(self._columns[table]["ts"]))
+        return max([*latest, self._pairing.last_ts()], default=0)
+
+    def pair(self) -> None:
+        """Turn the begins and ends so far into slices."""
+        close_at = self.last_ts()
+        for pair in self._pairing.pairs():
+            begin, end = pair.begin, pair.end
+            if begin is None:
+                assert end is not None
+                self.skip(UNBEGUN_END, end.at, repr(end.name) if end.name else "")
+                continue
+            args = begin.args
+            if end is None:
+                self.problem(UNENDED, begin.at, repr(begin.name))
+                args = join_args(args, {"unfinished": True})
+                self.balance.written += 1
+            else:
+                if pair.misnamed:
+                    self.problem(MISNAMED_END, end.at, f"{end.name!r} ends {begin.name!r}")
+                args = join_args(args, end.args)
+                self.balance.written += 1
+                self.balance.merged["ends joined to their begin"] += 1
+            end_ts = close_at if end is None else end.ts
+            self.slice(TrackId(begin.track), begin.ts, end_ts - begin.ts, begin.name, begin.category, args, begin.at)
+
+    def finish(self) -> Trace:
+        """The trace as it stands. The builder is used up."""
+        self.pair()
+        tables = {
+            table: cls(**{k: np.frombuffer(v, column_types(cls)[k]) for k, v in self._columns[table].items()})
+            for table, cls in TABLES.items()
+        }
+        return Trace(
+            sources=[self.info],
+            strings=list(self._strings),
+            tracks=self._tracks,
+            clocks=self._clocks,
+            snapshots=self._snapshots,
+            frames=list(self._frames),
+            args=Args([self._args]),
+            metadata=self._metadata,
+            **tables,
+        )
+
+
+def _as_bytes(args: bytes | dict[str, Any]) -> bytes:
+    if isinstance(args, dict):
+        return _encode(args) if args else b""
+    return args
+
+
+def join_args(first: bytes | dict[str, Any], second: bytes | dict[str, Any]) -> bytes:
+    """One JSON object with the members of both; of a key that both have, readers take the second."""
+    one, two = _as_bytes(first).strip(), _as_bytes(second).strip()
+    if len(one) <= 2 or not one[1:-1].strip():
+        return two
+    if len(two) <= 2 or not two[1:-1].strip():
+        return one
+    return one[:-1] + b"," + two[1:]

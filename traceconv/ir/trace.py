@@ -1,0 +1,259 @@
+"""The trace in memory: one table per concept, one column per field, strings interned, args undecoded.
+
+Version 1 of the representation. A row refers to its track, name and category by small integers. Args are the bytes of
+a JSON object, kept as they came; whoever needs them decoded does it once, when writing. Each row knows its origin: the
+number of the event, line or row in the input that its track belongs to.
+"""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NewType, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.clocks import ClockDomain, ClockSnapshot
+from traceconv.diagnostics import Balance, Diagnostics
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+F64 = npt.NDArray[np.float64]
+
+TrackId = NewType("TrackId", int)
+SliceId = NewType("SliceId", int)
+ClockId = NewType("ClockId", int)
+StackId = NewType("StackId", int)
+NO_TRACK = TrackId(-1)
+
+
+class TrackKind(enum.IntEnum):
+    """What a track stands for.
+
+    PROCESS and THREAD are things of the operating system, COUNTER holds values, TRACK is anything else: a device
+    queue, a lane, a group of tracks.
+    """
+
+    PROCESS = 0
+    THREAD = 1
+    TRACK = 2
+    COUNTER = 3
+
+
+@dataclass(slots=True)
+class Track:
+    """Where events are drawn.
+
+    Attributes:
+        kind: what it stands for.
+        name: as shown; "" for a process or thread without a known name.
+        parent: the track that it belongs to, declared before it; NO_TRACK at the top.
+        pid: PROCESS only: the number that the operating system gave, None when there is none.
+        tid: THREAD only: likewise.
+        unit: COUNTER only: "bytes", "count", ...
+        description: help text, shown beside the track.
+        rank: position among its siblings; smaller is higher, None comes last in order of creation.
+        labels: PROCESS only: short remarks beside the name.
+        clock: the domain of the times on it, an index into Trace.clocks.
+        source: the input that it comes from, an index into Trace.sources.
+        lane_of: set on an overflow lane: the track whose overlapping slices it takes.
+    """
+
+    kind: TrackKind
+    name: str
+    parent: TrackId = NO_TRACK
+    pid: int | None = None
+    tid: int | None = None
+    unit: str = ""
+    description: str = ""
+    rank: int | None = None
+    labels: tuple[str, ...] = ()
+    clock: ClockId = ClockId(0)
+    source: int = 0
+    lane_of: TrackId = NO_TRACK
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Intervals: [ts, ts + dur) in ns. `args_at`, `args_len` locate the args in Trace.args; length 0 is none."""
+
+    ts: I64
+    dur: I64
+    track: I32
+    name: I32
+    category: I32
+    args_at: I64
+    args_len: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """Points in time, ns."""
+
+    ts: I64
+    track: I32
+    name: I32
+    category: I32
+    args_at: I64
+    args_len: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Sampled values; each holds until the next one of its track.
+
+    `integer` is exact where `is_integer` is 1; `value` always holds the nearest double.
+    """
+
+    ts: I64
+    track: I32
+    value: F64
+    integer: I64
+    is_integer: npt.NDArray[np.uint8]
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Arrows between two slices, given as rows of the slices table."""
+
+    from_slice: I64
+    to_slice: I64
+    name: I32
+    category: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Call stacks of a thread at points in time; `stack` is the innermost frame in Trace.frames."""
+
+    ts: I64
+    track: I32
+    stack: I32
+    name: I32
+    weight: I64
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of a call stack in a tree: `parent` is the index of its caller, -1 for the outermost."""
+
+    name: str
+    category: str
+    parent: int
+
+
+TABLES = {"slices": Slices, "instants": Instants, "counters": Counters, "flows": Flows, "samples": Samples}
+_TYPES: dict[str, Any] = {
+    "I64": np.int64,
+    "I32": np.int32,
+    "F64": np.float64,
+    "npt.NDArray[np.uint8]": np.uint8,
+}
+Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples)
+
+
+def column_types(table: type[Any]) -> dict[str, Any]:
+    """The numpy type of each column of a table."""
+    return {column.name: _TYPES[str(column.type)] for column in fields(table)}
+
+
+def empty(table: type[Table]) -> Table:
+    """A table without rows."""
+    return table(**{name: np.empty(0, dtype) for name, dtype in column_types(table).items()})
+
+
+def take(table: Table, rows: npt.NDArray[Any]) -> Table:
+    """The chosen rows, in that order."""
+    return type(table)(*(getattr(table, column.name)[rows] for column in fields(table)))
+
+
+def concatenate(tables: Sequence[Table]) -> Table:
+    """All rows of several tables of one kind."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    return type(first)(*(np.concatenate([getattr(table, column.name) for table in tables]) for column in fields(first)))
+
+
+class Args:
+    """The bytes of all args, in parts; a row locates its own by start and length."""
+
+    def __init__(self, parts: Sequence[bytes | bytearray] = ()) -> None:
+        self.parts = [part for part in parts if part]
+        self._starts = [0]
+        for part in self.parts:
+            self._starts.append(self._starts[-1] + len(part))
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def get(self, at: int, length: int) -> bytes:
+        """The bytes of one JSON object; empty when the length is 0."""
+        if length == 0:
+            return b""
+        part = bisect_right(self._starts, at) - 1 if len(self.parts) > 1 else 0
+        start = at - self._starts[part]
+        return bytes(self.parts[part][start : start + length])
+
+
+@dataclass(slots=True)
+class SourceInfo:
+    """One input of a trace, and what became of it.
+
+    Attributes:
+        name: the file as the user named it, without folders.
+        format: the name of the importer.
+        unit: what `origin` counts: "event", "line", "row".
+        notes: sentences about the input for the user, such as what a time was assumed to be.
+    """
+
+    name: str
+    format: str
+    unit: str = "event"
+    balance: Balance = field(default_factory=Balance)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Trace:
+    """Everything that one or several inputs said, in columns."""
+
+    sources: list[SourceInfo]
+    strings: list[str]
+    tracks: list[Track]
+    clocks: list[ClockDomain]
+    snapshots: list[ClockSnapshot]
+    slices: Slices
+    instants: Instants
+    counters: Counters
+    flows: Flows
+    samples: Samples
+    frames: list[Frame]
+    args: Args
+    metadata: dict[str, Any]
+
+    def place(self, track: int, origin: int) -> str:
+        """Where a row comes from, for messages: "profile.json:event 12"."""
+        source = self.sources[self.tracks[track].source]
+        return f"{source.name}:{source.unit} {origin}"
+
+    def span(self) -> tuple[int, int] | None:
+        """The first and the last instant of all events in ns, or None when there is no event."""
+        starts: list[I64] = [self.slices.ts, self.instants.ts, self.counters.ts, self.samples.ts]
+        known = [ts for ts in [*starts, self.slices.ts + self.slices.dur] if len(ts)]
+        if not known:
+            return None
+        return min(int(np.min(ts)) for ts in known), max(int(np.max(ts)) for ts in known)
+
+    def with_tables(self, **tables: Any) -> Trace:
+        """A copy that shares everything but the given fields."""
+        return replace(self, **tables)

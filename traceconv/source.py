@@ -1,0 +1,247 @@
+"""Inputs: a path or standard input, compressed or not, as bytes, as a bounded head, or as numbered lines.
+
+What the file is inside is seen by content, never by its name: gzip (1f 8b), zip (PK), UTF-16 (byte order mark).
+Everything downstream sees plain bytes, in UTF-8 where the file is text in UTF-16.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import io
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+from traceconv.errors import InputError
+
+#: How much of an input the importers may see when they are asked whether it is theirs.
+HEAD_BYTES = 64 * 1024
+CHUNK_BYTES = 4 * 1024 * 1024
+
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class Line(NamedTuple):
+    """One line of a text input: its number (from 1) and its bytes without the line end."""
+
+    number: int
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first bytes of an input, for sniffing.
+
+    Attributes:
+        data: up to HEAD_BYTES, decompressed, in UTF-8 if the file is UTF-16.
+        complete: whether this is the whole input.
+        name: the base name of the file; may only break a tie.
+    """
+
+    data: bytes
+    complete: bool
+    name: str
+
+    @property
+    def text(self) -> bytes:
+        """The data without byte order mark and leading white space."""
+        return self.data.removeprefix(codecs.BOM_UTF8).lstrip()
+
+
+class Source:
+    """One input of the user.
+
+    Args:
+        path: a path, or "-" for standard input (copied to a temporary file, since it is read twice).
+
+    Attributes:
+        display: the input as the user named it, for messages.
+        cut_short: whether a compressed file turned out to end before its end mark (known after reading it).
+
+    Raises:
+        InputError: when there is nothing readable.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.cut_short = False
+        self.display = os.fspath(path)
+        self._spooled: IO[bytes] | None = None
+        if self.display == "-":
+            self.display = "<stdin>"
+            self._spooled = _spool(sys.stdin.buffer)
+        else:
+            self._path = Path(path)
+            self._spooled = _spool_if_stream(self._path, self.display)
+        self._head: Head | None = None
+
+    @property
+    def name(self) -> str:
+        """The base name, such as "profile.json"."""
+        return os.path.basename(self.display)
+
+    @property
+    def path(self) -> Path | None:
+        """The file itself, for what lies beside it; None for standard input and pipes."""
+        return None if self._spooled else self._path
+
+    def is_same_file(self, path: Path) -> bool:
+        """Whether `path` names this very file (so that an output never replaces an input)."""
+        try:
+            return self.path is not None and path.exists() and os.path.samefile(self.path, path)
+        except OSError:
+            return False
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """The plain bytes from the start.
+
+        Raises:
+            InputError: also later, while reading, when a compressed file turns out to be broken.
+        """
+        with contextlib.ExitStack() as stack:
+            yield self._open_plain(stack)
+
+    def _open_plain(self, stack: contextlib.ExitStack) -> IO[bytes]:
+        raw = self._open_raw(stack)
+        magic = raw.read(4)
+        raw.seek(0)
+        if magic[:2] == b"\x1f\x8b":
+            raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw)))
+        elif magic == b"PK\x03\x04":
+            raw = self._zip_member(raw, stack)
+        plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, self)), buffer_size=1 << 18)
+        encoding = _UTF16.get(plain.peek(2)[:2])
+        if encoding is None:
+            return plain
+        plain.read(2)
+        recoded = _Recoded(plain, encoding)
+        return io.BufferedReader(cast(io.RawIOBase, recoded), buffer_size=1 << 18)
+
+    def _open_raw(self, stack: contextlib.ExitStack) -> IO[bytes]:
+        if self._spooled is not None:
+            self._spooled.seek(0)
+            return self._spooled
+        try:
+            return stack.enter_context(self._path.open("rb"))
+        except OSError as error:
+            raise _unreadable(self.display, error) from None
+
+    def _zip_member(self, raw: IO[bytes], stack: contextlib.ExitStack) -> IO[bytes]:
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(raw))
+            members = [info for info in archive.infolist() if not info.is_dir()]
+            if len(members) == 1:
+                return stack.enter_context(archive.open(members[0]))
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+            raise InputError(f"{self.display}: broken zip archive: {error}") from None
+        names = ", ".join(info.filename for info in members[:5])
+        raise InputError(
+            f"{self.display}: a zip archive with {len(members)} files ({names}), expected one",
+            hint="unpack it and name the files that belong together: traceconv merge A B",
+        )
+
+    def head(self) -> Head:
+        """The first bytes, read once."""
+        if self._head is None:
+            with self.open() as stream:
+                data = stream.read(HEAD_BYTES + 1)
+            self._head = Head(data[:HEAD_BYTES], len(data) <= HEAD_BYTES, self.name)
+        return self._head
+
+    def chunks(self, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+        """The plain bytes in pieces of at most `size`."""
+        with self.open() as stream:
+            while piece := stream.read(size):
+                yield piece
+
+    def lines(self) -> Iterator[Line]:
+        """The lines, numbered from 1; line ends may be \\n or \\r\\n. The last one may lack its end."""
+        with self.open() as stream:
+            for number, text in enumerate(stream, 1):
+                if number == 1:
+                    text = text.removeprefix(codecs.BOM_UTF8)
+                yield Line(number, text.rstrip(b"\r\n"))
+
+
+class _Plain(io.RawIOBase):
+    """Reads on, and turns what goes wrong on the way into an InputError; a cut compressed file just ends early."""
+
+    def __init__(self, inner: IO[bytes], source: Source) -> None:
+        self._inner = cast(io.BufferedReader, inner)
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast(bytearray, buffer))
+        try:
+            data = self._inner.read1(len(view))
+        except EOFError:  # from gzip and zip: what came before the cut was handed on already
+            self._source.cut_short = True
+            return 0
+        except (OSError, zlib.error, zipfile.BadZipFile) as error:
+            raise InputError(f"{self._source.display}: cannot be read: {error}") from None
+        view[: len(data)] = data
+        return len(data)
+
+
+class _Recoded(io.RawIOBase):
+    """UTF-16 in, UTF-8 out."""
+
+    def __init__(self, inner: IO[bytes], encoding: str) -> None:
+        self._inner = inner
+        self._decode = codecs.getincrementaldecoder(encoding)("replace").decode
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast(bytearray, buffer))
+        while not self._rest:
+            data = self._inner.read(1 << 16)
+            self._rest = self._decode(data, not data).encode("utf-8", "replace")
+            if not data:
+                break
+        piece, self._rest = self._rest[: len(view)], self._rest[len(view) :]
+        view[: len(piece)] = piece
+        return len(piece)
+
+
+def _spool(stream: IO[bytes]) -> IO[bytes]:
+    spooled = tempfile.SpooledTemporaryFile(max_size=64 << 20)  # noqa: SIM115 - lives as long as the Source
+    shutil.copyfileobj(stream, spooled)
+    return cast(IO[bytes], spooled)
+
+
+def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
+    """A copy of a pipe or process substitution, which can be read only once; None for an ordinary file."""
+    try:
+        if path.is_dir():
+            raise InputError(f"{display}: is a directory, expected a file", hint="name the files inside it")
+        if path.is_file():
+            return None
+        with path.open("rb") as stream:
+            return _spool(stream)
+    except OSError as error:
+        raise _unreadable(display, error) from None
+    except ValueError as error:  # a path with a NUL character
+        raise InputError(f"{display!r}: {error}") from None
+
+
+def _unreadable(display: str, error: OSError) -> InputError:
+    hint = {
+        FileNotFoundError: "check the spelling and the current folder",
+        PermissionError: "ask for read permission, or run as the user that owns the file",
+    }.get(type(error), "")
+    return InputError(f"{display}: {error.strerror or error}", hint=hint)

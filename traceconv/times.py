@@ -1,0 +1,92 @@
+"""Exact times: decimal text to integer nanoseconds, and back.
+
+Never through a float: an epoch time in microseconds needs 51 bits before the first decimal, so a double keeps a
+quarter of a microsecond at best.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: Powers of ten that turn a unit into nanoseconds.
+NS, US, MS, S = 0, 3, 6, 9
+
+#: Times beyond this are refused: far outside of any clock (292 years), and sums must still fit into an int64.
+LIMIT_NS = 2**62
+
+_DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
+_MAX_DIGITS = 40
+_DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+
+
+def parse_ns(text: bytes, exponent: int) -> int:
+    """Nanoseconds of a decimal number that counts units of 10**exponent ns.
+
+    Digits below a nanosecond are rounded half up (away from zero). Raises ValueError for anything that is not a
+    plain finite decimal number, and for times beyond ±2**62 ns.
+
+    >>> parse_ns(b"6345678901234.123", US)
+    6345678901234123
+    """
+    match = _DECIMAL.fullmatch(text)
+    if match is None or not (match[2] or match[3]):
+        raise ValueError(f"not a number: {_shown(text)}")
+    digits = match[2] + (match[3] or b"")
+    scale = exponent + int(match[4] or 0) - len(match[3] or b"")
+    value = _scaled(digits.lstrip(b"0"), scale)
+    if value is None:
+        raise ValueError(f"time out of range: {_shown(text)}")
+    return -value if match[1] == b"-" else value
+
+
+def _scaled(digits: bytes, scale: int) -> int | None:
+    """digits * 10**scale, rounded half up; None when it is out of range (found without big arithmetic)."""
+    if not digits or len(digits) + scale < 0:
+        return 0
+    if len(digits) + scale > _MAX_DIGITS:
+        return None
+    if scale >= 0:
+        value = int(digits) * 10**scale
+    else:
+        cut = len(digits) + scale
+        value = int(digits[:cut] or b"0") + (digits[cut : cut + 1] >= b"5")
+    return value if value <= LIMIT_NS else None
+
+
+def _shown(text: bytes) -> str:
+    shown = text[:24].decode("utf-8", "replace")
+    return repr(shown + "..." if len(text) > 24 else shown)
+
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds of a signed duration with a unit, such as "+1.5ms", "-20us", "1795245457.236s".
+
+    Raises ValueError when the unit is missing or the number is none.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a time with a unit (ns, us, ms, s, min, h), such as +1.5ms")
+    whole_unit = _UNITS[match[2]]
+    # min and h are not powers of ten: count them in ns through an exact fraction of seconds.
+    per_second = whole_unit // 10**9
+    if per_second > 1:
+        return parse_ns(match[1].encode(), S) * per_second
+    return parse_ns(match[1].encode(), len(str(whole_unit)) - 1)
+
+
+def format_us(ns: int) -> str:
+    """Microseconds with exactly as many decimals as needed: 1500 -> "1.5", 2000 -> "2"."""
+    sign = "-" if ns < 0 else ""
+    whole, rest = divmod(abs(ns), 1000)
+    return f"{sign}{whole}.{rest:03d}".rstrip("0") if rest else f"{sign}{whole}"
+
+
+def format_time(ns: int) -> str:
+    """A time for people: the unit is chosen so that the number is short and still exact."""
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("µs", 10**3)):
+        if abs(ns) >= size:
+            whole, rest = divmod(abs(ns), size)
+            digits = str(rest).rjust(len(str(size)) - 1, "0").rstrip("0")
+            return f"{'-' if ns < 0 else ''}{whole}{'.' + digits if digits else ''} {unit}"
+    return f"{ns} ns"
