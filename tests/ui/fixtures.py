@@ -1,0 +1,24 @@
+"""Pytest fixture for pictures of traces in the Perfetto UI; conftest.py imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests import oracle
+from tests.ui import shot
+
+Shot = Callable[..., shot.Report]
+
+
+@pytest.fixture(scope="session")
+def ui_shot() -> Shot:
+    """`shot.shot`; skips the test where Chromium, Node or the Perfetto UI is missing."""
+    try:
+        oracle.node_executable()
+        oracle.ui_dir()
+        shot.chromium_executable()
+    except oracle.OracleMissing as missing:
+        pytest.skip(str(missing))
+    return shot.shot
