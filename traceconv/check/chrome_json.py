@@ -15,17 +15,14 @@ import codecs
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.exceptions import best_match
 
 from traceconv.check._report import CheckReport, make_report
-from traceconv.check._schemas import load_schema
-from traceconv.diagnostics import Diagnostics, Severity, declare
+from traceconv.check._shapes import NUMERIC_TEXT, RawEvent, Shapes, raw_members, top_level_problems
+from traceconv.diagnostics import Code, Diagnostics, Severity, declare
 from traceconv.times import US, parse_ns
 
 NOT_JSON = declare("check-json.not_json", Severity.ERROR, "the file is not valid JSON; most viewers refuse it")
@@ -80,15 +77,11 @@ FLOW_TWICE = declare(
 FLOW_ID = declare("check-json.flow_id", Severity.DATA_LOSS, "Perfetto reads a textual flow id as hexadecimal")
 COUNTER_NULL = declare("check-json.counter_null", Severity.DATA_LOSS, "a counter without a value is not shown")
 
-_SCHEMA_NAME = "chrome_trace.schema.json"
 _UTF8_STEP = 1 << 20
 _MAX_EXACT_INT = 2**53
 _MAX_TASK = 2**32 - 1
-# A double of microseconds still has a step below half a nanosecond up to here.
-_MAX_EXACT_NS = 2**53
+_BEGIN, _END = True, False
 
-_NUMBER = re.compile(rb'"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"')
-_INTEGER = re.compile(rb"-?\d+")
 _HEX_ID = re.compile(rb'"(0[xX])?[0-9a-fA-F]+"')
 _SURROGATE_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]")
 # Escaped backslash, whole pair, or a lone half: only the last has a group.
@@ -96,22 +89,13 @@ _SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a
 _BYTE_IN_MESSAGE = re.compile(r"\(byte (\d+)\)")
 _NOT_FINITE = re.compile(rb"-?(nan|inf)", re.IGNORECASE)
 
-_NUMERIC_KEYS = frozenset(["ts", "dur", "tts", "tdur"])
-_VALUED_KEYS = frozenset(["ph", "s", "bp"])
-_NAMED_METADATA = frozenset(
-    b'"%s"' % name
-    for name in (b"process_name", b"thread_name", b"process_labels", b"process_sort_index", b"thread_sort_index")
-)
-# Phases whose args have members that the schema knows.
-_ARGS_MATTER = frozenset([b'"C"', b'"M"', b'"O"', b'"c"'])
-_FLOW_PHASES = frozenset(b"stf")
-_PIDLESS = frozenset(b"MRPcVv")
+# These are about the whole trace, so no process is needed.
+_PIDLESS = frozenset([b'"M"', b'"R"', b'"P"', b'"c"', b'"V"', b'"v"'])
 
-_Event = dict[str, bytes]
-_Row = tuple[int, int, bool, bytes]  # ts, position, whether it is a begin, name
+# ts in ns, position in the file, begin or end, name
+_Edge = tuple[int, int, bool, bytes]
 
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
-_raw_dict = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def check_chrome_json(data: bytes) -> CheckReport:
@@ -126,9 +110,6 @@ def check_chrome_json(data: bytes) -> CheckReport:
     for position, raw in enumerate(events):
         checker.event(position, raw)
     return make_report("chrome-json", found, checker.finish())
-
-
-# --- the file as a whole ---------------------------------------------------------------------------------------------
 
 
 def _load(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
@@ -175,7 +156,7 @@ def _without_lone_surrogates(data: bytes, found: Diagnostics) -> bytes | None:
 
 def _events_of(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
     """The events, undecoded; None (and a problem) when this is no trace at all."""
-    if not data.lstrip()[:1] == b"[":
+    if data.lstrip()[:1] != b"[":
         return _events_of_object(data, found)
     try:
         return _raw_list.decode(data)
@@ -188,7 +169,7 @@ def _events_of(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
 
 def _events_of_object(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
     try:
-        top = _raw_dict.decode(data)
+        top = raw_members.decode(data)
         facts = {key: msgspec.json.decode(raw) for key, raw in top.items() if key != "traceEvents"}
         events = _raw_list.decode(top["traceEvents"]) if "traceEvents" in top else None
     except msgspec.ValidationError:
@@ -196,8 +177,8 @@ def _events_of_object(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | No
         return None
     if events is not None:
         facts["traceEvents"] = []
-    for error in Draft202012Validator(load_schema(_SCHEMA_NAME)).evolve(schema=_part("traceObject")).iter_errors(facts):
-        found.add(SCHEMA, f"top level: {_sentence(error)}")
+    for problem in top_level_problems(facts):
+        found.add(SCHEMA, f"top level, {problem}")
     return events
 
 
@@ -210,78 +191,264 @@ def _report_not_json(data: bytes, error: msgspec.DecodeError, found: Diagnostics
         found.add(NOT_JSON, f"byte {at} of {len(data)}: {str(error).split(' (byte')[0]}")
 
 
-# --- the schema ------------------------------------------------------------------------------------------------------
+class _Checker:
+    """Sees each event once, in file order, and keeps what must be compared at the end."""
+
+    def __init__(self, found: Diagnostics) -> None:
+        self._found = found
+        self._shapes = Shapes()
+        self._counts: Counter[str] = Counter()
+        self._slices: dict[bytes, _Slices] = defaultdict(_Slices)
+        self._edges: dict[bytes, list[_Edge]] = defaultdict(list)
+        self._async: dict[bytes, list[_Edge]] = defaultdict(list)
+        self._flows: dict[bytes, list[tuple[int, int, bytes]]] = defaultdict(list)
+        self._bound: dict[bytes, list[int]] = {}
+        self._handlers: dict[bytes, Callable[[int, RawEvent, int], None]] = self._handlers_by_phase()
+        self._any_large = False
+
+    def _handlers_by_phase(self) -> dict[bytes, Callable[[int, RawEvent, int], None]]:
+        by_letters = {
+            "X": self._complete,
+            "BE": self._edge,
+            "iIR": self._instant,
+            "C": self._counter,
+            "beSF": self._async_edge,
+            "stf": self._flow,
+        }
+        return {b'"%c"' % ord(ph): method for letters, method in by_letters.items() for ph in letters}
+
+    def event(self, position: int, raw: msgspec.Raw) -> None:
+        """Check one event on its own and note it."""
+        self._counts["events"] += 1
+        try:
+            event = {key: bytes(value) for key, value in raw_members.decode(raw).items()}
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._found.add(SCHEMA, f"event {position}: {error}")
+            return
+        if not event:
+            self._found.add(EMPTY_EVENT, f"event {position}")
+            return
+        problem = self._shapes.verdict(event)
+        if problem:
+            self._found.add(SCHEMA, f"event {position}: {problem}")
+        self._check_values(position, event)
+        handler = self._handlers.get(event.get("ph", b""))
+        if handler is not None:
+            ts = self._time(position, event, "ts")
+            if ts is not None:
+                handler(position, event, ts)
+
+    def finish(self) -> dict[str, int]:
+        """Check what needs all events, and count."""
+        self._counts["threads"] = len(self._slices.keys() | self._edges.keys())
+        for thread, edges in self._edges.items():
+            self._pair(edges, self._slices[thread])
+        for slices in self._slices.values():
+            self._counts["slices"] += len(slices.starts)
+            for position in slices.overlapping():
+                self._found.add(OVERLAP, f"event {position}")
+        for edges in self._async.values():
+            self._pair_async(edges)
+        self._finish_flows()
+        wanted = ("events", "slices", "async slices", "instants", "counters", "flows", "threads")
+        return {what: self._counts[what] for what in wanted}
+
+    # Values that are wrong on their own.
+
+    def _check_values(self, position: int, event: RawEvent) -> None:
+        for key in ("name", "cat"):
+            text = event.get(key)
+            if text is not None and b"\\u" in text and _SURROGATE_ESCAPE.search(text):
+                self._found.add(SURROGATE, f"event {position}")
+        for key in ("pid", "tid"):
+            task = event.get(key)
+            if task is not None and not _is_task(task):
+                self._found.add(TASK_RANGE, f"event {position}: {key} {_shown(task)}")
+        if "pid" not in event and event.get("ph") not in _PIDLESS:
+            self._found.add(NO_PID, f"event {position}")
+        for key in ("id", "bind_id"):
+            id = event.get(key)
+            if id is not None and _is_big(id):
+                self._found.add(BIG_ID, f"event {position}: {key} {_shown(id)}")
+        if "bind_id" in event:
+            self._bind(position, event)
+
+    def _time(self, position: int, event: RawEvent, key: str) -> int | None:
+        """A time in ns; None (and a problem, unless the schema has said so) when there is none."""
+        text = event.get(key)
+        if text is None:
+            return None
+        try:
+            ns = parse_ns(text.strip(b'"'), US)
+        except ValueError as error:
+            self._found.add(BAD_TIME, f"event {position}: {key}: {error}")
+            return None
+        # In µs, a double has steps of at most a nanosecond up to here.
+        if abs(ns) > _MAX_EXACT_INT and not self._any_large:
+            self._any_large = True
+            self._found.add(LARGE_TIMES, f"event {position}")
+        return ns
+
+    # What the phases mean.
+
+    def _complete(self, position: int, event: RawEvent, ts: int) -> None:
+        dur = self._time(position, event, "dur")
+        if dur is None:
+            return
+        if dur < 0:
+            self._found.add(NEGATIVE_DUR, f"event {position}: dur {_shown(event['dur'])}")
+            return
+        self._slices[_thread(event)].add(ts, ts + dur, position)
+
+    def _edge(self, position: int, event: RawEvent, ts: int) -> None:
+        is_begin = event["ph"] == b'"B"'
+        self._edges[_thread(event)].append((ts, position, is_begin, event.get("name", b"")))
+
+    def _async_edge(self, position: int, event: RawEvent, ts: int) -> None:
+        id = event.get("id") or event.get("id2", b"")
+        if id.startswith(b"{") and b"local" in id:
+            id += event.get("pid", b"")
+        key = b"\0".join((event.get("cat", b""), id, event.get("scope", b"")))
+        is_begin = event["ph"] in (b'"b"', b'"S"')
+        self._async[key].append((ts, position, is_begin, event.get("name", b"")))
+
+    def _instant(self, position: int, event: RawEvent, ts: int) -> None:
+        self._counts["instants"] += 1
+
+    def _counter(self, position: int, event: RawEvent, ts: int) -> None:
+        self._counts["counters"] += 1
+        args = event.get("args", b"")
+        if b"null" in args and any(bytes(value) == b"null" for value in raw_members.decode(args).values()):
+            self._found.add(COUNTER_NULL, f"event {position}")
+
+    def _flow(self, position: int, event: RawEvent, ts: int) -> None:
+        id = event.get("id") or event.get("id2", b"")
+        if id.startswith(b'"') and not _HEX_ID.fullmatch(id):
+            self._found.add(FLOW_ID, f"event {position}: id {_shown(id)}")
+        key = b"\0".join((event.get("cat", b""), event.get("name", b""), id))
+        self._flows[key].append((ts, position, event["ph"]))
+
+    def _bind(self, position: int, event: RawEvent) -> None:
+        """Flows of the second version: slices that name the flow they are part of."""
+        ends = self._bound.setdefault(event["bind_id"], [0, 0, position])
+        ends[0] += event.get("flow_out") == b"true"
+        ends[1] += event.get("flow_in") == b"true"
+
+    # What needs all events.
+
+    def _pair(self, edges: list[_Edge], slices: _Slices) -> None:
+        """Begins and ends of a thread: an end closes the innermost open slice."""
+        edges.sort()
+        stack: list[_Edge] = []
+        for ts, position, is_begin, name in edges:
+            if is_begin:
+                stack.append((ts, position, is_begin, name))
+                continue
+            if not stack:
+                self._found.add(END_ALONE, f"event {position}")
+                continue
+            start, begun, _, expected = stack.pop()
+            slices.add(start, ts, begun)
+            if name and name != expected:
+                self._found.add(END_NAME, f"event {position}: {_shown(name)} closes {_shown(expected)}")
+        for _, position, _, _ in stack:
+            self._found.add(BEGIN_ALONE, f"event {position}")
+
+    def _pair_async(self, edges: list[_Edge]) -> None:
+        """Begins and ends of an async id: an end closes the innermost open slice of its name."""
+        edges.sort()
+        open_by_name: dict[bytes, list[int]] = defaultdict(list)
+        for _, position, is_begin, name in edges:
+            if is_begin:
+                self._counts["async slices"] += 1
+                open_by_name[name].append(position)
+            elif open_by_name[name]:
+                open_by_name[name].pop()
+            else:
+                self._found.add(ASYNC_END_ALONE, f"event {position}")
+        for positions in open_by_name.values():
+            for position in positions:
+                self._found.add(ASYNC_BEGIN_ALONE, f"event {position}")
+
+    def _finish_flows(self) -> None:
+        for points in self._flows.values():
+            points.sort()
+            for code, position in _flow_problems(points):
+                self._found.add(code, f"event {position}")
+            phases = {phase for _, _, phase in points}
+            self._counts["flows"] += b'"s"' in phases and len(phases) > 1
+        for outs, ins, position in self._bound.values():
+            self._counts["flows"] += bool(outs and ins)
+            if not ins:
+                self._found.add(FLOW_NO_END, f"event {position}")
+            elif not outs:
+                self._found.add(FLOW_NO_START, f"event {position}")
 
 
-def _part(name: str) -> dict[str, Any]:
-    """One definition of the schema as a schema of its own."""
-    definitions = load_schema(_SCHEMA_NAME)["$defs"]
-    return {**definitions[name], "$defs": definitions}
-
-
-def _sentence(error: ValidationError) -> str:
-    """A short text for a violation: the library's own quotes the whole instance."""
-    where = ".".join(str(part) for part in error.absolute_path)
-    if error.validator == "required" or error.validator == "enum":
-        return f"{where}: {error.message}"[:160] if where else error.message[:160]
-    wanted = error.schema.get("title", "") if isinstance(error.schema, Mapping) else ""
-    if error.validator == "anyOf" and all("required" in choice for choice in error.validator_value):
-        return "one of these is needed: " + ", ".join("+".join(c["required"]) for c in error.validator_value)
-    shown = msgspec.json.encode(error.instance).decode()[:60]
-    return f"{where or 'event'}: {shown} is not {wanted.lower() or _wanted(error)}"
-
-
-def _wanted(error: ValidationError) -> str:
-    return f"of {error.validator} {msgspec.json.encode(error.validator_value).decode()[:60]}"
-
-
-def _kind(key: str, value: bytes) -> object:
-    """What the schema can tell apart in a value, as far as the key makes it matter."""
-    first = value[0]
-    if first == 0x22:  # a text
-        if key in _VALUED_KEYS:
-            return value
-        return bool(_NUMBER.fullmatch(value)) if key in _NUMERIC_KEYS else "text"
-    if first == 0x2D or 0x30 <= first <= 0x39:
-        return "integer" if _INTEGER.fullmatch(value) else "number"
-    return first  # t, f, n, [ or { tell the rest
-
-
-class _Shapes:
-    """The verdict of the schema on each distinct shape of an event."""
+class _Slices:
+    """The slices of one thread, as columns: a million tuples would take five times as much."""
 
     def __init__(self) -> None:
-        self._validator = Draft202012Validator(_part("event"))
-        self._verdicts: dict[object, str] = {}
+        self.starts = array("q")
+        self.ends = array("q")
+        self.positions = array("q")
 
-    def verdict(self, event: _Event) -> str:
-        """What is wrong with the event, or an empty text."""
-        shape: object = tuple([(key, _kind(key, value)) for key, value in event.items()])
-        phase = event.get("ph")
-        if phase in _ARGS_MATTER:
-            shape = (shape, event.get("name") in _NAMED_METADATA and event["name"], _args_shape(event))
-        elif "id2" in event:
-            shape = (shape, _args_shape(event, "id2"))
-        known = self._verdicts.get(shape)
-        if known is None:
-            known = self._verdicts[shape] = self._validate(event)
-        return known
+    def add(self, start: int, end: int, position: int) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+        self.positions.append(position)
 
-    def _validate(self, event: _Event) -> str:
-        instance = {key: msgspec.json.decode(value) for key, value in event.items()}
-        error = best_match(self._validator.iter_errors(instance), key=_depth)
-        return _sentence(error) if error else ""
-
-
-def _depth(error: ValidationError) -> tuple[bool, int]:
-    # An unknown phase explains more than anything else that is wrong with the event.
-    return error.absolute_path[-1:] == ["ph"] if False else "ph" in error.absolute_path, -len(error.absolute_path)
+    def overlapping(self) -> Iterator[int]:
+        """Positions of slices that begin inside another one and end after it."""
+        starts = np.array(self.starts, np.int64)
+        ends = np.array(self.ends, np.int64)
+        order = np.lexsort((np.array(self.positions, np.int64), -ends, starts))
+        stack: list[int] = []
+        rows = zip(starts[order].tolist(), ends[order].tolist(), order.tolist(), strict=True)
+        for start, end, row in rows:
+            while stack and stack[-1] <= start:
+                stack.pop()
+            if stack and end > stack[-1]:
+                yield self.positions[row]
+            else:
+                stack.append(end)
 
 
-def _args_shape(event: _Event, member: str = "args") -> object:
-    try:
-        args = _raw_dict.decode(event.get(member, b""))
-    except msgspec.DecodeError:
-        return None
-    values = ((key, bytes(value)) for key, value in args.items())
-    return tuple((key, _kind("ts" if event["ph"] != b'"M"' else key, value)) for key, value in values)
+def _flow_problems(points: list[tuple[int, int, bytes]]) -> Iterator[tuple[Code, int]]:
+    """The problems of one flow id. A finish at the very time of the start, but before it in the file, is in order."""
+    starts = [(ts, position) for ts, position, phase in points if phase == b'"s"']
+    if not starts:
+        yield from ((FLOW_NO_START, position) for _, position, _ in points)
+        return
+    if len(starts) == len(points):
+        yield FLOW_NO_END, starts[0][1]
+    yield from ((FLOW_NO_START, position) for ts, position, _ in points if ts < starts[0][0])
+    started = False
+    for _, position, phase in points:
+        if phase == b'"s"' and started:
+            yield FLOW_TWICE, position
+        started = phase != b'"f"'
+
+
+def _thread(event: RawEvent) -> bytes:
+    return event.get("pid", b"") + b"/" + event.get("tid", b"")
+
+
+def _is_task(text: bytes) -> bool:
+    if text.isdigit() and len(text) < 10:
+        return True
+    if text.startswith(b'"'):
+        # A number in quotes is as good as one; any other text is a name.
+        return not NUMERIC_TEXT.fullmatch(text) or _is_task(text.strip(b'" '))
+    digits = text.removeprefix(b"-")
+    return not digits.isdigit() or 0 <= int(text) <= _MAX_TASK
+
+
+def _is_big(id: bytes) -> bool:
+    digits = id.removeprefix(b"-")
+    return len(digits) >= 16 and digits.isdigit() and int(digits) >= _MAX_EXACT_INT
+
+
+def _shown(text: bytes) -> str:
+    shown = text.decode("utf-8", "replace")
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -1,0 +1,113 @@
+"""Asks the schema of Chrome JSON about events, once for each distinct shape.
+
+A shape is all of an event that the schema can tell apart: its members, the kinds of their values, and the values of
+the few members that the schema compares with words. Two events of one shape get the same verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+
+from traceconv.check._schemas import load_schema
+
+_SCHEMA_NAME = "chrome_trace.schema.json"
+
+#: An event with its values as undecoded JSON.
+RawEvent = dict[str, bytes]
+
+NUMERIC_TEXT = re.compile(rb'"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"')
+_INTEGER = re.compile(rb"-?\d+")
+_NUMERIC_KEYS = frozenset(["ts", "dur", "tts", "tdur"])
+_COMPARED_KEYS = frozenset(["ph", "s", "bp"])
+# Phases whose args have members that the schema knows.
+_ARGS_MATTER = frozenset([b'"C"', b'"M"', b'"O"', b'"c"'])
+_NAMED_METADATA = frozenset(
+    b'"%s"' % name
+    for name in (b"process_name", b"thread_name", b"process_labels", b"process_sort_index", b"thread_sort_index")
+)
+
+raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Shapes:
+    """The verdicts of the schema on the shapes met so far."""
+
+    def __init__(self) -> None:
+        self._validator = Draft202012Validator(_part("event"))
+        self._verdicts: dict[object, str] = {}
+
+    def verdict(self, event: RawEvent) -> str:
+        """What is wrong with the event, or an empty text."""
+        shape: object = tuple([(key, _kind(key, value)) for key, value in event.items()])
+        if event.get("ph") in _ARGS_MATTER:
+            name = event.get("name")
+            shape = (shape, name if name in _NAMED_METADATA else None, _inner_shape(event, "args"))
+        elif "id2" in event:
+            shape = (shape, _inner_shape(event, "id2"))
+        known = self._verdicts.get(shape)
+        if known is None:
+            known = self._verdicts[shape] = self._validate(event)
+        return known
+
+    def _validate(self, event: RawEvent) -> str:
+        try:
+            instance = {key: msgspec.json.decode(value) for key, value in event.items()}
+        except msgspec.DecodeError as error:
+            return f"not readable: {error}"
+        worst = best_match(self._validator.iter_errors(instance))
+        return _sentence(worst) if worst else ""
+
+
+def top_level_problems(facts: dict[str, Any]) -> Iterator[str]:
+    """What the schema has against the object around the events (given with an empty list of events)."""
+    for error in Draft202012Validator(_part("traceObject")).iter_errors(facts):
+        yield _sentence(error)
+
+
+def _part(name: str) -> dict[str, Any]:
+    """One definition of the schema as a schema of its own."""
+    definitions = load_schema(_SCHEMA_NAME)["$defs"]
+    return {**definitions[name], "$defs": definitions}
+
+
+def _kind(key: str, value: bytes) -> object:
+    """What the schema can tell apart in a value, as far as its key makes it matter."""
+    first = value[0]
+    if first == 0x22:  # a text
+        if key in _COMPARED_KEYS:
+            return value
+        return bool(NUMERIC_TEXT.fullmatch(value)) if key in _NUMERIC_KEYS else "text"
+    if first == 0x2D or 0x30 <= first <= 0x39:
+        return "integer" if _INTEGER.fullmatch(value) else "number"
+    if first in b"[{" and key in ("stack", "estack"):
+        return value
+    return first  # t, f, n, [ or { tell the rest
+
+
+def _inner_shape(event: RawEvent, member: str) -> object:
+    try:
+        inner = raw_members.decode(event.get(member, b""))
+    except msgspec.DecodeError:
+        return None
+    numeric = "ts" if event.get("ph") != b'"M"' or member == "id2" else ""
+    return tuple([(key, _kind(numeric, bytes(value))) for key, value in inner.items()])
+
+
+def _sentence(error: ValidationError) -> str:
+    """A short text for a violation; the library's own quotes the whole instance."""
+    where = ".".join(str(part) for part in error.absolute_path) or "event"
+    if error.validator == "required":
+        return f"{where}: {error.message}"[:160]
+    shown = msgspec.json.encode(error.instance).decode()[:60]
+    rule: Any = error.validator_value
+    if error.validator == "anyOf" and all("required" in choice for choice in rule):
+        return f"{where}: {' or '.join(' and '.join(choice['required']) for choice in rule)} is needed"
+    title = error.schema.get("title", "") if isinstance(error.schema, Mapping) else ""
+    allowed = msgspec.json.encode(rule).decode()[:120]
+    return f"{where}: {shown} is not {title.lower() or f'{error.validator} {allowed}'}"
