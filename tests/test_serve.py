@@ -1,0 +1,255 @@
+"""`traceconv.serve` as a browser sees it: a real client on a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import queue
+import socket
+import threading
+import time
+import urllib.parse
+import webbrowser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from traceconv import serve
+from traceconv.errors import InputError, OutputError
+
+CONTENT = b"\x0a\x02\x08\x01" * 1000
+JOIN_S = 30.0
+
+
+class Session:
+    """A `serve()` that runs in a thread, and what a client needs to know of it."""
+
+    def __init__(self, file: Path, timeout_s: float) -> None:
+        self.links: queue.Queue[str] = queue.Queue()
+        self.results: list[bool] = []
+        self.thread = threading.Thread(target=self._run, args=(file, timeout_s))
+        self.thread.start()
+        self.link = self.links.get(timeout=JOIN_S)
+        fragment = urllib.parse.urlsplit(self.link).fragment
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(fragment.removeprefix("!")).query)
+        self.url = urllib.parse.urlsplit(query["url"][0])
+        assert self.url.port is not None
+        self.port = self.url.port
+
+    def _run(self, file: Path, timeout_s: float) -> None:
+        done = serve.serve(file, open_browser=False, timeout_s=timeout_s, on_ready=self.links.put, port=0)
+        self.results.append(done)
+
+    def request(self, method: str = "GET", path: str = "", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+        """Sends one request; underscores in the names of headers stand for hyphens."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=JOIN_S)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request(method, path or self.url.path, headers=sent)
+            response = connection.getresponse()
+            return response, response.read()
+        finally:
+            connection.close()
+
+    def fetch(self) -> bytes:
+        return self.request(Origin=serve.UI_ORIGIN)[1]
+
+    def result(self) -> bool:
+        self.thread.join(JOIN_S)
+        assert not self.thread.is_alive()
+        return self.results[0]
+
+
+Start = Callable[..., Session]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    sessions: list[Session] = []
+
+    def begin(content: bytes = CONTENT, name: str = "out.pftrace", timeout_s: float = 60.0) -> Session:
+        file = tmp_path / name
+        file.write_bytes(content)
+        sessions.append(Session(file, timeout_s))
+        return sessions[-1]
+
+    yield begin
+    for session in sessions:
+        if session.thread.is_alive():
+            session.fetch()
+            session.result()
+
+
+def test_the_ui_fetches_the_file_and_the_server_ends(start: Start) -> None:
+    session = start()
+    response, body = session.request(Origin=serve.UI_ORIGIN)
+    assert response.status == 200
+    assert body == CONTENT
+    assert response.headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+    assert session.result() is True
+    with pytest.raises(ConnectionRefusedError):
+        session.fetch()
+
+
+def test_link(start: Start) -> None:
+    session = start(name="réseau 1+2%#&.pftrace")
+    assert session.link.startswith("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:")
+    assert session.url.hostname == "127.0.0.1"
+    assert urllib.parse.unquote(session.url.path).endswith("/réseau 1+2%#&.pftrace")
+    assert session.fetch() == CONTENT
+    assert session.result() is True
+
+
+def test_each_link_is_another(start: Start) -> None:
+    secrets = {start(name=name).url.path.split("/")[1] for name in "abc"}
+    assert len(secrets) == 3
+    assert min(map(len, secrets)) >= 20
+
+
+@pytest.mark.parametrize("content", [b"", bytes(range(256)) * 50_000], ids=["empty", "large"])
+def test_sizes(start: Start, content: bytes) -> None:
+    session = start(content)
+    assert session.fetch() == content
+    assert session.result() is True
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://ui.perfetto.dev"},
+        {"Host": "evil.example:9001"},
+        {"Host": "127.0.0.1"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
+def test_foreign_requests_get_nothing(start: Start, method: str, headers: dict[str, str]) -> None:
+    session = start()
+    response, body = session.request(method, **headers)
+    assert response.status == 404
+    assert body == b""
+    assert "Access-Control-Allow-Origin" not in response.headers
+    assert session.thread.is_alive()
+
+
+@pytest.mark.parametrize("path", ["/", "/out.pftrace", "/status", "/../out.pftrace"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_other_paths(start: Start, method: str, path: str) -> None:
+    session = start()
+    assert session.request(method, path, Origin=serve.UI_ORIGIN)[0].status == 404
+    assert session.request(method, session.url.path + "x")[0].status == 404
+    assert session.thread.is_alive()
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE", "NONSENSE"])
+def test_other_methods(start: Start, method: str) -> None:
+    response, body = start().request(method)
+    assert (response.status, response.headers["Allow"], body) == (405, "GET, HEAD, OPTIONS", b"")
+
+
+def test_head_tells_the_size_and_is_no_fetch(start: Start) -> None:
+    session = start()
+    response, body = session.request("HEAD")
+    assert (response.status, response.headers["Content-Length"], body) == (200, str(len(CONTENT)), b"")
+    assert session.thread.is_alive()
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_preflight(start: Start, private: bool) -> None:
+    headers = {"Origin": serve.UI_ORIGIN, "Access_Control_Request_Method": "GET"}
+    if private:
+        headers["Access_Control_Request_Private_Network"] = "true"
+    response, _ = start().request("OPTIONS", **headers)
+    assert response.status == 204
+    assert response.headers["Access-Control-Allow-Origin"] == serve.UI_ORIGIN
+    assert "GET" in response.headers["Access-Control-Allow-Methods"]
+    assert response.headers["Access-Control-Allow-Private-Network"] == ("true" if private else None)
+
+
+@pytest.mark.parametrize("size", [100_000, 30_000_000], ids=["in-the-buffers", "large"])
+def test_disconnect_in_the_middle(start: Start, size: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """A fetch that breaks off does not count, is not reported, and the next one works."""
+    content = bytes(size)
+    session = start(content)
+    with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as client:
+        client.sendall(f"GET {session.url.path} HTTP/1.1\r\nHost: 127.0.0.1:{session.port}\r\n\r\n".encode())
+        assert client.recv(1000).startswith(b"HTTP/1.0 200")
+    time.sleep(0.3)
+    assert session.thread.is_alive()
+    assert session.fetch() == content
+    assert session.result() is True
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "request_", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET\r\n\r\n", b"G" * 70_000 + b"\r\n\r\n", b""]
+)
+def test_garbage(start: Start, request_: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    session = start()
+    with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as client:
+        client.sendall(request_)
+        client.shutdown(socket.SHUT_WR)
+        answer = client.recv(1000)
+    assert b"200" not in answer
+    assert session.fetch() == CONTENT
+    assert session.result() is True
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_idle_connection_does_not_block(start: Start) -> None:
+    session = start()
+    with socket.create_connection(("127.0.0.1", session.port)):
+        assert session.fetch() == CONTENT
+        assert session.result() is True
+
+
+def test_a_slow_fetch_outlives_the_timeout(start: Start) -> None:
+    content = bytes(30_000_000)
+    session = start(content, timeout_s=0.5)
+    with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as client:
+        client.sendall(f"GET {session.url.path} HTTP/1.1\r\nHost: 127.0.0.1:{session.port}\r\n\r\n".encode())
+        time.sleep(1.2)
+        with client.makefile("rb") as stream:
+            assert stream.read().endswith(content)
+    assert session.result() is True
+
+
+def test_timeout(start: Start) -> None:
+    assert start(timeout_s=0.2).result() is False
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_bytes(b"{}")
+
+    def interrupt(link: str) -> None:
+        raise KeyboardInterrupt
+
+    assert serve.serve(file, open_browser=False, on_ready=interrupt, port=0) is False
+
+
+def test_opens_the_browser_after_the_link_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.json"
+    file.write_bytes(b"{}")
+    calls: list[tuple[str, str]] = []
+    monkeypatch.setattr(webbrowser, "open", lambda link: calls.append(("opened", link)))
+    serve.serve(file, timeout_s=0.1, on_ready=lambda link: calls.append(("told", link)), port=0)
+    assert [what for what, _ in calls] == ["told", "opened"]
+    assert calls[0][1] == calls[1][1]
+
+
+def test_busy_port(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_bytes(b"{}")
+    with socket.create_server(("127.0.0.1", 0)) as busy, pytest.raises(OutputError, match="in use") as error:
+        serve.serve(file, open_browser=False, port=busy.getsockname()[1])
+    assert "\n" not in error.value.message
+    assert "ui.perfetto.dev" in error.value.hint
+
+
+@pytest.mark.parametrize("name", ["absent.json", "."])
+def test_unreadable_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        serve.serve(tmp_path / name, open_browser=False, port=0)
