@@ -1,0 +1,100 @@
+"""Whether the slices of each track open, close and nest as Perfetto pairs them.
+
+An unnamed end closes the innermost open slice, a named one the innermost of its name. Perfetto sorts events by time
+and keeps the file order of equal times, so both orders are followed: what they disagree on depends on the viewer.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+
+from traceconv.diagnostics import Diagnostics, Severity, declare
+
+END_ALONE = declare("check-pftrace.end_without_begin", Severity.DATA_LOSS, "an end finds no open slice on its track")
+END_CROSSES = declare(
+    "check-pftrace.end_crosses",
+    Severity.DATA_LOSS,
+    "a named end closes a slice that is not the innermost; Perfetto cuts the slices inside",
+)
+END_EARLY = declare("check-pftrace.end_before_begin", Severity.DATA_LOSS, "a slice ends before it begins")
+NOT_CLOSED = declare("check-pftrace.not_closed", Severity.DATA_LOSS, 'a slice is shown as "did not end"')
+TOO_DEEP = declare("check-pftrace.too_deep", Severity.DATA_LOSS, "Perfetto drops slices below 512 levels")
+UNSORTED = declare(
+    "check-pftrace.unsorted", Severity.NOTICE, "times on a track go back; viewers sort, which reads the file twice"
+)
+ORDER_MATTERS = declare(
+    "check-pftrace.order_matters",
+    Severity.DATA_LOSS,
+    "sorted by time, as Perfetto does it, begins and ends pair otherwise than in the file",
+)
+
+_MAX_DEPTH = 512
+_UNNAMED = 0
+
+
+class Edges:
+    """Begins and ends of one track, as columns."""
+
+    def __init__(self) -> None:
+        self._ts = array("q")
+        self._packets = array("q")
+        # Positive: a begin, negative: an end; the number stands for the name (1: a begin without one).
+        self._kinds = array("q")
+
+    def begin(self, ts: int, packet: int, name: int) -> None:
+        self._ts.append(ts)
+        self._packets.append(packet)
+        self._kinds.append(name + 1)
+
+    def end(self, ts: int, packet: int, name: int) -> None:
+        self._ts.append(ts)
+        self._packets.append(packet)
+        self._kinds.append(-name - 1)
+
+    def check(self, found: Diagnostics) -> int:
+        """Pair in file order, then by time if that differs; returns the number of slices."""
+        ts = np.array(self._ts, np.int64)
+        pairs = self._pair(range(len(ts)), found)
+        backwards = np.flatnonzero(ts[1:] < ts[:-1])
+        if len(backwards):
+            place = f"packet {self._packets[int(backwards[0]) + 1]}"
+            found.add(UNSORTED, place, len(backwards))
+            if self._pair(np.argsort(ts, kind="stable").tolist(), Diagnostics()) != pairs:
+                found.add(ORDER_MATTERS, place)
+        return sum(kind > 0 for kind in self._kinds)
+
+    def _pair(self, order: range | list[int], found: Diagnostics) -> dict[int, int]:
+        """Row of the end by row of the begin."""
+        pairs: dict[int, int] = {}
+        stack: list[int] = []
+        ts, kinds = self._ts, self._kinds
+        for row in order:
+            if kinds[row] > 0:
+                stack.append(row)
+                if len(stack) > _MAX_DEPTH:
+                    found.add(TOO_DEEP, f"packet {self._packets[row]}")
+                continue
+            begin = self._close(stack, row, found)
+            if begin is not None:
+                pairs[begin] = row
+                if ts[row] < ts[begin]:
+                    found.add(END_EARLY, f"packet {self._packets[row]}")
+        for row in stack:
+            found.add(NOT_CLOSED, f"packet {self._packets[row]}")
+        return pairs
+
+    def _close(self, stack: list[int], row: int, found: Diagnostics) -> int | None:
+        wanted = -self._kinds[row]
+        if stack and (wanted == _UNNAMED + 1 or self._kinds[stack[-1]] == wanted):
+            return stack.pop()
+        for depth in range(len(stack) - 1, -1, -1):
+            if self._kinds[stack[depth]] == wanted:
+                found.add(END_CROSSES, f"packet {self._packets[row]}")
+                begin = stack[depth]
+                # The cut slices are closed here, too.
+                del stack[depth:]
+                return begin
+        found.add(END_ALONE, f"packet {self._packets[row]}")
+        return None

@@ -1,0 +1,75 @@
+"""Which clocks of a Perfetto trace can be related to its timeline, from which packet on.
+
+Snapshots act from where they stand in the file. The timeline is the primary clock of the first snapshot, or
+BOOTTIME; a clock that no earlier snapshot ties to it, directly or through others, loses its events.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traceconv.diagnostics import Diagnostics, Severity, declare
+
+UNKNOWN_CLOCK = declare(
+    "check-pftrace.unknown_clock", Severity.DATA_LOSS, "no earlier snapshot relates the clock to the timeline"
+)
+
+BOOTTIME = 6
+_SEQUENCE_CLOCKS = range(64, 128)
+
+#: A clock id, and the sequence that it is private to (0: none).
+Clock = tuple[int, int]
+
+
+class Clocks:
+    """The clocks known so far."""
+
+    def __init__(self, found: Diagnostics) -> None:
+        self._found = found
+        self._timeline: Clock = (BOOTTIME, 0)
+        self._has_snapshot = False
+        self._groups: list[set[Clock]] = []
+        self._known: set[Clock] = {self._timeline}
+        self._multipliers: dict[Clock, int] = {}
+        self._running: dict[Clock, int] = {}
+        self._offsets: dict[Clock, int] = {}
+
+    def snapshot(self, message: Any, sequence: int) -> None:
+        """Note a ClockSnapshot message."""
+        if not self._has_snapshot:
+            self._has_snapshot = True
+            if message.HasField("primary_trace_clock"):
+                self._timeline = (message.primary_trace_clock, 0)
+        readings = {_clock(entry.clock_id, sequence): self._read(entry, sequence) for entry in message.clocks}
+        self._join(set(readings))
+        for clock, ns in readings.items():
+            self._offsets[clock] = readings.get(self._timeline, ns) - ns
+
+    def _read(self, entry: Any, sequence: int) -> int:
+        """The reading in ns; also notes how the clock counts."""
+        clock = _clock(entry.clock_id, sequence)
+        self._multipliers[clock] = entry.unit_multiplier_ns or 1
+        if entry.is_incremental:
+            self._running[clock] = entry.timestamp
+        return int(entry.timestamp) * self._multipliers[clock]
+
+    def _join(self, clocks: set[Clock]) -> None:
+        touching = [group for group in self._groups if group & clocks]
+        self._groups = [group for group in self._groups if not group & clocks]
+        self._groups.append(clocks.union(*touching))
+        self._known = {self._timeline}.union(*(group for group in self._groups if self._timeline in group))
+
+    def to_timeline(self, timestamp: int, clock_id: int | None, sequence: int, packet: int) -> int:
+        """The time in ns on the timeline, as far as known; None as clock means the timeline's own."""
+        if clock_id is None:
+            return timestamp
+        clock = _clock(clock_id, sequence)
+        if clock not in self._known:
+            self._found.add(UNKNOWN_CLOCK, f"packet {packet}: clock {clock_id}")
+        if clock in self._running:
+            timestamp = self._running[clock] = self._running[clock] + timestamp
+        return timestamp * self._multipliers.get(clock, 1) + self._offsets.get(clock, 0)
+
+
+def _clock(clock_id: int, sequence: int) -> Clock:
+    return clock_id, sequence if clock_id in _SEQUENCE_CLOCKS else 0

@@ -1,0 +1,158 @@
+"""Whether the tracks of a Perfetto trace are declared, hang together and hold what they were declared for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from traceconv.check._balance import Edges
+from traceconv.diagnostics import Code, Diagnostics, Severity, declare
+
+NO_UUID = declare("check-pftrace.no_uuid", Severity.DATA_LOSS, "a track without a uuid is not shown")
+UNDECLARED = declare("check-pftrace.undeclared_track", Severity.DATA_LOSS, "events on a track that nothing declares")
+LATE = declare("check-pftrace.late_track", Severity.NOTICE, "a track is declared after its first event")
+NO_PARENT = declare(
+    "check-pftrace.no_parent", Severity.DATA_LOSS, "the parent of a track is not declared; the track is not shown"
+)
+LOOP = declare(
+    "check-pftrace.track_loop", Severity.DATA_LOSS, "tracks are their own ancestors or nest above 100 levels"
+)
+CONFLICT = declare(
+    "check-pftrace.track_conflict",
+    Severity.DATA_LOSS,
+    "one uuid is declared for two different tracks; all events land on one of them",
+)
+PID_REUSED = declare(
+    "check-pftrace.pid_reused", Severity.DATA_LOSS, "two tracks claim one pid; threads land under the later process"
+)
+TID_REUSED = declare("check-pftrace.tid_reused", Severity.DATA_LOSS, "two tracks claim one thread")
+ID_ZERO = declare("check-pftrace.id_zero", Severity.DATA_LOSS, "pid or tid 0 stands for the idle task in a viewer")
+NO_PROCESS = declare("check-pftrace.no_process", Severity.NOTICE, "the process of a thread is not declared")
+ON_COUNTER = declare(
+    "check-pftrace.slice_on_counter", Severity.DATA_LOSS, "slices and instants are not shown on a counter track"
+)
+NOT_COUNTER = declare(
+    "check-pftrace.not_a_counter", Severity.DATA_LOSS, "a value is not shown on a track that is not declared as counter"
+)
+
+_MAX_PARENTS = 100
+
+
+@dataclass(slots=True)
+class Track:
+    """What is known of one uuid.
+
+    Attributes:
+        kind: "process", "thread", "counter", "state", "plain", or an empty text before its declaration.
+        identity: what may not change when it is declared again.
+        first_slice: packet of the first slice or instant, or -1; likewise first_value for counters.
+    """
+
+    kind: str = ""
+    identity: tuple[object, ...] = ()
+    parent: int = 0
+    declared: int = -1
+    first_slice: int = -1
+    first_value: int = -1
+    edges: Edges = field(default_factory=Edges)
+
+
+class Tracks:
+    """All tracks of a trace, by uuid."""
+
+    def __init__(self, found: Diagnostics) -> None:
+        self._found = found
+        self._tracks: dict[int, Track] = {}
+        self._owners: dict[tuple[object, ...], int] = {}
+
+    def declare(self, descriptor: Any, machine: int, packet: int) -> None:
+        """Note a TrackDescriptor message."""
+        if not descriptor.HasField("uuid"):
+            self._found.add(NO_UUID, f"packet {packet}")
+            return
+        identity = _identity(descriptor, machine)
+        track = self._at(descriptor.uuid)
+        if track.declared >= 0 and track.identity != identity:
+            self._found.add(CONFLICT, f"packet {packet}: uuid {descriptor.uuid}")
+        if track.declared < 0:
+            track.declared = packet
+        track.kind, track.identity = str(identity[0]), identity
+        track.parent = descriptor.parent_uuid
+        self._claim(identity, descriptor.uuid, packet)
+
+    def _claim(self, identity: tuple[object, ...], uuid: int, packet: int) -> None:
+        kind = identity[0]
+        if kind not in ("process", "thread"):
+            return
+        ids = identity[2:]
+        if 0 in ids:
+            self._found.add(ID_ZERO, f"packet {packet}")
+        if self._owners.setdefault(identity, uuid) != uuid:
+            self._found.add(PID_REUSED if kind == "process" else TID_REUSED, f"packet {packet}: {kind} {ids}")
+
+    def _at(self, uuid: int) -> Track:
+        track = self._tracks.get(uuid)
+        if track is None:
+            track = self._tracks[uuid] = Track()
+        return track
+
+    def for_slice(self, uuid: int, packet: int) -> Track:
+        """The track of a slice or instant."""
+        track = self._at(uuid)
+        if track.first_slice < 0:
+            track.first_slice = packet
+        return track
+
+    def for_value(self, uuid: int, packet: int) -> None:
+        """Note a counter value."""
+        track = self._at(uuid)
+        if track.first_value < 0:
+            track.first_value = packet
+
+    def finish(self) -> tuple[int, int]:
+        """Check what needs all packets; returns the numbers of tracks and of slices."""
+        slices = 0
+        for uuid, track in self._tracks.items():
+            slices += track.edges.check(self._found)
+            for code, packet in self._problems(track):
+                self._found.add(code, f"packet {packet}: uuid {uuid}")
+        return sum(track.declared >= 0 for track in self._tracks.values()), slices
+
+    def _problems(self, track: Track) -> list[tuple[Code, int]]:
+        uses = [packet for packet in (track.first_slice, track.first_value) if packet >= 0]
+        if track.declared < 0:
+            return [(UNDECLARED, min(uses))]
+        problems = []
+        if uses and min(uses) < track.declared:
+            problems.append((LATE, min(uses)))
+        if track.kind == "counter" and track.first_slice >= 0:
+            problems.append((ON_COUNTER, track.first_slice))
+        if track.kind != "counter" and track.first_value >= 0:
+            problems.append((NOT_COUNTER, track.first_value))
+        if track.kind == "thread" and ("process", *track.identity[1:3]) not in self._owners:
+            problems.append((NO_PROCESS, track.declared))
+        return problems + self._ancestry(track)
+
+    def _ancestry(self, track: Track) -> list[tuple[Code, int]]:
+        ancestor = track
+        for _ in range(_MAX_PARENTS):
+            # Processes and threads are placed by their ids, whatever parent they name; 0 is the root.
+            if ancestor.kind in ("process", "thread") or ancestor.parent == 0:
+                return []
+            parent = self._tracks.get(ancestor.parent)
+            if parent is None or parent.declared < 0:
+                return [(NO_PARENT, track.declared)]
+            ancestor = parent
+        return [(LOOP, track.declared)]
+
+
+def _identity(descriptor: Any, machine: int) -> tuple[object, ...]:
+    if descriptor.HasField("process"):
+        return "process", machine, descriptor.process.pid
+    if descriptor.HasField("thread"):
+        return "thread", machine, descriptor.thread.pid, descriptor.thread.tid
+    name, parent = descriptor.name, descriptor.parent_uuid
+    for kind in ("counter", "state"):
+        if descriptor.HasField(kind):
+            return kind, machine, name, parent
+    return "plain", machine, name, parent
