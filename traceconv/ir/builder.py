@@ -310,15 +310,22 @@ class Builder:
 
     # -- the end ----------------------------------------------------------------------------------------------
 
+    def first_ts(self) -> int:
+        """The first instant seen so far, ns; 0 when there is none."""
+        return min((min(table["ts"]) for table in self._timed_tables()), default=0)
+
     def last_ts(self) -> int:
-        """The last instant seen so far, ns."""
+        """The last instant seen so far, ns; 0 when there is none."""
         slices = self._columns["slices"]
-        ends = np.frombuffer(slices["ts"], np.int64) + np.frombuffer(slices["dur"], np.int64) if slices["ts"] else ()
-        latest = [int(np.max(ends))] if len(ends) else []
-        for table in ("instants", "counters", "samples"):
-            if self._columns[table]["ts"]:
-                latest.append(max(self._columns[table]["ts"]))
+        latest = [max(table["ts"]) for table in self._timed_tables()]
+        if slices["ts"]:
+            ends = np.array(slices["ts"], np.int64) + np.array(slices["dur"], np.int64)
+            latest.append(int(np.max(ends)))
         return max([*latest, self._pairing.last_ts()], default=0)
+
+    def _timed_tables(self) -> list[dict[str, array[Any]]]:
+        tables = [self._columns[table] for table in ("slices", "instants", "counters", "samples")]
+        return [table for table in tables if table["ts"]]
 
     def pair(self) -> None:
         """Turn the begins and ends so far into slices."""

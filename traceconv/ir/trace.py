@@ -60,6 +60,8 @@ class Track:
         clock: the domain of the times on it, an index into Trace.clocks.
         source: the input that it comes from, an index into Trace.sources.
         lane_of: set on an overflow lane: the track whose overlapping slices it takes.
+        shares_lanes: whether the whole track may be laid on one lane with others of the same name and parent, where
+            they do not overlap in time (one track for each id of an asynchronous operation).
     """
 
     kind: TrackKind
@@ -74,6 +76,7 @@ class Track:
     clock: ClockId = ClockId(0)
     source: int = 0
     lane_of: TrackId = NO_TRACK
+    shares_lanes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

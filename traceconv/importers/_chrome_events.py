@@ -1,0 +1,439 @@
+"""What each phase of the Trace Event Format means, in the builder's verbs.
+
+The importers of the family (any Chrome trace, ONNX Runtime, MXNet, PyTorch) share this class; each overrides what its
+tool does differently: what its pids and tids stand for, how its names and args are to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from traceconv.diagnostics import Severity, declare
+from traceconv.importers._chrome_flows import FlowSteps, Step
+from traceconv.importers._chrome_json import ABSENT, Event, text_of
+from traceconv.ir.builder import Builder, join_args
+from traceconv.ir.trace import NO_TRACK, StackId, TrackId
+from traceconv.times import LIMIT_NS, US, parse_ns
+
+BAD_TIME = declare("chrome.bad_time", Severity.DATA_LOSS, "an event has no time that can be read, and was skipped")
+NO_DURATION = declare(
+    "chrome.no_duration",
+    Severity.NOTICE,
+    "a complete event has no duration: drawn with length 0 and marked `unfinished`",
+)
+UNKNOWN_PHASE = declare(
+    "chrome.unknown_phase", Severity.DATA_LOSS, "an event has a phase that the format does not know"
+)
+EMPTY_EVENT = declare(
+    "chrome.empty_event", Severity.INFO, "empty objects, which some writers put after the last event, mean nothing"
+)
+NO_VALUE = declare("chrome.counter_without_value", Severity.DATA_LOSS, "a counter event holds no number")
+BAD_VALUE = declare("chrome.bad_counter_value", Severity.DATA_LOSS, "one series of a counter event is not a number")
+NO_ID = declare("chrome.no_id", Severity.DATA_LOSS, "an event that belongs together with others by its id has none")
+BAD_ARGS = declare("chrome.bad_args", Severity.NOTICE, "args that are no JSON object were kept under the key `args`")
+
+_decode = msgspec.json.Decoder().decode
+_decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
+_ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
+_MAX_TIME_TEXT = 22
+
+
+class ChromeEvents:
+    """Turns the events of one trace into rows.
+
+    Args:
+        out: where they go.
+        exponent: the unit of ts and dur as a power of ten of ns; microseconds by the format.
+    """
+
+    def __init__(self, out: Builder, exponent: int = US) -> None:
+        self.out = out
+        self.flows = FlowSteps()
+        self._exponent = exponent
+        self._seen = 0
+        self._processes: dict[bytes, TrackId] = {}
+        self._threads: dict[tuple[bytes, bytes], TrackId] = {}
+        self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
+        self._counters: dict[tuple[bytes, str, bytes, str], TrackId] = {}
+        self._global = NO_TRACK
+        self._strings: dict[str, int] = {}
+        self._samples: list[tuple[int, TrackId, int, str, Raw, int]] = []
+        self._handlers: dict[str, Callable[[Event, int, int], None]] = {
+            "X": self.complete,
+            "B": self.begin,
+            "E": self.end,
+            "i": self.instant,
+            "I": self.instant,
+            "R": self.instant,
+            "C": self.counter,
+            "P": self.sample,
+            "s": self.flow,
+            "t": self.flow,
+            "f": self.flow,
+            **dict.fromkeys(_ASYNC_PHASES, self.asynchronous),
+        }
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    def add(self, batch: list[Event]) -> None:
+        """All events of a batch, in the order of the file."""
+        number = self._seen
+        for event in batch:
+            number += 1
+            self.dispatch(event, number)
+        self._seen = number
+
+    def add_plain(self, batch: list[Event]) -> None:
+        """Like `add`, for traces whose complete events need no change: these go in as whole columns.
+
+        This is the loop that sees every event of a big file.
+        """
+        threads, strings, new_string, absent = self._threads, self._strings, self.string, ABSENT
+        tracks: list[int] = []
+        starts: list[int] = []
+        durations: list[int] = []
+        names: list[int] = []
+        categories: list[int] = []
+        args: list[bytes] = []
+        origins: list[int] = []
+        number = self._seen
+        for event in batch:
+            number += 1
+            if event.ph != "X" or event.extra is not None or event.id is not absent:
+                self.dispatch(event, number)
+                continue
+            try:
+                ts = self.time(bytes(event.ts))
+                dur = self.time(bytes(event.dur))
+                piece = bytes(event.args)
+            except ValueError:
+                dur = -1
+            if dur < 0 or piece[:1] != b"{":
+                self.dispatch(event, number)
+                continue
+            key = (bytes(event.pid), bytes(event.tid))
+            track = threads.get(key)
+            tracks.append(self.thread(*key) if track is None else track)
+            starts.append(ts)
+            durations.append(dur)
+            name = strings.get(event.name)
+            names.append(new_string(event.name) if name is None else name)
+            category = strings.get(event.cat)
+            categories.append(new_string(event.cat) if category is None else category)
+            args.append(piece)
+            origins.append(number)
+        self._seen = number
+        self.out.slices(tracks, starts, durations, names, categories, args, origins)
+        self.out.balance.written += len(tracks)
+
+    def dispatch(self, event: Event, number: int) -> None:
+        """One event of any phase; `number` is its place in the file, from 1."""
+        phase = event.ph
+        if phase == "M":
+            self.metadata(event, number)
+        elif phase in ("v", "V", "c"):
+            self.global_fact(event, number)
+        elif phase in self._handlers:
+            try:
+                ts = self.time(bytes(event.ts))
+            except ValueError as error:
+                self.out.skip(BAD_TIME, number, f"ts of {event.name!r}: {error}")
+                return
+            self._handlers[phase](event, ts, number)
+        elif not phase and event.extra is None and event.ts is ABSENT and not event.name:
+            self.out.skip(EMPTY_EVENT, number)
+        else:
+            self.out.skip(UNKNOWN_PHASE, number, repr(phase))
+
+    def finish(self, frames: dict[str, Any] | None = None) -> None:
+        """Put together what belongs together, once all events are in.
+
+        Args:
+            frames: the `stackFrames` of the trace, by id.
+        """
+        self.out.pair()
+        self.flows.resolve(self.out)
+        stacks: dict[str, StackId] = {}
+        for ts, track, number, name, raw, weight in self._samples:
+            stack = self._stack(text_of(bytes(raw)), frames or {}, stacks) if raw is not ABSENT else None
+            self.out.sample(track, ts, self.out.frame(name) if stack is None else stack, name, weight, number)
+
+    def string(self, text: str) -> int:
+        """The index of an interned string, through a table of this class: one lookup in the hot loop."""
+        index = self._strings[text] = self.out.string(text)
+        return index
+
+    def time(self, raw: bytes) -> int:
+        """Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
+        if self._exponent == US and len(raw) < _MAX_TIME_TEXT:
+            try:  # the shapes that nearly all events have: 12.345 and 12
+                return int(raw[:-4] + raw[-3:]) if raw[-4:-3] == b"." else int(raw) * 1000
+            except ValueError:
+                pass
+        if raw[:1] == b'"':
+            raw = raw[1:-1]
+        if not raw or raw == b"null":
+            raise ValueError("missing")
+        return parse_ns(raw, self._exponent)
+
+    # -- tracks -----------------------------------------------------------------------------------------------
+
+    def process(self, pid: bytes) -> TrackId:
+        """The process of a pid as it stands in the file."""
+        track = self._processes.get(pid)
+        if track is None:
+            track = self._processes[pid] = self.new_process(_number_or_text(pid))
+        return track
+
+    def thread(self, pid: bytes, tid: bytes) -> TrackId:
+        """The thread of a pid and tid as they stand in the file."""
+        track = self._threads.get((pid, tid))
+        if track is None:
+            track = self._threads[pid, tid] = self.new_thread(
+                self.process(pid), _number_or_text(pid), _number_or_text(tid)
+            )
+        return track
+
+    def new_process(self, pid: int | str) -> TrackId:
+        """The track for a pid that was not seen before; texts are names."""
+        return self.out.process(pid=pid) if isinstance(pid, int) else self.out.process(pid)
+
+    def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
+        """The track for a tid that was not seen before in its process."""
+        return self.out.thread(process, tid) if isinstance(tid, int) else self.out.thread(process, None, tid)
+
+    def place(self, event: Event) -> TrackId:
+        """The thread that an event stands on."""
+        return self.thread(bytes(event.pid), bytes(event.tid))
+
+    def global_track(self) -> TrackId:
+        """The track for what concerns the whole trace."""
+        if self._global == NO_TRACK:
+            self._global = self.out.track("Global events")
+        return self._global
+
+    # -- args -------------------------------------------------------------------------------------------------
+
+    def args(self, event: Event, number: int, used: Iterable[str] = ()) -> bytes:
+        """The args of an event, with all of its fields that have no other place in the trace."""
+        args = bytes(event.args)
+        if args[:1] != b"{":
+            if args not in (b"", b"null"):
+                self.out.problem(BAD_ARGS, number)
+                args = b'{"args":' + args + b"}"
+            else:
+                args = b""
+        more = {key: raw for key, raw in (event.extra or {}).items() if key not in used}
+        if event.id is not ABSENT and "id" not in used:
+            more["id"] = event.id
+        return join_args(args, msgspec.json.encode(more)) if more else args
+
+    def members(self, event: Event) -> dict[str, Any]:
+        """The args of an event, decoded."""
+        raw = bytes(event.args)
+        return _decode(raw) if raw[:1] == b"{" else {}
+
+    def extra(self, event: Event, key: str) -> bytes:
+        """A rare field of an event as it stands in the file, or nothing."""
+        return bytes(event.extra[key]) if event.extra and key in event.extra else b""
+
+    # -- phases -----------------------------------------------------------------------------------------------
+
+    def complete(self, event: Event, ts: int, number: int) -> None:
+        """X: a slice with a duration."""
+        args = self.args(event, number, ("bind_id", "flow_in", "flow_out"))
+        try:
+            dur = self.time(bytes(event.dur))
+        except ValueError as error:
+            self.out.problem(NO_DURATION, number, f"{event.name!r}: {error}")
+            dur, args = 0, join_args(args, {"unfinished": True})
+        track = self.place(event)
+        row = self.out.slice(track, ts, dur, event.name, event.cat, args, number)
+        self.out.balance.written += 1
+        self._flow_fields(event, ts, number, track, row)
+
+    def begin(self, event: Event, ts: int, number: int) -> None:
+        """B: the begin of a slice on its thread."""
+        track = self.place(event)
+        args = self.args(event, number, ("bind_id", "flow_in", "flow_out"))
+        self.out.begin(track, ts, event.name, event.cat, args, number)
+        self._flow_fields(event, ts, number, track)
+
+    def end(self, event: Event, ts: int, number: int) -> None:
+        """E: the end of a slice on its thread."""
+        self.out.end(self.place(event), ts, event.name, self.args(event, number), number)
+
+    def instant(self, event: Event, ts: int, number: int) -> None:
+        """i, I, R: a point in time of a thread, a process or the whole trace."""
+        if event.s == "g":
+            track = self.global_track()
+        elif event.s == "p":
+            track = self.process(bytes(event.pid))
+        else:
+            track = self.place(event)
+        self.out.instant(track, ts, event.name, event.cat, self.args(event, number), number)
+        self.out.balance.written += 1
+
+    def counter(self, event: Event, ts: int, number: int) -> None:
+        """C: one value for each series in the args."""
+        found = False
+        for series, value in self.members(event).items():
+            number_value = _number(value)
+            if number_value is None:
+                self.out.problem(BAD_VALUE, number, f"{event.name} {series}: {value!r}")
+                continue
+            found = True
+            self.out.counter(self.counter_track(event, series), ts, number_value, number)
+        if found:
+            self.out.balance.written += 1
+        else:
+            self.out.skip(NO_VALUE, number, repr(event.name))
+
+    def counter_track(self, event: Event, series: str) -> TrackId:
+        """The track of one series of a counter: named as the counter if the series adds nothing to it."""
+        key = (bytes(event.pid), event.name, bytes(event.id), series)
+        track = self._counters.get(key)
+        if track is None:
+            name = event.name + (f"[{text_of(bytes(event.id))}]" if event.id is not ABSENT else "")
+            if series not in ("value", event.name, ""):
+                name = f"{name} {series}"
+            track = self._counters[key] = self.out.counter_track(name, self.process(bytes(event.pid)))
+        return track
+
+    def asynchronous(self, event: Event, ts: int, number: int) -> None:
+        """Events that belong together by an id and not by their thread: async, contexts, objects."""
+        identity = self._async_id(event)
+        if identity is None and event.ph == "n":
+            self.instant(event, ts, number)
+            return
+        if identity is None:
+            self.out.skip(NO_ID, number, f"{event.ph} {event.name!r}")
+            return
+        track = self.async_track(event, *identity)
+        args = self.args(event, number, ("id", "id2", "scope", "bind_id", "flow_in", "flow_out"))
+        kind = _ASYNC_PHASES[event.ph]
+        if kind == "begin":
+            self.out.begin(track, ts, event.name, event.cat, args, number)
+            self._flow_fields(event, ts, number, track)
+        elif kind == "end":
+            self.out.end(track, ts, event.name, args, number)
+        else:
+            step = self.members(event).get("step") if kind == "step" else None
+            name = f"{event.name}: {step}" if step is not None else event.name
+            self.out.instant(track, ts, name, event.cat, args, number)
+            self.out.balance.written += 1
+
+    def _async_id(self, event: Event) -> tuple[bytes, bytes] | None:
+        """The pid and the id that an async event is known by; the pid is empty for an id of the whole trace."""
+        if event.id is not ABSENT:
+            return bytes(event.pid), bytes(event.id)
+        members = _decode_object(self.extra(event, "id2") or b"{}")
+        if "global" in members:
+            return b"", bytes(members["global"])
+        return (bytes(event.pid), bytes(members["local"])) if "local" in members else None
+
+    def async_track(self, event: Event, pid: bytes, identity: bytes) -> TrackId:
+        """The track of one id. Those of one name share lanes later, where they do not overlap."""
+        key = (pid, event.cat, text_of(self.extra(event, "scope")), identity)
+        track = self._async.get(key)
+        if track is None:
+            track = self._async[key] = self.out.track(event.name, self.process(bytes(event.pid)))
+            self.out.track_info(track).shares_lanes = True
+        return track
+
+    def flow(self, event: Event, ts: int, number: int) -> None:
+        """s, t, f: a step of a flow, bound to a slice of its thread."""
+        if event.id is ABSENT:
+            self.out.skip(NO_ID, number, f"{event.ph} {event.name!r}")
+            return
+        key = (event.cat, event.name, bytes(event.id).strip(b'"'))
+        to_next = event.ph == "f" and event.bp != "e"
+        self.flows.add(Step(key, event.ph, self.place(event), ts, number, to_next))
+
+    def _flow_fields(self, event: Event, ts: int, number: int, track: TrackId, row: int = -1) -> None:
+        """flow_in and flow_out of a slice: it takes part in the flow of its bind_id."""
+        bind = self.extra(event, "bind_id")
+        if not bind:
+            return
+        comes, goes = (self.extra(event, key) == b"true" for key in ("flow_in", "flow_out"))
+        if comes or goes:
+            phase = "t" if comes and goes else "s" if goes else "f"
+            self.flows.add(Step(("", "", bind.strip(b'"')), phase, track, ts, number, row=row, counts=False))
+
+    def sample(self, event: Event, ts: int, number: int) -> None:
+        """P: what a thread was doing, as a call stack if the event has one."""
+        frame = event.extra["sf"] if event.extra and "sf" in event.extra else ABSENT
+        weight = _number(_decode(self.extra(event, "weight") or b"1"))
+        self._samples.append((ts, self.place(event), number, event.name, frame, int(weight or 1)))
+        self.out.balance.written += 1
+
+    def _stack(self, frame: str, frames: dict[str, Any], known: dict[str, StackId]) -> StackId | None:
+        """The stack that ends in a frame of the `stackFrames` table."""
+        chain: list[str] = []
+        while frame in frames and frame not in known and frame not in chain:
+            chain.append(frame)
+            frame = str(frames[frame].get("parent", ""))
+        for name in reversed(chain):
+            entry = frames[name]
+            parent = known.get(str(entry.get("parent", "")), StackId(-1))
+            known[name] = self.out.frame(str(entry.get("name", "")), str(entry.get("category", "")), parent)
+        return known.get(chain[0] if chain else frame)
+
+    # -- facts ------------------------------------------------------------------------------------------------
+
+    def metadata(self, event: Event, number: int) -> None:
+        """M: names and order of processes and threads; anything else is a fact about the trace."""
+        args = self.members(event)
+        self.out.balance.merged["metadata"] += 1
+        if event.name == "process_name":
+            self.out.track_info(self.process(bytes(event.pid))).name = str(args.get("name", ""))
+        elif event.name == "thread_name":
+            self.out.track_info(self.place(event)).name = str(args.get("name", ""))
+        elif event.name == "process_labels":
+            labels = str(args.get("labels", ""))
+            self.out.track_info(self.process(bytes(event.pid))).labels = (labels,) if labels else ()
+        elif event.name == "process_sort_index":
+            self.out.track_info(self.process(bytes(event.pid))).rank = _rank(args.get("sort_index"))
+        elif event.name == "thread_sort_index":
+            self.out.track_info(self.place(event)).rank = _rank(args.get("sort_index"))
+        else:
+            self.out.metadata(f"{event.name} (pid {_number_or_text(bytes(event.pid))})", args)
+
+    def global_fact(self, event: Event, number: int) -> None:
+        """v, V, c: memory dumps and clock marks, which are kept as they are."""
+        kind = "clock_sync" if event.ph == "c" else "memory_dump"
+        fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": self.members(event)}
+        self.out.metadata(f"{kind} (event {number})", fact)
+        self.out.balance.merged["memory dumps and clock marks kept as metadata"] += 1
+
+
+def _number_or_text(raw: bytes) -> int | str:
+    """A pid or tid: a whole number if it is one, also inside a string."""
+    text = text_of(raw)
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= len(str(LIMIT_NS)) + 1 else text
+
+
+def _number(value: object) -> float | None:
+    """The number that a counter value is, also as text; an int stays exact."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            pass
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if isinstance(value, int) or abs(value) < float("inf") else None
+
+
+def _rank(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,92 @@
+"""What a Chrome trace says beside its events: its clock, its stack frames, facts about the recording."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot
+from traceconv.diagnostics import Severity, declare
+from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_json import ChromeReader, event_of
+from traceconv.ir.builder import Builder
+from traceconv.registry import Match
+from traceconv.source import Head
+
+LARGE_VALUE = declare(
+    "chrome.large_value", Severity.NOTICE, "a top-level value of the trace is larger than 16 KB and was left out"
+)
+NOT_READ = declare("chrome.not_read", Severity.DATA_LOSS, "ftrace or ETW text inside a Chrome trace is not read")
+
+_LARGE = 16 * 1024
+_EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
+_STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds")
+_EVENT = re.compile(rb'"ph"\s*:\s*"')
+_EVENTS = re.compile(rb'"traceEvents"\s*:')
+
+#: Between these a number of ns can only be a time since 1970: 2001 and 2096.
+_EPOCH_NS = range(10**18, 4 * 10**18)
+
+
+def looks_like_chrome(head: Head) -> Match:
+    """MAYBE when the head looks like a trace in the Trace Event Format, else NO with the reason."""
+    text = head.text
+    if text[:1] not in (b"{", b"["):
+        return Match.no("does not begin with { or [")
+    if _EVENTS.search(text):
+        return Match.maybe("JSON with traceEvents")
+    if _EVENT.search(text):
+        return Match.maybe("JSON with events (ph)")
+    if head.complete and text.rstrip() == b"[]":
+        return Match.maybe("an empty JSON array")
+    return Match.no("JSON without traceEvents and without events (ph)")
+
+
+def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
+    """The top-level values, decoded; facts about the recording also go to the metadata."""
+    values: dict[str, Any] = {}
+    for key, raw in reader.top.items():
+        if key in _EMBEDDED:
+            out.problem(NOT_READ, key)
+        elif key not in _STRUCTURAL and len(bytes(raw)) > _LARGE:
+            out.problem(LARGE_VALUE, f"{key}: {len(bytes(raw))} bytes")
+        else:
+            values[key] = msgspec.json.decode(bytes(raw))
+            if key not in _STRUCTURAL:
+                out.metadata(key, values[key])
+    return values
+
+
+def add_top_level_samples(top: dict[str, Any], events: ChromeEvents) -> None:
+    """The `samples` of the object form, which stand beside the events."""
+    for sample in top.get("samples") or ():
+        if not isinstance(sample, dict):
+            continue
+        members = {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in sample.items()}
+        members["ph"] = msgspec.Raw(b'"P"')
+        events.out.balance.read += 1
+        events.add([event_of(members)])
+
+
+def base_time(top: dict[str, Any]) -> int | None:
+    """`baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
+    for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
+        value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def set_clock(top: dict[str, Any], out: Builder, private: ClockDomain) -> None:
+    """Say what the times of the trace count from, as far as the file tells."""
+    base = base_time(top)
+    if base is not None:
+        out.set_clock(private)
+        out.snapshot(ClockSnapshot(private, 0, REALTIME, base, 0, "baseTimeNanoseconds of the file"))
+    elif out.first_ts() in _EPOCH_NS:
+        out.set_clock(REALTIME)
+        out.note("the times are so large that they can only count from 1970: read as Unix time")
+    else:
+        out.set_clock(private)

@@ -1,0 +1,433 @@
+"""The events of a Chrome trace, out of whatever really stands in the file.
+
+Source: the Trace Event Format document; what the catapult and Perfetto importers accept; real files (the goldens).
+
+    {"displayTimeUnit": "ms", "traceEvents": [{"ph": "X", "name": "conv", "pid": 1, "tid": 1, "ts": 3.5}, ...]}
+    [{"ph": "B", "name": "conv", "pid": 1, "tid": 1, "ts": 3.5},
+
+The file is read in chunks that are cut between two events; each chunk is decoded at once by msgspec, which leaves the
+times and the args as bytes. Only a chunk that this refuses is read event by event, and only an event that is not valid
+JSON goes through the lenient scanner. So a healthy file costs no more than a strict parser, and a broken one loses
+nothing that can be read.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Generator, Iterator
+from typing import IO
+
+import msgspec
+from msgspec import Raw
+
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput
+from traceconv.importers._lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.ir.builder import Builder
+from traceconv.source import CHUNK_BYTES, Source
+
+REPAIRED = declare(
+    "chrome.repaired",
+    Severity.NOTICE,
+    "events that are not valid JSON were read as what the writer plainly meant (quotes, escapes, NaN, commas)",
+)
+CUT = declare(
+    "chrome.cut", Severity.DATA_LOSS, "the file ends inside an event, which was dropped; all events before it were kept"
+)
+GARBLED = declare(
+    "chrome.garbled", Severity.DATA_LOSS, "text between events that cannot be read as an event was skipped"
+)
+NO_CLOSING = declare(
+    "chrome.unclosed", Severity.NOTICE, "the closing bracket is missing: the writer was stopped; all events were read"
+)
+EXTRA_DOCUMENT = declare(
+    "chrome.extra_document",
+    Severity.NOTICE,
+    "more events follow after the end of the JSON document (several dumps or writers in one file); they were read too",
+)
+BAD_ENCODING = declare(
+    "chrome.not_utf8", Severity.NOTICE, "bytes that are not UTF-8 were replaced by U+FFFD, the replacement character"
+)
+
+#: Stands for a field that an event does not have.
+ABSENT = Raw(b"")
+
+_BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
+_SEPARATORS = re.compile(rb"[\s,\x00]*")
+_EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp|traceEvents)"\s*:')
+_BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
+_WRAPPER = re.compile(rb'\{\s*"traceEvents"\s*:\s*\[')
+_SPACE = re.compile(rb"[\s\x00]*")
+_SCALAR = re.compile(rb"[^,}\]\s]*")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_REPLACEMENT = "\ufffd".encode()
+_CUT_TRIES = 16
+_CUT_WINDOW = 1 << 16
+_MAX_VALUE = 64 << 20
+
+
+class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """One event as it stands in the file; what is not text stays undecoded.
+
+    Attributes:
+        extra: all fields beyond those above, undecoded; None when there are none.
+    """
+
+    ph: str = ""
+    name: str = ""
+    cat: str = ""
+    ts: Raw = ABSENT
+    dur: Raw = ABSENT
+    pid: Raw = ABSENT
+    tid: Raw = ABSENT
+    args: Raw = ABSENT
+    id: Raw = ABSENT
+    s: str = ""
+    bp: str = ""
+    extra: dict[str, Raw] | None = msgspec.field(default=None, name="(other fields)")
+
+
+_decode_events = msgspec.json.Decoder(list[Event]).decode
+_decode_members = msgspec.json.Decoder(list[dict[str, Raw]]).decode
+_decode_member = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_any = msgspec.json.Decoder().decode
+_TEXT_FIELDS = ("ph", "name", "cat", "s", "bp")
+_RAW_FIELDS = ("ts", "dur", "pid", "tid", "args", "id")
+
+
+def event_of(members: dict[str, Raw]) -> Event:
+    """An event out of the members of a JSON object, whatever their types."""
+    event = Event()
+    for key in _TEXT_FIELDS:
+        if key in members:
+            setattr(event, key, text_of(bytes(members.pop(key))))
+    for key in _RAW_FIELDS:
+        if key in members:
+            setattr(event, key, members.pop(key))
+    event.extra = members or None
+    return event
+
+
+def text_of(raw: bytes) -> str:
+    """The text of a JSON value: of a string its content, of anything else its JSON text."""
+    if raw[:1] == b'"':
+        value = _decode_any(raw)
+        assert isinstance(value, str)
+        return value
+    return "" if raw in (b"null", b"") else raw.decode("utf-8", "replace")
+
+
+class ChromeReader:
+    """Reads one Chrome trace.
+
+    Attributes:
+        top: the top-level values beside the events, undecoded; complete when all batches were read.
+    """
+
+    def __init__(self, source: Source, out: Builder) -> None:
+        self.top: dict[str, Raw] = {}
+        self._source = source
+        self._out = out
+        self._stream: IO[bytes]
+        self._data = b""
+        self._pos = 0
+        self._dropped = 0  # bytes of the file before self._data
+        self._at_end = False
+        self._plain_events = True
+        self._repairs: Counter[str] = Counter()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def batches(self) -> Iterator[list[Event]]:
+        """The events in lists, in the order of the file; the balance counts them as read.
+
+        Raises:
+            MalformedInput: nothing in the file can be read as a Chrome trace.
+        """
+        with self._source.open() as self._stream:
+            for batch in self._documents():
+                self._out.balance.read += len(batch)
+                yield batch
+        if self._repairs:
+            kinds = ", ".join(f"{count} x {kind}" for kind, count in self._repairs.items())
+            self._out.problem(REPAIRED, kinds, count=self._repairs.total())
+        if self._source.cut_short:
+            self._out.problem(NO_CLOSING, "the compressed file ends too early")
+
+    # -- the document -----------------------------------------------------------------------------------------
+
+    def _documents(self) -> Iterator[list[Event]]:
+        """All documents in the file; one, if it is as it should be."""
+        self._fill()
+        self._data = self._data.removeprefix(b"\xef\xbb\xbf")
+        char = self._next_char()
+        if char not in ("{", "["):
+            raise MalformedInput(self._source.display, "byte 0", "not JSON: expected { or [ at the start")
+        yield from self._document(char)
+        while char := self._next_char(separators=True):
+            if char in ("{", "["):
+                self._out.problem(EXTRA_DOCUMENT, self._where())
+                yield from self._document(char)
+            elif char == '"':
+                yield from self._members()  # the end of a document whose beginning was overwritten
+            elif char in ("]", "}"):
+                self._pos += 1
+            else:
+                self._skip_garbage("expected an event")
+
+    def _document(self, char: str) -> Iterator[list[Event]]:
+        if char == "[":
+            self._pos += 1
+            if not (yield from self._events()):
+                self._out.problem(NO_CLOSING, self._where())
+        elif _BARE_EVENT.match(self._data, self._pos):
+            yield from self._events()  # one event per line, without brackets around them
+        else:
+            self._pos += 1
+            yield from self._members()
+
+    def _members(self) -> Iterator[list[Event]]:
+        """The members of the top-level object, up to its closing bracket, which is consumed."""
+        while (char := self._next_char(separators=True)) == '"':
+            key = self._string()
+            if self._next_char() == ":":
+                self._pos += 1
+            if key == "traceEvents" and self._next_char() == "[":
+                self._pos += 1
+                yield from self._events()
+            elif not self._keep_value(key):
+                return
+        if char == "}":
+            self._pos += 1
+        elif char == "":
+            self._out.problem(NO_CLOSING, self._where())
+
+    def _keep_value(self, key: str) -> bool:
+        """Store the value here under its key; False when the file ends or makes no sense any more."""
+        char = self._next_char()
+        try:
+            if char in ("{", "["):
+                value, self._pos = self._value_here(self._repairs)
+            elif char == '"':
+                value = msgspec.json.encode(self._string())
+            else:
+                value = self._bare()
+        except Incomplete:
+            self._out.problem(NO_CLOSING, f"inside {key!r}")
+            self._pos = len(self._data)
+            return False
+        except Hopeless as error:
+            self._out.problem(GARBLED, self._where(), f"{key!r}: {error}")
+            self._pos = len(self._data)
+            return False
+        self.top[key] = Raw(value)
+        return True
+
+    def _bare(self) -> bytes:
+        """A number, true, false or null."""
+        match = _SCALAR.match(self._data, self._pos)
+        assert match is not None
+        self._pos = max(match.end(), self._pos + 1)
+        return match[0] if _is_json(match[0]) else msgspec.json.encode(match[0].decode("utf-8", "replace"))
+
+    def _string(self) -> str:
+        """The string here, as a key or a value of the top level."""
+        while True:
+            match = _STRING.match(self._data, self._pos)
+            if match is not None:
+                self._pos = match.end()
+                try:
+                    return text_of(match[0])
+                except msgspec.DecodeError:
+                    return match[0][1:-1].decode("utf-8", "replace")
+            if not self._fill():
+                raise Incomplete
+
+    def _value_here(self, repairs: Counter[str]) -> tuple[bytes, int]:
+        """The object or array here as valid JSON, with as much more of the file as it takes."""
+        while True:
+            mended: Counter[str] = Counter()
+            try:
+                value = repair_value(self._data, self._pos, mended)
+            except Incomplete:
+                if len(self._data) - self._pos > _MAX_VALUE:
+                    raise Hopeless("a value that does not end") from None
+                if not self._fill(at_least=len(self._data) - self._pos):
+                    raise
+            else:
+                repairs += mended
+                return value
+
+    # -- the events -------------------------------------------------------------------------------------------
+
+    def _events(self) -> Generator[list[Event], None, bool]:
+        """The events from here up to the closing bracket of their array, which is consumed; whether it was there."""
+        while True:
+            if len(self._data) - self._pos < CHUNK_BYTES // 2:
+                self._fill()
+            char = self._next_char(separators=True)
+            if char in ("]", "}", ""):
+                self._pos += char == "]"
+                return char == "]"
+            batch = self._fast_batch()
+            yield self._slow_batch() if batch is None else batch
+
+    def _fast_batch(self) -> list[Event] | None:
+        """All whole events of the buffer, decoded at once; None when they are not all valid."""
+        data, pos = self._data, self._pos
+        ends = [m.start() + 1 for m in _BOUNDARY.finditer(data, max(pos, len(data) - _CUT_WINDOW))]
+        for end in [len(data), *reversed(ends[-_CUT_TRIES:])] if self._at_end else reversed(ends[-_CUT_TRIES:]):
+            body = b"[" + data[pos:end] + b"]"
+            try:
+                events = self._decode(body)
+            except msgspec.DecodeError as error:
+                array_end = _TRAILING.search(str(error))
+                if array_end is None:
+                    if _fails_at_end(error, len(body)):
+                        continue
+                    break
+                body = body[: int(array_end[1])]
+                end = pos + len(body) - 2
+                try:
+                    events = self._decode(body)
+                except msgspec.DecodeError:
+                    break
+            except RecursionError:
+                break
+            self._pos = end
+            return events
+        return None
+
+    def _decode(self, body: bytes) -> list[Event]:
+        if self._plain_events:
+            try:
+                return _decode_events(body)
+            except msgspec.ValidationError:
+                self._plain_events = False  # fields that are rare: take the general way from here on
+        return [event_of(members) for members in _decode_members(body)]
+
+    def _slow_batch(self) -> list[Event]:
+        """Events one by one, until the buffer has only an incomplete one left."""
+        batch: list[Event] = []
+        while char := self._next_char(separators=True):
+            if char in ("]", "}"):
+                break
+            if char == "{":
+                batch += self._slow_event()
+            else:
+                self._skip_garbage("expected {")
+            if len(self._data) - self._pos < CHUNK_BYTES // 2 and not self._at_end:
+                break
+        return batch
+
+    def _slow_event(self) -> list[Event]:
+        """The event here; none when it had to be skipped."""
+        wrapper = _WRAPPER.match(self._data, self._pos)
+        if wrapper is not None:  # another writer began its document in the middle of this one
+            self._out.problem(EXTRA_DOCUMENT, self._where())
+            self._pos = wrapper.end()
+            return []
+        event = self._strict_event()
+        if event is not None:
+            return [event]
+        try:
+            value, end = self._value_here(self._repairs)
+            event = event_of(_decode_member(value))
+        except Incomplete:
+            self._skip_cut()
+            return []
+        except (Hopeless, msgspec.DecodeError, RecursionError) as error:
+            self._skip_garbage(str(error) or "nested too deeply")
+            return []
+        self._pos = end
+        return [event]
+
+    def _strict_event(self) -> Event | None:
+        """The event here if it is valid JSON and one of the next few event boundaries is its end."""
+        tries = 0
+        for boundary in _BOUNDARY.finditer(self._data, self._pos):
+            try:
+                event = event_of(_decode_member(self._data[self._pos : boundary.start() + 1]))
+            except (msgspec.DecodeError, RecursionError):
+                tries += 1
+                if tries == 3:
+                    return None
+                continue
+            self._pos = boundary.start() + 1
+            return event
+        return None
+
+    def _skip_cut(self) -> None:
+        """The file ends inside the event here, unless another one begins behind it."""
+        if _EVENT_START.search(self._data, self._pos + 1):
+            self._skip_garbage("an event that does not end")
+            return
+        self._out.balance.read += 1
+        self._out.skip(CUT, self._where())
+        self._pos = len(self._data)
+
+    def _skip_garbage(self, reason: str) -> None:
+        """Go on at the next place that looks like an event; what is between is counted as one event."""
+        where = self._where()
+        found = _EVENT_START.search(self._data, self._pos + 1)
+        end = found.start() if found else len(self._data)
+        shown = self._data[self._pos : min(end, self._pos + 40)].decode("utf-8", "replace")
+        self._out.balance.read += 1
+        self._out.skip(GARBLED, f"{where}: {reason}, found {shown!r}")
+        self._pos = end
+
+    # -- the buffer -------------------------------------------------------------------------------------------
+
+    def _where(self) -> str:
+        return f"{self._source.name}:byte {self._dropped + self._pos}"
+
+    def _next_char(self, separators: bool = False) -> str:
+        """The next character that is not white space (nor a comma, if they separate); "" at the end of the file."""
+        pattern = _SEPARATORS if separators else _SPACE
+        while True:
+            match = pattern.match(self._data, self._pos)
+            assert match is not None
+            self._pos = match.end()
+            if self._pos < len(self._data):
+                return chr(self._data[self._pos])
+            if not self._fill():
+                return ""
+
+    def _fill(self, at_least: int = 0) -> bool:
+        """Drop what is consumed and read on; False at the end of the file."""
+        more = self._stream.read(max(CHUNK_BYTES, at_least))
+        self._at_end = not more
+        text = self._as_utf8(more)
+        if text:
+            self._dropped += self._pos
+            self._data = self._data[self._pos :] + text
+            self._pos = 0
+        return bool(text)
+
+    def _as_utf8(self, more: bytes) -> bytes:
+        """The bytes with what is not UTF-8 replaced and counted; a character cut by the chunk waits for its rest."""
+        pending = self._decoder.getstate()[0]
+        if more.isascii() and not pending:
+            return more
+        text = self._decoder.decode(more, not more).encode()
+        came = pending + more
+        replaced = text.count(_REPLACEMENT) - came.count(_REPLACEMENT)
+        if replaced > 0:
+            self._out.problem(BAD_ENCODING, self._where(), count=replaced)
+        return text
+
+
+def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
+    """Whether a chunk failed because it was cut at the wrong place, and not because of something inside it."""
+    position = re.search(r"\(byte (\d+)\)", str(error))
+    return position is None or int(position[1]) >= length - 2
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        _decode_any(text)
+    except msgspec.DecodeError:
+        return False
+    return True

@@ -1,0 +1,145 @@
+"""One JSON value out of text that is not quite JSON, made valid.
+
+Profilers print JSON with printf: quotes in names are not escaped (ONNX Runtime up to 1.30, MXNet, Kineto), paths of
+Windows bring unknown escapes, counters print NaN, error texts bring raw line breaks, commas are left over. The rules
+here leave valid JSON as it is and turn each of these defects into what the writer plainly meant:
+
+- a quote ends a string only if what follows can follow a string at that place: `:` after a key; `}`, `]` or a comma and
+  the next key or value after a value. Any other quote belongs to the text;
+- an escape that JSON does not know is a backslash of the text; control characters are escaped; half of a surrogate pair
+  becomes U+FFFD;
+- NaN, Infinity and other bare words become strings; commas with nothing after them go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+MAX_DEPTH = 200
+
+_SPACE = re.compile(rb"[\s\x00]*")
+_BARE = re.compile(rb"[^\s,:{}\[\]\"]+")
+_NUMBER = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_KEY_AHEAD = rb'"(?:[^"\\]|\\.){0,2000}"\s*:'
+_ENDS_KEY = re.compile(rb"\s*:")
+_ENDS_MEMBER = re.compile(rb"\s*(?:[}\]]|,\s*(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
+_ENDS_ELEMENT = re.compile(rb'\s*(?:\]|,\s*(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
+_QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
+_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+_SURROGATES = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_PAIR_LENGTH = 12
+
+
+class Incomplete(Exception):
+    """The text ends inside the value."""
+
+
+class Hopeless(Exception):
+    """No reading of the text makes sense; the argument says why."""
+
+
+def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, int]:
+    """The value that starts at `pos`, as valid JSON, and the position behind it.
+
+    Args:
+        data: the text.
+        pos: where an object or array begins.
+        repairs: counts what was mended, by kind.
+
+    Raises:
+        Incomplete: the text ends before the value does.
+        Hopeless: it cannot be read.
+    """
+    out: list[bytes] = []
+    open_brackets: list[bytes] = []
+    while True:
+        space = _SPACE.match(data, pos)
+        assert space is not None  # it matches the empty text
+        pos = space.end()
+        char = data[pos : pos + 1]
+        if not char:
+            raise Incomplete
+        if char in b"{[":
+            open_brackets.append(char)
+            if len(open_brackets) > MAX_DEPTH:
+                raise Hopeless(f"nested deeper than {MAX_DEPTH} levels")
+            out.append(char)
+            pos += 1
+        elif char in b"}]":
+            _close(out, open_brackets, char, repairs)
+            pos += 1
+            if not open_brackets:
+                return b"".join(out), pos
+        elif char == b'"':
+            is_key = open_brackets[-1:] == [b"{"] and out[-1] in (b"{", b",")
+            text, pos = _string(data, pos, is_key, open_brackets[-1:] == [b"["], repairs)
+            out.append(text)
+        elif char == b",":
+            if out[-1] in (b",", b"{", b"["):
+                repairs["stray comma"] += 1
+            else:
+                out.append(char)
+            pos += 1
+        elif char == b":":
+            out.append(char)
+            pos += 1
+        else:
+            token = _BARE.match(data, pos)
+            assert token is not None
+            pos = token.end()
+            out.append(_bare(token[0], repairs))
+
+
+def _close(out: list[bytes], open_brackets: list[bytes], char: bytes, repairs: Counter[str]) -> None:
+    opened = open_brackets.pop()
+    if (opened == b"{") != (char == b"}"):
+        raise Hopeless(f"{opened.decode()} closed by {char.decode()}")
+    if out[-1] == b",":
+        out.pop()
+        repairs["stray comma"] += 1
+    out.append(char)
+
+
+def _bare(token: bytes, repairs: Counter[str]) -> bytes:
+    if token in (b"true", b"false", b"null") or _NUMBER.fullmatch(token):
+        return token
+    repairs["bare word"] += 1
+    return b'"' + token.replace(b"\\", b"\\\\") + b'"'
+
+
+def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counter[str]) -> tuple[bytes, int]:
+    """The string whose opening quote is at `pos`, as a valid JSON string, and the position behind it."""
+    ends = _ENDS_KEY if is_key else _ENDS_ELEMENT if in_array else _ENDS_MEMBER
+    pieces: list[bytes] = [b'"']
+    start = pos = pos + 1
+    while True:
+        found = _QUOTE_OR_BACKSLASH.search(data, pos)
+        if found is None:
+            raise Incomplete
+        pos = found.start()
+        if found[0] == b"\\":
+            escape = _ESCAPE.match(data, pos)
+            if escape is None:
+                pieces += (data[start:pos], b"\\\\")
+                repairs["unknown escape"] += 1
+                start = pos = pos + 1
+            else:
+                pos = escape.end()
+        elif ends.match(data, pos + 1) or not data[pos + 1 :].strip():
+            pieces.append(data[start:pos])
+            return _clean(b"".join(pieces), repairs) + b'"', pos + 1
+        else:
+            pieces += (data[start:pos], b'\\"')
+            repairs["unescaped quote"] += 1
+            start = pos = pos + 1
+
+
+def _clean(text: bytes, repairs: Counter[str]) -> bytes:
+    text, controls = _CONTROL.subn(lambda m: b"\\u%04x" % m[0][0], text)
+    if controls:
+        repairs["raw control character"] += controls
+    if b"\\ud" not in text.lower():
+        return text
+    return _SURROGATES.sub(lambda m: m[0] if len(m[0]) == _PAIR_LENGTH else b"\\ufffd", text)

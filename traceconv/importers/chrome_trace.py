@@ -1,0 +1,64 @@
+"""Any trace in the Trace Event Format of Chrome ("Chrome JSON").
+
+Format: the Trace Event Format document, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+
+    {"traceEvents": [{"ph": "X", "name": "conv", "cat": "op", "pid": 1, "tid": 1, "ts": 3.5, "dur": 2.25, "args": {}}]}
+    [{"ph": "B", "name": "conv", "pid": 1, "tid": 1, "ts": 3.5}, {"ph": "E", "pid": 1, "tid": 1, "ts": 5.75}
+
+Times are microseconds by the format. What zero is, the format does not say; a top-level `baseTimeNanoseconds` (PyTorch,
+viztracer) does, and times so large that they can only be microseconds since 1970 speak for themselves.
+
+Lost: embedded ftrace and ETW text (`systemTraceEvents`) is not read. Colour names have no counterpart and stay args.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv.errors import UsageError
+from traceconv.importers import _chrome_facts as facts
+from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_json import ChromeReader
+from traceconv.ir.builder import Builder
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+from traceconv.times import MS, NS, US, S
+
+_UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
+
+
+@importer
+@dataclass(frozen=True)
+class ChromeTrace:
+    """Importer of any Chrome trace.
+
+    Attributes:
+        ts_unit: the unit of ts and dur; some writers print ns or ms although the format says us.
+    """
+
+    ts_unit: str = "us"
+
+    name = "chrome-trace"
+    title = "Chrome trace (Trace Event Format), of any writer"
+    url = "https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"
+    versions = "object and array form, all phases; complete, cut off or damaged"
+    clock = ClockDomain("Chrome trace time", Zero.UNKNOWN, Run.UNKNOWN, 1)
+    record = "chrome://tracing, viztracer, JAX, TensorFlow and many others write this format"
+
+    def sniff(self, head: Head) -> Match:
+        """MAYBE for anything that looks like a trace: a more specific importer may know its writer."""
+        return facts.looks_like_chrome(head)
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All events. Raises MalformedInput when nothing can be read."""
+        if self.ts_unit not in _UNITS:
+            raise UsageError(f"option ts_unit of {self.name} is one of {', '.join(_UNITS)}, not {self.ts_unit!r}")
+        reader = ChromeReader(source, out)
+        events = ChromeEvents(out, _UNITS[self.ts_unit])
+        for batch in reader.batches():
+            events.add_plain(batch)
+        top = facts.top_level(reader, out)
+        facts.add_top_level_samples(top, events)
+        events.finish(top.get("stackFrames"))
+        facts.set_clock(top, out, self.clock)
