@@ -1,0 +1,432 @@
+"""oneDNN verbose logs (earlier MKL-DNN, DNNL; with oneDNN Graph): lines on standard output, amid the program's own.
+
+    onednn_verbose,v1,info,oneDNN v3.12.0 (commit 80afa71049cd69a3df32adcccb623b12cd7baa22)
+    onednn_verbose,v1,1795244047598.492920,primitive,exec,cpu,reorder,jit:uni,undef,src:f32::blocked:abcd::f0,,,16,0.003
+
+Timestamp and duration are milliseconds; the timestamp is the start of the call, the line is printed after its end. On
+Linux and macOS it is gettimeofday held in a double: whole microseconds since 1970, which rounding recovers exactly. On
+Windows it counts from boot. Logs without timestamps (all before 2.1, and whoever did not ask for them) hold order and
+durations only: their slices are laid end to end on tracks that are called synthetic.
+
+No process and no thread is printed. Calls of several threads overlap; they stay on the track of their engine. A second
+version header begins a new run with tracks of its own. What is not in the file: text of other processes cannot be told
+apart, and with a filter or a lower level lines are absent.
+
+Described at https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html; the grammar is in `_onednn_lines`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput
+from traceconv.importers import _onednn_lines as lines
+from traceconv.importers._onednn_lines import Kind, Malformed, Record, Shape
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import NO_TRACK, ClockId, TrackId
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+
+WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
+BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)
+NO_CLOCK = ClockDomain("order of the oneDNN lines", Zero.UNKNOWN, Run.NONE)
+
+#: Timestamps from here on count from 1970 (this is 1973), smaller ones from boot (this is three years).
+_EPOCH_FROM_NS = 10**17
+#: A line may appear late by its own duration, and by the time its thread waited before printing.
+_LATE_NS = 10**8
+
+FOREIGN_LINE = declare(
+    "onednn.other_line", Severity.INFO, "lines without a oneDNN marker are the program's own output and were left out"
+)
+DECIMAL_COMMA = declare(
+    "onednn.decimal_comma",
+    Severity.NOTICE,
+    "numbers are printed with a decimal comma (the locale of the program): the last two fields were read as one number",
+)
+UNUSABLE_TIMESTAMP = declare(
+    "onednn.unusable_timestamp",
+    Severity.NOTICE,
+    "a timestamp has too few digits to mean anything (gemm calls of 2.7 to 3.1): drawn on a synthetic track instead",
+)
+NO_DURATION = declare(
+    "onednn.no_duration",
+    Severity.NOTICE,
+    "a call is printed without a duration (GPU in version 1.1): drawn as an instant",
+)
+UNKNOWN_VERSION = declare(
+    "onednn.unknown_version",
+    Severity.NOTICE,
+    "the lines state a version of their format that is not known: read like v1",
+)
+TIME_STEP = declare(
+    "onednn.time_step",
+    Severity.NOTICE,
+    "timestamps jump back by more than any slice lasts: the clock was set, or several processes write to one log",
+)
+
+_JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
+# oneDNN v3.12.0 (commit 80afa71) | Intel(R) MKL-DNN v0.19.0 (Git Hash 41bee20),Intel(R) AVX512-Deep Learning Boost
+_HEADER = re.compile(r"(?P<library>.{0,80}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?")
+_GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
+_SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Invented positions of one engine: slices end to end from 0.
+
+    Attributes:
+        end: where the next slice begins.
+        uncovered: start and group of the last slices that no graph partition encloses.
+    """
+
+    end: int = 0
+    uncovered: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=4096))
+
+    def place(self, group: str, dur: int) -> int:
+        """The start of a slice of that length.
+
+        A partition is printed after the primitives that it ran or created: it encloses as many as fit.
+        """
+        start = self.end
+        inner = {"graph": "exec", "compile": "create"}.get(group)
+        while inner and self.uncovered:
+            inner_start, inner_group = self.uncovered.pop()
+            if inner_group != inner or self.end - inner_start > dur:
+                break
+            start = inner_start
+        if inner:
+            self.uncovered.clear()
+        else:
+            self.uncovered.append((start, group))
+        self.end = max(self.end, start + max(dur, 0))
+        return start
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one header introduces, mostly a process.
+
+    Attributes:
+        facts: what its info lines say.
+        last: where the last event stands, and on which clock; messages without a time go there.
+        latest, longest: the last start and the greatest duration of timed slices so far, ns.
+    """
+
+    number: int
+    facts: dict[str, Any] = field(default_factory=dict)
+    root: TrackId = NO_TRACK
+    tracks: dict[tuple[str, str, str], TrackId] = field(default_factory=dict)
+    layouts: dict[str, _Layout] = field(default_factory=dict)
+    last: tuple[int, ClockDomain] = (0, NO_CLOCK)
+    latest: int = 0
+    longest: int = 0
+
+    def describe(self) -> str:
+        """The library, its version and where it runs, as far as the log says."""
+        facts = self.facts
+        parts = [f"{facts['library']} {facts['version']}"] if "version" in facts else []
+        labels = {"commit": "commit", "isa": "ISA", "cpu_runtime": "CPU runtime", "nthr": "threads"}
+        parts += [f"{label} {facts[key]}" for key, label in labels.items() if key in facts]
+        return ", ".join(parts)
+
+
+def _note_info(run: _Run, component: str, text: str) -> None:
+    """Keep what an info line says."""
+    facts = run.facts
+    header = _HEADER.match(text)
+    if header is not None:
+        facts.update({key: value for key, value in header.groupdict().items() if value})
+        if text[header.end() :].startswith(","):  # 0.18 to 0.20 have it on the same line
+            facts["isa"] = text[header.end() + 1 :]
+        return
+    known = re.fullmatch(r"(?:(cpu|gpu),)?(isa:|runtime:|Detected ISA is |(?:prim_)?template:)(.*)", text)
+    if known is None:
+        facts.setdefault("info", []).append(f"{component},{text}" if component else text)
+    elif known[2] == "runtime:":
+        runtime, _, threads = known[3].partition(",nthr:")
+        facts[f"{known[1] or 'cpu'}_runtime"] = runtime
+        if threads.isdigit():
+            facts["nthr"] = int(threads[:9])
+    elif known[2].endswith("template:"):
+        facts["graph_template" if component == "graph" else "template"] = known[3]
+    else:
+        facts["isa"] = known[3]
+
+
+class _Reader:
+    """Reads one log into a builder."""
+
+    def __init__(self, out: Builder, pid: int | None) -> None:
+        self._out = out
+        self._pid = pid
+        self._process: TrackId | None = None
+        self._runs: list[_Run] = []
+        self._current: dict[tuple[bytes, bytes], _Run] = {}
+        self._clocks: list[ClockDomain] = []
+        self._versions = {b"", b"1"}
+        self._markers: set[bytes] = set()
+        self._other_lines = 0
+        self._slices = 0
+
+    def read(self, source: Source) -> None:
+        with source.open() as stream:
+            # Not source.lines(): whether the last line has an end says whether it is complete.
+            for number, line in enumerate(stream, 1):
+                self._line(number, line)
+        if not self._markers:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no oneDNN line found, expected lines that begin with onednn_verbose,",
+                hint=f"record one with {OnednnVerbose.record}",
+            )
+        self._finish()
+
+    def _line(self, number: int, line: bytes) -> None:
+        """Each line is counted once, however many records it holds."""
+        balance = self._out.balance
+        balance.read += 1
+        found = lines.records(line) if b"_verbose," in line else []
+        if not found:
+            self._other_lines += 1
+            return
+        written, lost = False, []
+        for record in found:
+            try:
+                written |= self._record(number, record)
+            except Malformed as problem:
+                lost.append((problem.code if record.ended else lines.CUT_LINE, problem.detail))
+        if written:
+            balance.written += 1
+        elif lost:
+            self._out.skip(lost[0][0], number, lost[0][1])
+            lost = lost[1:]
+        else:
+            balance.merged["lines kept as metadata"] += 1
+        for code, detail in lost:
+            self._out.problem(code, number, detail)
+
+    def _record(self, number: int, record: Record) -> bool:
+        """Write a record; False if it only says something about the run."""
+        self._markers.add(record.marker)
+        shape, duration, comma = lines.read_body(record.marker, record.body)
+        if record.version not in self._versions:
+            self._versions.add(record.version)
+            self._out.problem(UNKNOWN_VERSION, number, f"v{record.version.decode()}")
+        if comma or record.comma:
+            self._out.problem(DECIMAL_COMMA, number)
+        if shape.kind is Kind.INFO:
+            self._info(record)
+            return False
+        run = self._run_of(record)
+        if shape.kind is Kind.MESSAGE:
+            self._message(number, record, run)
+        elif shape.kind is Kind.UNTIMED:
+            ts, clock = self._position(number, record, run)
+            self._out.problem(NO_DURATION, number)
+            track = self._track(run, shape.group, shape.engine, clock)
+            self._out.instant(track, ts, shape.name, shape.group, b"{" + shape.args[1:] + b"}", number)
+        else:
+            self._slice(number, record, run, shape, duration)
+        return True
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def _slice(self, number: int, record: Record, run: _Run, shape: Shape, duration: bytes) -> None:
+        ts = self._timestamp(number, record)
+        from_boot = ts is not None and ts < _EPOCH_FROM_NS
+        exact = not from_boot and not shape.engine.startswith("gpu")
+        dur = lines.duration_ns(record, duration, from_gettimeofday=exact)
+        if ts is None:
+            clock = NO_CLOCK
+            layout = run.layouts.setdefault(shape.engine, _Layout())
+            ts = layout.place(shape.group, dur)
+            if run.last[1] is NO_CLOCK:
+                run.last = (layout.end, NO_CLOCK)
+        else:
+            clock = BOOT_CLOCK if from_boot else WALL_CLOCK
+            self._check_order(number, run, ts, dur)
+            run.last = (ts, clock)
+        track = self._track(run, shape.group, shape.engine, clock)
+        args = b'{"dur_ms":' + duration + shape.args + b"}"
+        self._out.slice(track, ts, dur, shape.name, shape.group, args, number)
+        self._slices += 1
+
+    def _timestamp(self, number: int, record: Record) -> int | None:
+        if not record.ts:
+            return None
+        ts = lines.timestamp_ns(record.ts)
+        if ts is None:
+            self._out.problem(UNUSABLE_TIMESTAMP, number, record.ts.decode())
+            return None
+        return lines.nearest_us(ts) if ts >= _EPOCH_FROM_NS else ts
+
+    def _check_order(self, number: int, run: _Run, ts: int, dur: int) -> None:
+        run.longest = max(run.longest, dur)
+        if run.latest - ts > run.longest + _LATE_NS:
+            self._out.problem(TIME_STEP, number, f"{run.latest - ts} ns back")
+            run.latest = ts
+        run.latest = max(run.latest, ts)
+
+    def _position(self, number: int, record: Record, run: _Run) -> tuple[int, ClockDomain]:
+        """Where an event without length belongs: at its timestamp, else at the last event that had a place."""
+        ts = self._timestamp(number, record)
+        if ts is None:
+            return run.last
+        run.last = (ts, WALL_CLOCK if ts >= _EPOCH_FROM_NS else BOOT_CLOCK)
+        return run.last
+
+    def _message(self, number: int, record: Record, run: _Run) -> None:
+        message = lines.message_of(record.marker, record.body)
+        ts, clock = self._position(number, record, run)
+        track = self._track(run, "messages", "", clock)
+        self._out.instant(track, ts, message.name, message.category, message.args, number)
+
+    # -- runs and their tracks --------------------------------------------------------------------------------
+
+    def _run_of(self, record: Record) -> _Run:
+        """The run that a line belongs to: two libraries in one process differ in marker or version of their lines."""
+        if record.marker == b"onednn_graph" and self._runs:
+            return self._runs[-1]
+        key = (record.marker, record.version)
+        if key not in self._current:
+            self._current[key] = self._new_run()
+        return self._current[key]
+
+    def _new_run(self) -> _Run:
+        self._runs.append(_Run(len(self._runs) + 1))
+        return self._runs[-1]
+
+    def _info(self, record: Record) -> None:
+        component, text = lines.info_of(record.marker, record.body)
+        run = self._run_of(record)
+        if _HEADER.match(text):
+            if record.marker == b"onednn_graph" and "version" in run.facts:
+                run.facts["graph_version"] = text
+                return
+            if "version" in run.facts:
+                run = self._current[record.marker, record.version] = self._new_run()
+        _note_info(run, component, text)
+
+    def _track(self, run: _Run, group: str, engine: str, clock: ClockDomain) -> TrackId:
+        key = (group, engine, clock.name)
+        track = run.tracks.get(key)
+        if track is not None:
+            return track
+        clock_id = self._clock_id(clock)
+        if run.root == NO_TRACK:
+            run.root = self._out.track("oneDNN", self._parent(), clock=clock_id)
+        name = engine if group == "exec" else f"{engine} {group}".strip()
+        synthetic = clock is NO_CLOCK
+        track = self._out.track(
+            f"{name} (synthetic)" if synthetic else name,
+            run.root,
+            description=_SYNTHETIC_HELP if synthetic else "",
+            clock=clock_id,
+        )
+        self._out.track_info(track).rank = _GROUP_RANK.get(group, len(_GROUP_RANK))
+        run.tracks[key] = track
+        return track
+
+    def _parent(self) -> TrackId:
+        if self._pid is None:
+            return NO_TRACK
+        if self._process is None:
+            self._process = self._out.process(pid=self._pid)
+        return self._process
+
+    def _clock_id(self, clock: ClockDomain) -> ClockId:
+        if clock is NO_CLOCK:
+            clock = clock.owned_by(self._out.info.name)
+        if not self._clocks:
+            self._out.set_clock(clock)
+            self._clocks.append(clock)
+        return self._out.clock(clock)
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        if self._other_lines:
+            self._out.balance.skipped["lines without a oneDNN marker"] += self._other_lines
+            self._out.problem(FOREIGN_LINE, count=self._other_lines)
+        drawn = [run for run in self._runs if run.root != NO_TRACK]
+        for run in drawn:
+            root = self._out.track_info(run.root)
+            root.description = run.describe()
+            if len(drawn) > 1:
+                root.name = f"oneDNN run {run.number}"
+        self._out.metadata("onednn_runs", [run.facts for run in self._runs])
+        self._notes()
+
+    def _notes(self) -> None:
+        if len(self._runs) > 1:
+            self._out.note(
+                f"{len(self._runs)} runs (version headers) in one log: each has its own tracks; "
+                "lines of processes that wrote at the same time cannot be told apart"
+            )
+        if not self._slices:
+            self._out.note(
+                "the log holds no primitive with a duration: record with ONEDNN_VERBOSE=1 "
+                "(or profile_exec; DNNL_VERBOSE=1 or MKLDNN_VERBOSE=1 for versions before 2.5 and 1.1)"
+            )
+        filters = [text for run in self._runs for text in run.facts.get("info", []) if "filter format" in text]
+        if filters:
+            self._out.note(f"a filter was active ({filters[0]}): lines are absent on purpose, so sums are partial")
+        if any(clock == NO_CLOCK.name for run in self._runs for _, _, clock in run.tracks):
+            self._out.note(f"{_SYNTHETIC_HELP} {self._timestamp_hint()}")
+
+    def _timestamp_hint(self) -> str:
+        if b"onednn" in self._markers or b"onednn_graph" in self._markers:
+            return "Set ONEDNN_VERBOSE_TIMESTAMP=1 next time"
+        if b"dnnl" in self._markers:
+            return "Set DNNL_VERBOSE_TIMESTAMP=1 next time (version 2.1 and later)"
+        return "Timestamps came with version 2.1"
+
+
+@importer
+@dataclass(frozen=True)
+class OnednnVerbose:
+    """oneDNN verbose log.
+
+    Attributes:
+        pid: put the tracks under the process with this pid; the log itself does not print it.
+    """
+
+    pid: int | None = None
+
+    name: ClassVar[str] = "onednn-verbose"
+    title: ClassVar[str] = "oneDNN verbose log (also MKL-DNN, DNNL, oneDNN Graph)"
+    url: ClassVar[str] = "https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html"
+    versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
+    clock: ClassVar[ClockDomain] = WALL_CLOCK
+    record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
+
+    def sniff(self, head: Head) -> Match:
+        """Sure of a line that begins with marker and known word; a marker inside other text may be a quotation."""
+        is_json = _JSON_START.match(head.text) is not None
+        if is_json and (b'"traceEvents"' in head.data or b'"ph"' in head.data):
+            return Match.no("a trace in JSON")
+        glued = False
+        for line in head.data.splitlines():
+            if b"_verbose," not in line:
+                continue
+            certain = [record for record in lines.records(line) if lines.looks_certain(record)]
+            if certain and line.startswith((certain[0].marker, b"\x1b[", b"\xef\xbb\xbf")):
+                return Match.yes(f"a line begins with {certain[0].marker.decode()}_verbose,")
+            glued |= bool(certain)
+        if glued and not is_json:
+            return Match.maybe("lines with a oneDNN marker inside")
+        return Match.no("no oneDNN marker (onednn_verbose, dnnl_verbose, mkldnn_verbose)")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole log."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        _Reader(out, self.pid).read(source)
