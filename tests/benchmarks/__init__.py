@@ -1,0 +1,1 @@
+"""How fast and how small conversion is, on generated traces; run with `python -m tests.benchmarks`."""
