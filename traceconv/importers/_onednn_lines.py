@@ -161,6 +161,9 @@ def read_body(marker: bytes, body: bytes) -> tuple[Shape, bytes, bool]:
         Malformed: the record is cut off or of an unknown kind.
     """
     rest, _, last = body.rpartition(b",")
+    if not rest:
+        known = last in _COMPONENTS or last.partition(b":")[0] in _KNOWN
+        raise Malformed(CUT_LINE if known else UNKNOWN_LINE, f"{_text(last[:40])!r} behind the marker and nothing else")
     if marker == b"onednn_graph":
         rest, last = _without_counts(rest, last)
     if b"." not in last:
@@ -322,9 +325,10 @@ def message_of(marker: bytes, body: bytes) -> Message:
     subject = fields.pop(0) if len(fields) > 1 else b""
     base, _, suffix = op.partition(b":")
     what = suffix if suffix in _NO_DURATION_SUFFIXES else base
+    category = b"error" if what.endswith(b"error") else what  # ocl_error, ze_error
     args = {"op": op, "component": component, "message": b",".join(fields), "source": position}
     members = _members({"subject": subject, **args})
-    return Message(_text(b" ".join(filter(None, (what, subject)))), _text(what), b"{" + members[1:] + b"}")
+    return Message(_text(b" ".join(filter(None, (what, subject)))), _text(category), b"{" + members[1:] + b"}")
 
 
 def info_of(marker: bytes, body: bytes) -> tuple[str, str]:
@@ -371,7 +375,8 @@ def nearest_us(ns: int) -> int:
     return (ns + 500) // 1000 * 1000
 
 
-def duration_ns(record: Record, text: bytes, *, from_gettimeofday: bool) -> int:
+@lru_cache(maxsize=4096)
+def duration_ns(text: bytes, from_gettimeofday: bool) -> int:
     """A duration in ns.
 
     On Linux and macOS it is the difference of two gettimeofday values (whole microseconds) held as a double that counts
@@ -379,16 +384,14 @@ def duration_ns(record: Record, text: bytes, *, from_gettimeofday: bool) -> int:
     microsecond up to 1 s, so the nearest microsecond is the true value. Beyond 1 s the text holds no more.
 
     Args:
+        text: the number as printed, in ms.
         from_gettimeofday: whether it may be such a difference; it is rounded if the digits fit as well.
 
     Raises:
-        Malformed: no finite number, or a number that was cut off.
+        Malformed: no finite number.
     """
     if not _NUMBER.fullmatch(text):
-        code = CUT_LINE if not record.ended else BAD_DURATION
-        raise Malformed(code, f"{_text(text[:40])!r}, expected a number of milliseconds")
-    if not record.ended and not _looks_complete(text):
-        raise Malformed(CUT_LINE, f"the text ends inside the duration: {_text(text)!r}")
+        raise Malformed(BAD_DURATION, f"{_text(text[:40])!r}, expected a number of milliseconds")
     try:
         ns = parse_ns(text, MS)
     except ValueError as error:
@@ -406,7 +409,7 @@ def _on_grid(ns: int) -> bool:
     return abs(nearest - size) <= printed_to
 
 
-def _looks_complete(text: bytes) -> bool:
+def looks_complete(text: bytes) -> bool:
     """Whether a number without a line end behind it cannot be the beginning of a longer one.
 
     Six significant digits are all that is ever printed; fewer are complete if they are a multiple of 2**-12 ms.

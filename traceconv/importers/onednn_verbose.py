@@ -243,7 +243,9 @@ class _Reader:
         ts = self._timestamp(number, record)
         from_boot = ts is not None and ts < _EPOCH_FROM_NS
         exact = not from_boot and not shape.engine.startswith("gpu")
-        dur = lines.duration_ns(record, duration, from_gettimeofday=exact)
+        dur = lines.duration_ns(duration, exact)
+        if not record.ended and not lines.looks_complete(duration):
+            raise Malformed(lines.CUT_LINE, f"the text ends inside the duration: {duration.decode()!r}")
         if ts is None:
             clock = NO_CLOCK
             layout = run.layouts.setdefault(shape.engine, _Layout())
@@ -380,9 +382,11 @@ class _Reader:
         if filters:
             self._out.note(f"a filter was active ({filters[0]}): lines are absent on purpose, so sums are partial")
         if any(clock == NO_CLOCK.name for run in self._runs for _, _, clock in run.tracks):
-            self._out.note(f"{_SYNTHETIC_HELP} {self._timestamp_hint()}")
+            self._out.note(" ".join((_SYNTHETIC_HELP, self._timestamp_hint())).strip())
 
     def _timestamp_hint(self) -> str:
+        if self._out.info.diagnostics.count(UNUSABLE_TIMESTAMP):
+            return ""
         if b"onednn" in self._markers or b"onednn_graph" in self._markers:
             return "Set ONEDNN_VERBOSE_TIMESTAMP=1 next time"
         if b"dnnl" in self._markers:
