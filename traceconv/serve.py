@@ -10,8 +10,11 @@ The UI fetches `#!/?url=...` itself, inside the browser. What it accepts (google
 
 Any page in any browser on this machine can send requests to 127.0.0.1, so the file lies under an unguessable
 path, requests that were made for another host name (DNS rebinding) or by another site get a 404, and only the
-UI's origin may read an answer. Chrome asks the user before a public site may reach this machine (Local Network
-Access, from version 142); the versions before send a preflight request, which is answered.
+UI's origin may read an answer.
+
+Chrome asks the user before a public site may reach this machine (Local Network Access, from version 142; the
+permission is called `loopback-network`), and without the user's consent the request never comes. Versions before
+sent a preflight request instead (Private Network Access), which is answered.
 """
 
 from __future__ import annotations
