@@ -139,8 +139,8 @@ def records(line: bytes) -> list[Record]:
     if match is not None and line.find(_MARK, match.end()) < 0:
         return [_record(match, line[match.end() :])]
     matches = list(_HEAD.finditer(line))
-    ends = [match.start() for match in matches[1:]] + [len(line)]
-    return [_record(match, line[match.end() : end]) for match, end in zip(matches, ends, strict=True)]
+    starts = [match.start() for match in matches] + [len(line)]
+    return [_record(match, line[match.end() : end]) for match, end in zip(matches, starts[1:], strict=True)]
 
 
 def _record(match: re.Match[bytes], rest: bytes) -> Record:
@@ -348,7 +348,8 @@ def _text(field: bytes) -> str:
 
 
 def _number(field: bytes) -> int | bytes:
-    return int(field) if field.isdigit() and len(field) <= 20 else field
+    """An unsigned 64-bit number, or the text."""
+    return int(field) if field.isdigit() and len(field) <= 20 and int(field) < 2**64 else field
 
 
 def _members(args: dict[str, Any]) -> bytes:
