@@ -1,7 +1,8 @@
 """Whether the slices of each track open, close and nest as Perfetto pairs them.
 
 An unnamed end closes the innermost open slice, a named one the innermost of its name. Perfetto sorts events by time
-and keeps the file order of equal times, so both orders are followed: what they disagree on depends on the viewer.
+and keeps the file order of equal times, so that order decides what is wrong. The file order is followed, too: it
+explains ends before their begin, and a reader that streams the file pairs in it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ UNSORTED = declare(
 )
 ORDER_MATTERS = declare(
     "check-pftrace.order_matters",
-    Severity.DATA_LOSS,
+    Severity.NOTICE,
     "sorted by time, as Perfetto does it, begins and ends pair otherwise than in the file",
 )
 
@@ -54,22 +55,35 @@ class Edges:
         self._kinds.append(-name - 1)
 
     def check(self, found: Diagnostics) -> int:
-        """Pair in file order, then by time if that differs; returns the number of slices."""
+        """Pair by time, and in file order if that differs; returns the number of slices."""
         ts = np.array(self._ts, np.int64)
-        pairs = self._pair(range(len(ts)), found)
         backwards = np.flatnonzero(ts[1:] < ts[:-1])
         if len(backwards):
             place = f"packet {self._packets[int(backwards[0]) + 1]}"
             found.add(UNSORTED, place, len(backwards))
-            if self._pair(np.argsort(ts, kind="stable").tolist(), Diagnostics()) != pairs:
-                found.add(ORDER_MATTERS, place)
+            self._check_both_orders(np.argsort(ts, kind="stable").tolist(), place, found)
+        else:
+            self._pair(range(len(ts)), found)
         return sum(kind > 0 for kind in self._kinds)
+
+    def _check_both_orders(self, by_time: list[int], place: str, found: Diagnostics) -> None:
+        wrong = Diagnostics()
+        pairs = self._pair(by_time, wrong)
+        in_file = self._pair(range(len(by_time)), Diagnostics())
+        # At one and the same time it does not matter which end closes which slice.
+        if {b: self._ts[e] for b, e in pairs.items()} != {b: self._ts[e] for b, e in in_file.items()}:
+            found.add(ORDER_MATTERS, place)
+        if len(wrong):
+            found.extend(wrong)
+            for begin, end in in_file.items():
+                if self._ts[end] < self._ts[begin]:
+                    found.add(END_EARLY, f"packet {self._packets[end]}")
 
     def _pair(self, order: range | list[int], found: Diagnostics) -> dict[int, int]:
         """Row of the end by row of the begin."""
         pairs: dict[int, int] = {}
         stack: list[int] = []
-        ts, kinds = self._ts, self._kinds
+        kinds = self._kinds
         for row in order:
             if kinds[row] > 0:
                 stack.append(row)
@@ -79,8 +93,6 @@ class Edges:
             begin = self._close(stack, row, found)
             if begin is not None:
                 pairs[begin] = row
-                if ts[row] < ts[begin]:
-                    found.add(END_EARLY, f"packet {self._packets[row]}")
         for row in stack:
             found.add(NOT_CLOSED, f"packet {self._packets[row]}")
         return pairs

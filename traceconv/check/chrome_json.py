@@ -116,7 +116,7 @@ def _load(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
     if data.startswith(codecs.BOM_UTF8):
         found.add(BOM, "byte 0")
         data = data[len(codecs.BOM_UTF8) :]
-    _check_utf8(data, found)
+    data = _as_utf8(data, found)
     try:
         return _events_of(data, found)
     except msgspec.DecodeError as error:
@@ -130,15 +130,18 @@ def _load(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
         return None
 
 
-def _check_utf8(data: bytes, found: Diagnostics) -> None:
+def _as_utf8(data: bytes, found: Diagnostics) -> bytes:
+    """The text with what is not UTF-8 replaced, as browsers do it."""
     if data.isascii():
-        return
+        return data
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(data), _UTF8_STEP):
             decoder.decode(data[start : start + _UTF8_STEP], start + _UTF8_STEP >= len(data))
     except UnicodeDecodeError as error:
-        found.add(NOT_UTF8, f"byte {start + error.start}")
+        found.add(NOT_UTF8, f"near byte {start + error.start}")
+        return data.decode("utf-8", "replace").encode()
+    return data
 
 
 def _without_lone_surrogates(data: bytes, found: Diagnostics) -> bytes | None:
