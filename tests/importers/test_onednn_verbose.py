@@ -652,7 +652,7 @@ def test_damaged_logs_never_raise(read: Any) -> None:
                 damaged[at : at + chance.randrange(3)] = chance.choice(
                     [b",", b"", b"9", b":", b"e+99", b"\xff", b"\n", b"\r"]
                 )
-            trace = read(bytes(damaged))
+            trace = read(LINE + b"\n" + bytes(damaged))
             assert trace.sources[0].balance.even
             rows(trace)
             rows(trace, "instants")
