@@ -527,6 +527,19 @@ def test_headers_of_old_versions(name: str, library: str, version: str, isa: str
     assert (run["library"], run["version"], run["isa"]) == (library, version, isa)
 
 
+def test_a_device_name_with_a_version_is_no_header(read: Any) -> None:
+    device = "gpu,engine,0,name:Some GPU v2.1, 16 GB,driver_version:1.2.3"
+    trace = read(f"onednn_verbose,v1,info,oneDNN v3.12.0 (commit N/A)\nonednn_verbose,v1,info,{device}\n")
+    (run,) = trace.metadata["onednn_runs"]
+    assert (run["version"], run["info"]) == ("3.12.0", [device])
+
+
+def test_durations_that_overflow_are_left_out(read: Any) -> None:
+    trace = read((exec_line("", "reorder", "4e+12") + "\n") * 5)
+    assert problems(trace)["onednn.bad_duration"] == 4
+    assert len(rows(trace)) == 1
+
+
 def test_a_filter_is_said_aloud() -> None:
     assert any("sums are partial" in note for note in golden("filter-ts").sources[0].notes)
 

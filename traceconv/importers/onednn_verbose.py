@@ -31,6 +31,7 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, ClockId, TrackId
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
+from traceconv.times import LIMIT_NS
 
 WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
 BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)
@@ -72,7 +73,9 @@ TIME_STEP = declare(
 
 _JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
 # oneDNN v3.12.0 (commit 80afa71) | Intel(R) MKL-DNN v0.19.0 (Git Hash 41bee20),Intel(R) AVX512-Deep Learning Boost
-_HEADER = re.compile(r"(?P<library>.{0,80}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?")
+_HEADER = re.compile(
+    r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
+)
 _GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
 _SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
 
@@ -249,6 +252,8 @@ class _Reader:
         if ts is None:
             clock = NO_CLOCK
             layout = run.layouts.setdefault(shape.engine, _Layout())
+            if layout.end + dur > LIMIT_NS:
+                raise Malformed(lines.BAD_DURATION, "the durations so far sum up to more than 146 years")
             ts = layout.place(shape.group, dur)
             if run.last[1] is NO_CLOCK:
                 run.last = (layout.end, NO_CLOCK)
