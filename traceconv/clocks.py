@@ -103,6 +103,10 @@ class ClockSnapshot:
     bound_ns: int
     method: str
 
+    def between(self, clock: ClockDomain, other: ClockDomain) -> ClockSnapshot:
+        """The same reading, of domains by other names."""
+        return replace(self, clock=clock, other=other)
+
 
 @dataclass(frozen=True, slots=True)
 class ClockMap:

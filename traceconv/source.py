@@ -93,10 +93,10 @@ class Source:
         """The file itself, for what lies beside it; None for standard input and pipes."""
         return None if self._spooled else self._path
 
-    def is_same_file(self, path: Path) -> bool:
+    def is_same_file(self, path: str | os.PathLike[str]) -> bool:
         """Whether `path` names this very file (so that an output never replaces an input)."""
         try:
-            return self.path is not None and path.exists() and os.path.samefile(self.path, path)
+            return self.path is not None and os.path.exists(path) and os.path.samefile(self.path, path)
         except OSError:
             return False
 

@@ -249,6 +249,16 @@ class Trace:
         source = self.sources[self.tracks[track].source]
         return f"{source.name}:{source.unit} {origin}"
 
+    def counts(self) -> dict[str, int]:
+        """How many there are of each kind of event."""
+        return {
+            "slices": len(self.slices.ts),
+            "instants": len(self.instants.ts),
+            "counter values": len(self.counters.ts),
+            "flows": len(self.flows.from_slice),
+            "samples": len(self.samples.ts),
+        }
+
     def span(self) -> tuple[int, int] | None:
         """The first and the last instant of all events in ns, or None when there is no event."""
         starts: list[I64] = [self.slices.ts, self.instants.ts, self.counters.ts, self.samples.ts]

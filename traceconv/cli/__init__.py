@@ -1,0 +1,76 @@
+"""The command line. Each command lives in a module of its own, which is imported when the command is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from traceconv import __version__
+from traceconv.errors import TraceconvError
+
+_COMMANDS = {
+    "check": "Look for everything that viewers drop, misplace or refuse.",
+    "convert": "Turn one recording into a trace.",
+    "formats": "List the formats that can be read.",
+    "identify": "Say what format a file is.",
+    "info": "Say what is in a recording.",
+    "merge": "Put several recordings on one time axis.",
+    "open": "Show a trace in ui.perfetto.dev.",
+}
+
+_HELP = """Timelines for ui.perfetto.dev out of what machine-learning runtimes print about their own speed.
+
+\b
+  traceconv merge kineto.json onednn.log -o out.pftrace
+  traceconv open out.pftrace
+
+This is not Perfetto's tool of the same name, which goes the other way: from Perfetto's format to others.
+"""
+
+
+class _Commands(click.Group):
+    """The commands by name, imported on use: `--help` must not pay for numpy."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"traceconv.cli.{name}_command").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="traceconv")
+def cli() -> None:
+    """The root of all commands."""
+
+
+def main() -> None:
+    """Run the command line; the exit code is 0 for done, 1 for failed, 2 for a wrong call."""
+    try:
+        sys.exit(cli.main(prog_name="traceconv", standalone_mode=False) or 0)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except TraceconvError as error:
+        report(error)
+        sys.exit(error.exit_code)
+
+
+def report(error: TraceconvError) -> None:
+    """Print an error as one line, with its hint on a second one."""
+    for one in getattr(error, "errors", [error]):
+        click.echo(f"error: {one.message}", err=True)
+        if one.hint:
+            click.echo(f"hint: {one.hint}", err=True)

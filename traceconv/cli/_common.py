@@ -1,0 +1,132 @@
+"""What several commands share: options, progress, the summary of what was done."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from traceconv.align import ReceiptLine
+from traceconv.api import Result
+from traceconv.diagnostics import Diagnostic, Severity
+from traceconv.errors import UsageError
+from traceconv.ir.trace import SourceInfo
+from traceconv.times import format_time, parse_duration
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+output_option = click.option(
+    "-o", "--output", default="-", metavar="FILE", help="Where to write; standard output if not given."
+)
+to_option = click.option(
+    "--to", metavar="FORMAT", help="perfetto or chrome-json; by default the ending of the output decides."
+)
+importer_option = click.option(
+    "-O",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the importer; see `formats NAME`.",
+)
+force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
+strict_option = click.option("--strict", is_flag=True, help="Fail if anything of the input is lost.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Print every diagnostic, also mere information.")
+
+
+def key_values(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """The values of a repeated KEY=VALUE option. Raises UsageError for a text without `=`."""
+    values = {}
+    for text in texts:
+        key, equals, value = text.rpartition("=") if option == "--offset" else text.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{option} {text!r}: expected {'FILE=TIME' if option == '--offset' else 'KEY=VALUE'}")
+        values[key] = value
+    return values
+
+
+def index_of(name: str, paths: tuple[str, ...], option: str) -> int:
+    """Which input a name means: the path as given, or the file name if only one input has it."""
+    exact = [index for index, path in enumerate(paths) if path == name]
+    found = exact or [index for index, path in enumerate(paths) if os.path.basename(path) == name]
+    if len(found) != 1:
+        problem = "is none of the inputs" if not found else "fits several inputs"
+        raise UsageError(f"{option}: {name!r} {problem}", hint=f"the inputs: {', '.join(paths)}")
+    return found[0]
+
+
+def offsets_of(texts: tuple[str, ...], paths: tuple[str, ...]) -> dict[int, int]:
+    """The values of `--offset FILE=TIME` as ns by input."""
+    offsets = {}
+    for name, text in key_values(texts, "--offset").items():
+        try:
+            offsets[index_of(name, paths, "--offset")] = parse_duration(text)
+        except ValueError as error:
+            raise UsageError(f"--offset {name}: {error}") from None
+    return offsets
+
+
+def console() -> Console:
+    """Standard error; wide when nobody looks, so that lines stay whole in logs."""
+    return Console(stderr=True, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else 200)
+
+
+@contextlib.contextmanager
+def working(text: str, quiet: bool) -> Iterator[None]:
+    """Show that something is going on, if somebody looks at a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    with console().status(text):
+        yield
+
+
+def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) -> None:
+    """Say what was read, what was lost, how it was aligned and what was written."""
+    if quiet:
+        return
+    out = console()
+    for source in result.trace.sources:
+        print_source(out, source, verbose)
+    if len(result.trace.sources) > 1:
+        out.print(f"\nOn one time axis: {result.trace.clocks[0].describe()}")
+        out.print(receipt_table(result.receipt))
+    trace = result.trace
+    counts = trace.counts() | {"tracks": len(trace.tracks)}
+    written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    out.print(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}", markup=False)
+
+
+def print_source(out: Console, source: SourceInfo, verbose: bool) -> None:
+    """The balance, the notes and the diagnostics of one input."""
+    out.print(f"{source.name} ({source.format}): {source.balance.describe()}", markup=False)
+    for note in source.notes:
+        out.print(f"  note: {note}", markup=False)
+    for entry in source.diagnostics:
+        if verbose or entry.code.severity > Severity.INFO:
+            out.print(f"  {_describe(entry)}", markup=False)
+
+
+def _describe(entry: Diagnostic) -> str:
+    times = f"{entry.count} x " if entry.count > 1 else ""
+    places = f" [{'; '.join(entry.places)}{'; ...' if entry.count > len(entry.places) else ''}]" if entry.places else ""
+    return f"{entry.code.severity.label}: {times}{entry.code.help} ({entry.code.name}){places}"
+
+
+def receipt_table(receipt: list[ReceiptLine]) -> Table:
+    """The receipt for people: one row for each clock of each input."""
+    table = Table(box=None, pad_edge=False, header_style="")
+    for title in ("file", "clock", "placed by", "offset", "within", "verdict"):
+        table.add_column(title, overflow="fold")
+    for line in receipt:
+        sign = "+" if line.offset_ns >= 0 else ""
+        offset = f"{sign}{format_time(line.offset_ns)}"
+        table.add_row(line.file, line.clock, line.method, offset, f"±{format_time(line.bound_ns)}", line.verdict)
+    return table

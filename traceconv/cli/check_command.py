@@ -1,0 +1,36 @@
+"""`traceconv check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from traceconv.check import check_file
+from traceconv.cli import report
+from traceconv.errors import TraceconvError
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True)
+@click.pass_context
+def command(ctx: click.Context, files: tuple[str, ...]) -> None:
+    """Look for everything that viewers drop, misplace or refuse, in Chrome JSON and Perfetto traces of any tool.
+
+    \b
+      traceconv check out.pftrace other.json
+    """
+    failed = 0
+    for file in files:
+        try:
+            result = check_file(Path(file))
+        except TraceconvError as error:
+            report(error)
+            failed = 1
+            continue
+        counts = ", ".join(f"{count} {what}" for what, count in result.counts.items() if count)
+        click.echo(f"{file}: {result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}")
+        for problem in result.problems:
+            click.echo(f"  {problem.severity.label}: {problem.message} ({problem.code}) [{problem.at}]")
+        failed |= not result.ok
+    ctx.exit(failed)

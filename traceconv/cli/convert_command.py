@@ -1,0 +1,51 @@
+"""`traceconv convert`."""
+
+from __future__ import annotations
+
+import click
+
+from traceconv import api
+from traceconv.cli import _common as common
+
+
+@click.command("convert")
+@click.argument("file")
+@common.output_option
+@common.to_option
+@click.option("--from", "format_name", metavar="FORMAT", help="The format of the input, if it shall not be found out.")
+@common.importer_option
+@common.force_option
+@common.strict_option
+@common.quiet_option
+@common.verbose_option
+def command(
+    file: str,
+    output: str,
+    to: str | None,
+    format_name: str | None,
+    options: tuple[str, ...],
+    force: bool,
+    strict: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Turn one recording into a trace.
+
+    \b
+      traceconv convert onednn.log -o onednn.pftrace
+      traceconv convert profile.json.gz -o profile.json
+      some-program | traceconv convert - --to chrome-json > trace.json
+
+    FILE may be - for standard input; gzip, zip and UTF-16 are seen by content.
+    """
+    with common.working(f"converting {file}", quiet):
+        result = api.convert(
+            file,
+            output,
+            format=format_name,
+            to=to,
+            options=common.key_values(options, "-O"),
+            force=force,
+            strict=strict,
+        )
+    common.print_summary(result, output, quiet=quiet, verbose=verbose)

@@ -1,0 +1,56 @@
+"""`traceconv formats`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from traceconv import api
+from traceconv.registry import Importer, importer_class
+
+
+@click.command("formats")
+@click.argument("name", required=False)
+def command(name: str | None) -> None:
+    """List the formats that can be read, or say all about one.
+
+    \b
+      traceconv formats
+      traceconv formats onednn-verbose
+    """
+    if name is not None:
+        click.echo(_details(importer_class(name)))
+        return
+    known = api.formats()
+    width = max(len(name) for name in known)
+    for format_name, cls in known.items():
+        click.echo(f"{format_name:{width}}  {cls.title}: {cls.versions}")
+
+
+def _details(cls: type[Importer]) -> str:
+    lines = [
+        f"{cls.name}: {cls.title}",
+        f"  versions  {cls.versions}",
+        f"  clock     {cls.clock.describe()}",
+        f"  record    {cls.record}",
+        f"  see       {cls.url}",
+    ]
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        default = "not given" if field.default is None else field.default
+        lines.append(f"  option    {field.name} (default: {default}){_option_help(cls, field.name)}")
+    return "\n".join(lines)
+
+
+def _option_help(cls: type[Importer], option: str) -> str:
+    """The words of the class docstring on an option: what stands behind its name under `Attributes:`."""
+    words: list[str] = []
+    for line in (cls.__doc__ or "").splitlines():
+        text = line.strip()
+        if text.startswith(f"{option}:"):
+            words = [text.partition(":")[2].strip()]
+        elif words and text and line.startswith(" " * 12):
+            words.append(text)
+        elif words:
+            break
+    return f": {' '.join(words)}" if words else ""

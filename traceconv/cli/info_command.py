@@ -1,0 +1,60 @@
+"""`traceconv info`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from traceconv import api
+from traceconv.cli import _common as common
+from traceconv.cli import report
+from traceconv.errors import TraceconvError
+from traceconv.ir.trace import Trace, TrackKind
+from traceconv.times import format_time
+
+_LONGEST_VALUE = 100
+
+
+@click.command("info")
+@click.argument("files", nargs=-1, required=True)
+@common.importer_option
+@click.option("--from", "format_name", metavar="FORMAT", help="The format of the inputs, if it shall not be found out.")
+@click.pass_context
+def command(ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...], format_name: str | None) -> None:
+    """Say what is in a recording: its clock, its span, what was read and what was lost.
+
+    \b
+      traceconv info onednn.log
+    """
+    failed = 0
+    for file in files:
+        try:
+            trace = api.read(file, format=format_name, options=common.key_values(options, "-O"))
+        except TraceconvError as error:
+            report(error)
+            failed = max(failed, error.exit_code)
+        else:
+            click.echo("\n".join(_describe(file, trace)))
+    ctx.exit(failed)
+
+
+def _describe(file: str, trace: Trace) -> list[str]:
+    source = trace.sources[0]
+    lines = [f"{file}: {source.format}", f"  balance   {source.balance.describe()}"]
+    lines += [f"  clock     {clock.describe()}" for clock in trace.clocks]
+    for snap in trace.snapshots:
+        there = f"{snap.other.name} {snap.other_ts} ns"
+        lines.append(f"  snapshot  {snap.ts} ns = {there} ±{format_time(snap.bound_ns)} ({snap.method})")
+    span = trace.span()
+    if span is not None:
+        lines.append(f"  span      {format_time(span[1] - span[0])}, from {span[0]} ns")
+    kinds = {kind.name.lower(): sum(track.kind is kind for track in trace.tracks) for kind in TrackKind}
+    lines.append("  tracks    " + ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count))
+    lines.append("  events    " + ", ".join(f"{count} {what}" for what, count in trace.counts().items() if count))
+    for key, value in trace.metadata.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"  fact      {key}: {text[:_LONGEST_VALUE]}{'...' if len(text) > _LONGEST_VALUE else ''}")
+    lines += [f"  note      {note}" for note in source.notes]
+    lines += [f"  {entry.code.severity.label:<9} {entry.describe()}" for entry in source.diagnostics]
+    return lines

@@ -1,0 +1,70 @@
+"""`traceconv merge`."""
+
+from __future__ import annotations
+
+import click
+
+from traceconv import api
+from traceconv.cli import _common as common
+
+
+@click.command("merge")
+@click.argument("files", nargs=-1, required=True)
+@common.output_option
+@common.to_option
+@click.option(
+    "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
+)
+@click.option(
+    "--offset",
+    "offsets",
+    multiple=True,
+    metavar="FILE=TIME",
+    help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself.",
+)
+@click.option(
+    "--same-machine", is_flag=True, help="All inputs were recorded on one machine: equal pids are the same process."
+)
+@common.importer_option
+@common.force_option
+@common.strict_option
+@common.quiet_option
+@common.verbose_option
+def command(
+    files: tuple[str, ...],
+    output: str,
+    to: str | None,
+    formats: tuple[str, ...],
+    offsets: tuple[str, ...],
+    same_machine: bool,
+    options: tuple[str, ...],
+    force: bool,
+    strict: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Put several recordings on one time axis.
+
+    \b
+      traceconv merge kineto.json onednn.log -o out.pftrace
+      traceconv merge rank0.json rank1.json --offset rank1.json=-350us -o out.pftrace
+
+    Each file is placed by what it says about its clock; the receipt at the end says how, and how sure that is. Files
+    whose clocks nothing relates are refused.
+    """
+    chosen: list[str | None] = [None] * len(files)
+    for name, format_name in common.key_values(formats, "--from").items():
+        chosen[common.index_of(name, files, "--from")] = format_name
+    with common.working(f"merging {len(files)} files", quiet):
+        result = api.merge(
+            files,
+            output,
+            formats=chosen,
+            to=to,
+            options=common.key_values(options, "-O"),
+            offsets=common.offsets_of(offsets, files),
+            same_machine=same_machine,
+            force=force,
+            strict=strict,
+        )
+    common.print_summary(result, output, quiet=quiet, verbose=verbose)

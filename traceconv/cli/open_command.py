@@ -1,0 +1,31 @@
+"""`traceconv open`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from traceconv.errors import OutputError
+from traceconv.serve import serve
+
+
+@click.command("open")
+@click.argument("file")
+@click.option("--browser/--no-browser", default=True, help="Whether to start the browser, or only print the address.")
+@click.option("--timeout", default=120, show_default=True, metavar="SECONDS", help="How long to wait for the browser.")
+def command(file: str, browser: bool, timeout: int) -> None:
+    """Show a trace in ui.perfetto.dev.
+
+    \b
+      traceconv open out.pftrace
+
+    The file is served once, on 127.0.0.1 and to ui.perfetto.dev only; it does not leave the machine: the page reads it
+    inside the browser, which may ask you to allow that. The command ends when the file was fetched.
+    """
+    fetched = serve(Path(file), open_browser=browser, timeout_s=timeout, on_ready=click.echo)
+    if not fetched:
+        raise OutputError(
+            f"{file}: nobody fetched the trace within {timeout} s",
+            hint="when the browser asks, allow ui.perfetto.dev to connect to this device; --timeout waits longer",
+        )

@@ -1,0 +1,293 @@
+"""The layout of one trace: order, lanes, no empty tracks.
+
+After `lay_out` these hold, and the writers rely on them:
+
+- slices are sorted by (track, ts, longer first, input order), the other events by (track, ts, input order);
+- the slices of one track nest: of two, one ends before the other begins or one lies inside the other. What does not fit
+  goes to an overflow lane, a sibling track of the same name; viewers draw the siblings as one;
+- no track is deeper than MAX_DEPTH slices (Perfetto drops slices beyond 512);
+- tracks without events and without children with events are gone.
+
+Some tools cut times and durations to whole microseconds each for itself, so that a child may seem to end a microsecond
+after its parent. An overlap no larger than the resolution of the clock is taken for that and trimmed away, and counted.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.diagnostics import Diagnostics, Severity, declare
+from traceconv.ir.trace import I64, NO_TRACK, Slices, Trace, Track, TrackId, TrackKind, take
+
+MAX_DEPTH = 500
+
+OVERLAPPING = declare(
+    "lanes.overlap",
+    Severity.INFO,
+    "slices of one track cross each other: they were put on overflow lanes beside it, with their times unchanged",
+)
+TRIMMED = declare(
+    "lanes.trimmed",
+    Severity.NOTICE,
+    "slices stuck out of the slice around them by no more than the resolution of their clock and were cut to fit",
+)
+TOO_DEEP = declare(
+    "lanes.too_deep", Severity.NOTICE, f"slices nested deeper than {MAX_DEPTH} levels were put on overflow lanes"
+)
+EMPTY_TRACKS = declare(
+    "lanes.empty_track", Severity.INFO, "tracks that the input declares but never uses were left out"
+)
+
+_Order = npt.NDArray[np.intp]
+
+
+def lay_out(trace: Trace) -> Trace:
+    """The trace in the form that the module describes; its diagnostics go to the first source."""
+    found = trace.sources[0].diagnostics
+    trace = _share_lanes(trace)
+    trace = _sort(trace)
+    trace = _split_overlaps(trace, found)
+    _report_unused_tracks(trace, found)
+    return drop_unused_tracks(trace)
+
+
+# -- order --------------------------------------------------------------------------------------------------------
+
+
+def _sort(trace: Trace) -> Trace:
+    slices, flows = trace.slices, trace.flows
+    order = np.lexsort((-slices.dur, slices.ts, slices.track))
+    if len(flows.from_slice):
+        new_row = np.empty(len(order), np.int64)
+        new_row[order] = np.arange(len(order))
+        flows = replace(flows, from_slice=new_row[flows.from_slice], to_slice=new_row[flows.to_slice])
+    return trace.with_tables(
+        slices=take(slices, order),
+        flows=flows,
+        instants=take(trace.instants, _by_track_and_time(trace.instants)),
+        counters=take(trace.counters, _by_track_and_time(trace.counters)),
+        samples=take(trace.samples, _by_track_and_time(trace.samples)),
+    )
+
+
+def _by_track_and_time(table: Any) -> _Order:
+    order: _Order = np.lexsort((table.ts, table.track))
+    return order
+
+
+# -- tracks that may share lanes ------------------------------------------------------------------------------------
+
+
+def _share_lanes(trace: Trace) -> Trace:
+    """Put whole tracks that may share a lane on as few lanes as their extents in time allow."""
+    groups: dict[tuple[TrackId, str], list[int]] = {}
+    for number, track in enumerate(trace.tracks):
+        if track.shares_lanes:
+            groups.setdefault((track.parent, track.name), []).append(number)
+    if not groups:
+        return trace
+    first, last = _extents(trace)
+    lane_of = np.arange(len(trace.tracks), dtype=np.int32)
+    for members in groups.values():
+        free: list[tuple[int, int]] = []  # (end of the lane so far, its track)
+        for number in sorted(members, key=lambda member: (int(first[member]), member)):
+            if free and free[0][0] <= first[number]:
+                _, lane = heapq.heappop(free)
+            else:
+                lane = number
+            lane_of[number] = lane
+            heapq.heappush(free, (int(last[number]), lane))
+    return trace.with_tables(
+        slices=replace(trace.slices, track=lane_of[trace.slices.track]),
+        instants=replace(trace.instants, track=lane_of[trace.instants.track]),
+    )
+
+
+def _extents(trace: Trace) -> tuple[I64, I64]:
+    """First and last instant of each track, slices and instants; an instant lasts one nanosecond."""
+    first = np.full(len(trace.tracks), np.iinfo(np.int64).max)
+    last = np.full(len(trace.tracks), np.iinfo(np.int64).min)
+    slices, instants = trace.slices, trace.instants
+    np.minimum.at(first, slices.track, slices.ts)
+    np.maximum.at(last, slices.track, slices.ts + np.maximum(slices.dur, 1))
+    np.minimum.at(first, instants.track, instants.ts)
+    np.maximum.at(last, instants.track, instants.ts + 1)
+    return first, last
+
+
+# -- overlaps -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """How the slices of one track are to be drawn.
+
+    Attributes:
+        lane: for each slice its lane, 0 being the track itself.
+        starts, ends: the times, trimmed where that was needed.
+        trimmed, spilled, deep: the positions of the slices that were cut, moved, moved for their depth.
+    """
+
+    lane: list[int]
+    starts: list[int]
+    ends: list[int]
+    trimmed: list[int]
+    spilled: list[int]
+    deep: list[int]
+
+
+def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
+    slices = trace.slices
+    if not len(slices.ts):
+        return trace
+    ends = slices.ts + slices.dur
+    bounds = np.flatnonzero(np.diff(slices.track)) + 1
+    tracks = list(trace.tracks)
+    changed: Slices | None = None
+    for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
+        if np.all(slices.ts[begin + 1 : end] >= ends[begin : end - 1]):
+            continue  # one after the other: nothing can cross
+        starts_here, ends_here = slices.ts[begin:end].tolist(), ends[begin:end].tolist()
+        if _nests(starts_here, ends_here):
+            continue
+        if changed is None:
+            changed = replace(slices, ts=slices.ts.copy(), dur=slices.dur.copy(), track=slices.track.copy())
+        number = TrackId(int(slices.track[begin]))
+        lanes = _assign(starts_here, ends_here, trace.clocks[tracks[number].clock].resolution_ns)
+        _report(lanes, begin, trace, found)
+        changed.ts[begin:end] = lanes.starts
+        changed.dur[begin:end] = np.array(lanes.ends) - np.array(lanes.starts)
+        numbers = np.array([number, *_add_lanes(tracks, number, max(lanes.lane))], np.int32)
+        changed.track[begin:end] = numbers[lanes.lane]
+    return trace if changed is None else _sort(trace.with_tables(slices=changed, tracks=tracks))
+
+
+def _nests(starts: list[int], ends: list[int]) -> bool:
+    """Whether slices in order (begin, longer first) nest, not too deep."""
+    open_ends: list[int] = []
+    for start, end in zip(starts, ends, strict=True):
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+        if open_ends and (end > open_ends[-1] or len(open_ends) >= MAX_DEPTH):
+            return False
+        open_ends.append(end)
+    return True
+
+
+def _assign(starts: list[int], ends: list[int], resolution: int) -> _Lanes:
+    lanes = _Lanes([], starts, ends, [], [], [])
+    open_ends: list[list[int]] = [[]]  # for each lane the ends of its open slices
+    for index in range(len(starts)):
+        if _trim(lanes, index, open_ends[0], resolution):
+            lanes.trimmed.append(index)
+        start, end = starts[index], ends[index]
+        number = _first_fit(open_ends, start, end)
+        if number == len(open_ends):
+            open_ends.append([])
+        if number > 0:
+            crosses = end > open_ends[0][-1] if open_ends[0] else False
+            (lanes.spilled if crosses else lanes.deep).append(index)
+        open_ends[number].append(end)
+        lanes.lane.append(number)
+    return lanes
+
+
+def _first_fit(open_ends: list[list[int]], start: int, end: int) -> int:
+    """The first lane on which a slice nests or follows; a new one if there is none."""
+    for number, lane in enumerate(open_ends):
+        while lane and lane[-1] <= start:
+            lane.pop()
+        if not lane or (end <= lane[-1] and len(lane) < MAX_DEPTH):
+            return number
+    return len(open_ends)
+
+
+def _trim(lanes: _Lanes, index: int, open_ends: list[int], resolution: int) -> bool:
+    """Cut a slice that sticks out of the slice around it, or into the next one, by no more than the resolution."""
+    start, end = lanes.starts[index], lanes.ends[index]
+    while open_ends and open_ends[-1] <= start:
+        open_ends.pop()
+    if not open_ends or end <= open_ends[-1]:
+        return False
+    around = open_ends[-1]
+    if end - around <= resolution:
+        lanes.ends[index] = around
+    elif around - start <= resolution:
+        lanes.starts[index] = around
+    else:
+        return False
+    return True
+
+
+def _report(lanes: _Lanes, begin: int, trace: Trace, found: Diagnostics) -> None:
+    for code, indices in ((TRIMMED, lanes.trimmed), (OVERLAPPING, lanes.spilled), (TOO_DEEP, lanes.deep)):
+        if indices:
+            row = begin + indices[0]
+            place = trace.place(int(trace.slices.track[row]), int(trace.slices.origin[row]))
+            found.add(code, f"{place}: {trace.strings[trace.slices.name[row]]!r}", len(indices))
+
+
+def _add_lanes(tracks: list[Track], number: TrackId, count: int) -> list[int]:
+    """Overflow lanes for a track: siblings of the same name, or children of a thread, which cannot have siblings."""
+    track = tracks[number]
+    is_os = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
+    lane = replace(
+        track,
+        kind=TrackKind.TRACK,
+        parent=number if is_os else track.parent,
+        name=track.name or "overlapping",
+        tid=None,
+        pid=None,
+        lane_of=number,
+    )
+    tracks.extend(replace(lane) for _ in range(count))
+    return list(range(len(tracks) - count, len(tracks)))
+
+
+# -- empty tracks ---------------------------------------------------------------------------------------------------
+
+
+def _report_unused_tracks(trace: Trace, found: Diagnostics) -> None:
+    used = _used_tracks(trace)
+    unused = [n for n, track in enumerate(trace.tracks) if not used[n] and not track.shares_lanes]
+    if unused:
+        names = ", ".join(repr(trace.tracks[n].name) for n in unused[:3])
+        found.add(EMPTY_TRACKS, f"{trace.sources[0].name}: {names}", len(unused))
+
+
+def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Which tracks have events, or descendants that have."""
+    used = np.zeros(len(trace.tracks), bool)
+    for table in (trace.slices, trace.instants, trace.counters, trace.samples):
+        used[table.track] = True
+    for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children
+        if used[number] and trace.tracks[number].parent != NO_TRACK:
+            used[trace.tracks[number].parent] = True
+    return used
+
+
+def drop_unused_tracks(trace: Trace) -> Trace:
+    """The trace without tracks that neither have events nor descendants that have."""
+    used = _used_tracks(trace)
+    if used.all():
+        return trace
+    new_number = (np.cumsum(used) - 1).astype(np.int32)
+
+    def moved(number: TrackId) -> TrackId:
+        return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
+
+    tracks = [
+        replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
+        for track, is_used in zip(trace.tracks, used.tolist(), strict=True)
+        if is_used
+    ]
+    tables: dict[str, Any] = {}
+    for name in ("slices", "instants", "counters", "samples"):
+        table = getattr(trace, name)
+        tables[name] = replace(table, track=new_number[table.track])
+    return trace.with_tables(tracks=tracks, **tables)

@@ -1,0 +1,262 @@
+"""Several laid-out traces become one on one trace time.
+
+Each input keeps its own space of tracks and strings; nothing of two files is put together because of equal numbers. The
+exception is a process that both files are known to speak of: the same host by name (or by word of the user), the same
+pid, at the same time. Its tracks come to stand under one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from traceconv.align import Alignment, ReceiptLine
+from traceconv.clocks import ClockMap
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import UsageError
+from traceconv.ir.trace import (
+    NO_TRACK,
+    TABLES,
+    Args,
+    ClockId,
+    Frame,
+    SourceInfo,
+    Trace,
+    Track,
+    TrackId,
+    TrackKind,
+    concatenate,
+)
+from traceconv.lanes import drop_unused_tracks
+from traceconv.times import LIMIT_NS, format_time
+
+NO_OVERLAP = declare(
+    "merge.no_overlap",
+    Severity.NOTICE,
+    "the input does not overlap in time with any other one: another run, or a clock that was read wrongly",
+)
+
+#: A process that ends is not replaced by another one of the same pid within this time.
+_PID_REUSE_NS = 60 * 10**9
+
+Row = TypeVar("Row")
+
+
+def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine: bool = False) -> Trace:
+    """One trace out of several.
+
+    Args:
+        traces: laid-out traces of one input each.
+        alignment: how their clocks are put on trace time.
+        same_machine: the user's word that all inputs were recorded on one machine.
+    """
+    timed = [
+        _on_trace_time(trace, maps, index)
+        for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True))
+    ]
+    _warn_of_gaps(timed)
+    merged = timed[0] if len(timed) == 1 else _concatenate(timed)
+    if len(timed) > 1:
+        merged = _join_processes(merged, _machines(traces, same_machine), [trace.span() for trace in timed])
+    tracks = _described(merged, alignment.receipt)
+    metadata = merged.metadata | {"alignment": [line.as_json() for line in alignment.receipt]}
+    return merged.with_tables(clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata)
+
+
+# -- time -----------------------------------------------------------------------------------------------------------
+
+
+def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
+    """The trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
+    offsets = [maps[track.clock].offset_ns if track.clock in maps else 0 for track in trace.tracks]
+    farthest = max((abs(time) for time in trace.span() or ()), default=0) + max(map(abs, offsets), default=0)
+    if farthest > LIMIT_NS:
+        raise UsageError(
+            f"{trace.sources[0].name}: its times lie more than 146 years from zero once they are moved",
+            hint="check --offset and the unit of the times (-O ts_unit=...)",
+        )
+    shift = np.array(offsets, np.int64)
+    tables: dict[str, Any] = {}
+    for name in ("slices", "instants", "counters", "samples"):
+        table = getattr(trace, name)
+        tables[name] = replace(table, ts=table.ts + shift[table.track])
+    tracks = [replace(track, clock=ClockId(0), source=index) for track in trace.tracks]
+    return trace.with_tables(tracks=tracks, **tables)
+
+
+def _warn_of_gaps(traces: Sequence[Trace]) -> None:
+    spans = [trace.span() for trace in traces]
+    for index, (trace, span) in enumerate(zip(traces, spans, strict=True)):
+        others = [other for i, other in enumerate(spans) if i != index and other is not None]
+        if span is None or not others:
+            continue
+        gap = min(max(other[0] - span[1], span[0] - other[1]) for other in others)
+        if gap > 0:
+            trace.sources[0].diagnostics.add(NO_OVERLAP, f"{trace.sources[0].name}: {format_time(gap)} away")
+
+
+# -- one set of tables ----------------------------------------------------------------------------------------------
+
+
+def _concatenate(traces: Sequence[Trace]) -> Trace:
+    """All rows behind each other, with their references moved into common tables."""
+    strings: dict[str, int] = {}
+    tracks: list[Track] = []
+    frames: list[Frame] = []
+    tables: dict[str, list[Any]] = {name: [] for name in TABLES}
+    args_before = rows_before = 0
+    for trace in traces:
+        string = np.array([strings.setdefault(text, len(strings)) for text in trace.strings], np.int32)
+        moves: dict[str, Any] = {
+            "track": len(tracks),
+            "args_at": args_before,
+            "from_slice": rows_before,
+            "to_slice": rows_before,
+            "stack": len(frames),
+        }
+        for name in TABLES:
+            tables[name].append(_moved(getattr(trace, name), moves, string))
+        frames += [replace(f, parent=f.parent + len(frames) if f.parent >= 0 else -1) for f in trace.frames]
+        tracks += [_moved_track(track, len(tracks)) for track in trace.tracks]
+        args_before += len(trace.args)
+        rows_before += len(trace.slices.ts)
+    return Trace(
+        sources=[source for trace in traces for source in trace.sources],
+        strings=list(strings),
+        tracks=tracks,
+        clocks=[],
+        snapshots=[],
+        frames=frames,
+        args=Args([part for trace in traces for part in trace.args.parts]),
+        metadata=_metadata(traces),
+        **{name: concatenate(parts) for name, parts in tables.items()},
+    )
+
+
+def _moved(table: Row, moves: dict[str, int], string: Any) -> Row:
+    changes = {name: getattr(table, name) + by for name, by in moves.items() if hasattr(table, name)}
+    changes |= {name: string[getattr(table, name)] for name in ("name", "category") if hasattr(table, name)}
+    for name in ("track", "stack"):
+        if name in changes:
+            changes[name] = changes[name].astype(np.int32)
+    return replace(table, **changes)  # type: ignore[type-var]
+
+
+def _moved_track(track: Track, by: int) -> Track:
+    def moved(number: TrackId) -> TrackId:
+        return TrackId(number + by) if number != NO_TRACK else NO_TRACK
+
+    return replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
+
+
+def _metadata(traces: Sequence[Trace]) -> dict[str, Any]:
+    """The facts of each input under its name, numbered when names repeat."""
+    metadata: dict[str, Any] = {}
+    for trace in traces:
+        name = key = trace.sources[0].name
+        number = 2
+        while key in metadata:
+            key, number = f"{name} ({number})", number + 1
+        if trace.metadata:
+            metadata[key] = trace.metadata
+    return metadata
+
+
+# -- processes that two files speak of ------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Known:
+    """A process that is in the merged trace already."""
+
+    track: TrackId
+    span: tuple[int, int]
+    threads: dict[int, TrackId]
+
+
+def _machines(traces: Sequence[Trace], same_machine: bool) -> list[str]:
+    """For each input the machine that its pids belong to; "" when that is not known."""
+    if same_machine:
+        return ["(the same)"] * len(traces)
+    return [next((clock.machine for clock in trace.clocks if clock.machine), "") for trace in traces]
+
+
+def _join_processes(trace: Trace, machines: list[str], spans: list[tuple[int, int] | None]) -> Trace:
+    known: dict[tuple[str, int], _Known] = {}
+    joined: dict[int, TrackId] = {}  # process tracks that give way to the one of an earlier file
+    for number, track in enumerate(trace.tracks):
+        if track.kind is TrackKind.PROCESS:
+            earlier = _same_process(track, known, machines, spans)
+            if earlier is not None:
+                joined[number] = earlier.track
+                earlier.span = _hull(earlier.span, spans[track.source])
+            elif track.pid is not None and machines[track.source] and spans[track.source]:
+                known[machines[track.source], track.pid] = _Known(TrackId(number), _hull(None, spans[track.source]), {})
+    if not joined:
+        return trace
+    return _redirect(trace, joined)
+
+
+def _same_process(
+    track: Track,
+    known: dict[tuple[str, int], _Known],
+    machines: list[str],
+    spans: list[tuple[int, int] | None],
+) -> _Known | None:
+    earlier = known.get((machines[track.source], track.pid if track.pid is not None else -1))
+    span = spans[track.source]
+    if earlier is None or span is None or not machines[track.source]:
+        return None
+    apart = max(earlier.span[0] - span[1], span[0] - earlier.span[1])
+    return earlier if apart <= _PID_REUSE_NS else None
+
+
+def _hull(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int]:
+    spans = [span for span in (one, other) if span is not None]
+    return min(span[0] for span in spans), max(span[1] for span in spans)
+
+
+def _redirect(trace: Trace, joined: dict[int, TrackId]) -> Trace:
+    """Put the tracks of the given processes under others; a thread that is there already gets a track beside it."""
+    tracks: list[Track] = []
+    threads: dict[tuple[TrackId, int], TrackId] = {}
+    for number, track in enumerate(trace.tracks):
+        parent = joined.get(track.parent, track.parent)
+        moved = replace(track, parent=parent)
+        if number in joined:
+            moved = _beside(trace, track, joined[number], "process")
+        elif track.kind is TrackKind.THREAD and track.tid is not None:
+            same = threads.setdefault((parent, track.tid), TrackId(number))
+            if same != number:
+                moved = _beside(trace, track, same, f"thread {track.tid}")
+        tracks.append(moved)
+    return drop_unused_tracks(trace.with_tables(tracks=tracks))
+
+
+def _beside(trace: Trace, track: Track, parent: TrackId, what: str) -> Track:
+    name = f"{trace.sources[track.source].format}: {track.name or what}"
+    return replace(track, kind=TrackKind.TRACK, parent=parent, name=name, pid=None, tid=None, labels=())
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+
+
+def _described(trace: Trace, receipt: list[ReceiptLine]) -> list[Track]:
+    """The tracks, those at the top with a word on where they come from and how they were aligned."""
+    tracks = []
+    for track in trace.tracks:
+        if track.parent == NO_TRACK or trace.tracks[track.parent].source != track.source:
+            track = replace(track, description=_description(track, trace.sources[track.source], receipt))
+        tracks.append(track)
+    return tracks
+
+
+def _description(track: Track, source: SourceInfo, receipt: list[ReceiptLine]) -> str:
+    lines = [line for line in receipt if line.file == source.name and line.format == source.format]
+    words = [track.description] if track.description else []
+    words.append(f"From {source.name} ({source.format}).")
+    words += [f"Clock: {line.clock}; placed by {line.method}, within {format_time(line.bound_ns)}." for line in lines]
+    return "\n".join(words)
