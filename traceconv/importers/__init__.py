@@ -2,3 +2,4 @@
 
 from traceconv.importers import chrome_trace as chrome_trace
 from traceconv.importers import onednn_verbose as onednn_verbose
+from traceconv.importers import onnxruntime as onnxruntime

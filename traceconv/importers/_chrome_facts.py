@@ -25,6 +25,8 @@ _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
 _STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds")
 _EVENT = re.compile(rb'"ph"\s*:\s*"')
 _EVENTS = re.compile(rb'"traceEvents"\s*:')
+#: The escapes of JSON that stand for control characters, as they were written.
+_MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 
 #: Between these a number of ns can only be a time since 1970: 2001 and 2096.
 _EPOCH_NS = range(10**18, 4 * 10**18)
@@ -68,6 +70,14 @@ def add_top_level_samples(top: dict[str, Any], events: ChromeEvents) -> None:
         members["ph"] = msgspec.Raw(b'"P"')
         events.out.balance.read += 1
         events.add([event_of(members)])
+
+
+def misread_backslashes(name: str) -> str:
+    """A name whose backslashes were written without escapes, so that JSON took them for control characters.
+
+    For names that hold none: of files (`torch\\nn\\functional.py`), functions and nodes.
+    """
+    return name if name.isprintable() else name.translate(_MISREAD)
 
 
 def base_time(top: dict[str, Any]) -> int | None:
