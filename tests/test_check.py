@@ -206,6 +206,10 @@ def test_bound_flows(tmp_path: Path) -> None:
     assert codes(check_events(tmp_path, complete(0, 1, bind_id="0x1", flow_in=True))) == {"flow_without_start"}
 
 
+def test_brackets_without_end(tmp_path: Path) -> None:
+    assert codes(check_bytes(tmp_path, b"[" * 200_000)) == {"not_json"}
+
+
 def test_schema_is_valid_and_found() -> None:
     assert schema_file("chrome_trace.schema.json").is_file()
     jsonschema.Draft202012Validator.check_schema(load_schema("chrome_trace.schema.json"))
@@ -585,6 +589,8 @@ def test_compressed_packets(tmp_path: Path) -> None:
     report = check_bytes(tmp_path, outer.SerializeToString())
     assert report.ok
     assert report.counts["slices"] == 1
+    outer.packet[0].compressed_packets = zlib.compress(outer.SerializeToString())
+    assert codes(check_bytes(tmp_path, outer.SerializeToString())) == {"packed_twice"}
     outer.packet[0].compressed_packets = b"no deflate"
     assert codes(check_bytes(tmp_path, outer.SerializeToString())) == {"corrupt_compression"}
 

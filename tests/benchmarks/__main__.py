@@ -2,8 +2,8 @@
 
 Each contestant runs as a process of its own, in turns, and the kernel tells what it took: CPU seconds (user and
 system) and the peak of its resident memory. The median runs are printed, beside their ratio to `orjson.loads` of
-the same file. Needs `pip install traceconv[bench]` and a POSIX system. This process stays small on purpose: the kernel counts
-the memory that a child had before it became another program, too.
+the same file. Needs `pip install traceconv[bench]` and a POSIX system. This process stays small on purpose: the
+kernel counts the memory that a child had before it became another program, too.
 """
 
 from __future__ import annotations

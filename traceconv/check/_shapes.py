@@ -58,7 +58,7 @@ class Shapes:
     def _validate(self, event: RawEvent) -> str:
         try:
             instance = {key: msgspec.json.decode(value) for key, value in event.items()}
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             return f"not readable: {error}"
         worst = best_match(self._validator.iter_errors(instance))
         return _sentence(worst) if worst else ""

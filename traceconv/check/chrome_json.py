@@ -30,7 +30,9 @@ NOT_FINITE = declare("check-json.not_finite", Severity.ERROR, "NaN and Infinity 
 BOM = declare("check-json.bom", Severity.ERROR, "the file starts with a byte order mark; viewers refuse it")
 NOT_UTF8 = declare("check-json.not_utf8", Severity.NOTICE, "bytes that are not UTF-8 are shown as replacements")
 UNCLOSED = declare(
-    "check-json.unclosed_array", Severity.NOTICE, "the list of events is not closed; the format allows that"
+    "check-json.unclosed_array",
+    Severity.NOTICE,
+    "the list of events is not closed, or a comma ends it; the format allows that",
 )
 NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event; Perfetto does not open an empty list")
 EMPTY_EVENT = declare("check-json.empty_event", Severity.INFO, "an empty object among the events is skipped by viewers")
@@ -95,6 +97,9 @@ _PIDLESS = frozenset([b'"M"', b'"R"', b'"P"', b'"c"', b'"V"', b'"v"'])
 # ts in ns, position in the file, begin or end, name
 _Edge = tuple[int, int, bool, bytes]
 
+# The decoder gives up on some thousand brackets inside each other.
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -119,13 +124,13 @@ def _load(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
     data = _as_utf8(data, found)
     try:
         return _events_of(data, found)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         if b"\\u" not in data or not (healed := _without_lone_surrogates(data, found)):
             _report_not_json(data, error, found)
             return None
     try:
         return _events_of(healed, found)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         _report_not_json(healed, error, found)
         return None
 
@@ -185,7 +190,7 @@ def _events_of_object(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | No
     return events
 
 
-def _report_not_json(data: bytes, error: msgspec.DecodeError, found: Diagnostics) -> None:
+def _report_not_json(data: bytes, error: Exception, found: Diagnostics) -> None:
     match = _BYTE_IN_MESSAGE.search(str(error))
     at = int(match[1]) if match else len(data)
     if _NOT_FINITE.match(data, at) or _NOT_FINITE.match(data, at - 1):
@@ -225,7 +230,7 @@ class _Checker:
         self._counts["events"] += 1
         try:
             event = {key: bytes(value) for key, value in raw_members.decode(raw).items()}
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _UNREADABLE as error:
             self._found.add(SCHEMA, f"event {position}: {error}")
             return
         if not event:

@@ -21,6 +21,9 @@ from traceconv.check._tracks import Tracks
 from traceconv.diagnostics import Diagnostics, Severity, declare
 
 NOT_A_PACKET = declare("check-pftrace.not_a_packet", Severity.ERROR, "a packet cannot be decoded")
+PACKED_TWICE = declare(
+    "check-pftrace.packed_twice", Severity.DATA_LOSS, "compressed packets inside of compressed packets are not read"
+)
 UNKNOWN_FIELDS = declare(
     "check-pftrace.unknown_fields", Severity.NOTICE, "fields that the protobuf definitions do not have"
 )
@@ -114,8 +117,13 @@ class _Checker:
     def _add(self, code: Any, detail: str = "") -> None:
         self._found.add(code, f"packet {self._position}: {detail}" if detail else f"packet {self._position}")
 
-    def packet(self, data: bytes) -> None:
-        """Check one packet and note it."""
+    def packet(self, data: bytes, unpacked: bool = False) -> None:
+        """Check one packet and note it.
+
+        Args:
+            data: the message without its frame.
+            unpacked: whether it comes out of compressed packets, which may not hold others.
+        """
         self._position += 1
         try:
             packet = TracePacket.FromString(data)
@@ -123,8 +131,11 @@ class _Checker:
             self._add(NOT_A_PACKET)
             return
         if packet.HasField("compressed_packets"):
+            if unpacked:
+                self._add(PACKED_TWICE)
+                return
             for inner in unpack(packet.compressed_packets, f"packet {self._position}", self._found):
-                self.packet(inner)
+                self.packet(inner, unpacked=True)
             return
         self._check_fields(packet, data)
         sequence = self._enter_sequence(packet)
