@@ -57,7 +57,8 @@ class _Conversion:
             self._thread_names[event["pid"], event["tid"]] = event["args"]["name"]
 
     def _ns(self, event: dict[str, Any]) -> int:
-        return self._base_ns + round(event["ts"] * 1000)
+        ts: float = event["ts"]
+        return self._base_ns + round(ts * 1000)
 
     def _packet(self, event: dict[str, Any], ts: int, type: int) -> Any:
         uuid = self._thread(event["pid"], event["tid"])

@@ -21,7 +21,7 @@ END_CROSSES = declare(
 )
 END_EARLY = declare("check-pftrace.end_before_begin", Severity.DATA_LOSS, "a slice ends before it begins")
 NOT_CLOSED = declare("check-pftrace.not_closed", Severity.DATA_LOSS, 'a slice is shown as "did not end"')
-TOO_DEEP = declare("check-pftrace.too_deep", Severity.DATA_LOSS, "Perfetto drops slices below 512 levels")
+TOO_DEEP = declare("check-pftrace.too_deep", Severity.DATA_LOSS, "below 512 levels Perfetto loses slices or their ends")
 UNSORTED = declare(
     "check-pftrace.unsorted", Severity.NOTICE, "times on a track go back; viewers sort, which reads the file twice"
 )

@@ -9,7 +9,11 @@ from traceconv.check._balance import Edges
 from traceconv.diagnostics import Code, Diagnostics, Severity, declare
 
 NO_UUID = declare("check-pftrace.no_uuid", Severity.DATA_LOSS, "a track without a uuid is not shown")
-UNDECLARED = declare("check-pftrace.undeclared_track", Severity.DATA_LOSS, "events on a track that nothing declares")
+UNDECLARED = declare(
+    "check-pftrace.undeclared_track",
+    Severity.NOTICE,
+    "events on a track that nothing declares are shown without its name and place",
+)
 LATE = declare("check-pftrace.late_track", Severity.NOTICE, "a track is declared after its first event")
 NO_PARENT = declare(
     "check-pftrace.no_parent", Severity.DATA_LOSS, "the parent of a track is not declared; the track is not shown"

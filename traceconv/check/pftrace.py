@@ -45,7 +45,7 @@ INTERNED_CHANGED = declare(
 TIME_RANGE = declare(
     "check-pftrace.time_range", Severity.DATA_LOSS, "a time that is negative as int64 or on the timeline is dropped"
 )
-NO_TIME = declare("check-pftrace.no_time", Severity.NOTICE, "an event without a timestamp takes that of its neighbour")
+NO_TIME = declare("check-pftrace.no_time", Severity.DATA_LOSS, "an event without a timestamp is dropped")
 NO_TRACK = declare("check-pftrace.no_track", Severity.NOTICE, "an event without a track goes to a default track")
 NO_TYPE = declare("check-pftrace.no_type", Severity.DATA_LOSS, "an event without a type is not shown")
 NO_NAME = declare("check-pftrace.no_name", Severity.NOTICE, "a slice or instant without a name")
