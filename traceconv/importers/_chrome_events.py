@@ -281,18 +281,24 @@ class ChromeEvents:
 
     def counter(self, event: Event, ts: int, number: int) -> None:
         """C: one value for each series in the args."""
-        found = False
+        values = self.values(event, number)
+        for series, value in values.items():
+            self.out.counter(self.counter_track(event, series), ts, value, number)
+        if values:
+            self.out.balance.written += 1
+
+    def values(self, event: Event, number: int) -> dict[str, float]:
+        """The numbers of a counter event by series; an event without any is skipped here."""
+        values: dict[str, float] = {}
         for series, value in self.members(event).items():
             number_value = _number(value)
             if number_value is None:
                 self.out.problem(BAD_VALUE, number, f"{event.name} {series}: {value!r}")
-                continue
-            found = True
-            self.out.counter(self.counter_track(event, series), ts, number_value, number)
-        if found:
-            self.out.balance.written += 1
-        else:
+            else:
+                values[series] = number_value
+        if not values:
             self.out.skip(NO_VALUE, number, repr(event.name))
+        return values
 
     def counter_track(self, event: Event, series: str) -> TrackId:
         """The track of one series of a counter: named as the counter if the series adds nothing to it."""
