@@ -75,15 +75,25 @@ JSON_RULES: dict[str, tuple[list[object], list[object]]] = {
         [event("S", 1, id="x"), event("F", 2, id="x")],
         [event("b", 1, id="x"), event("b", 1, id="x"), event("e", 2, id="x")],
     ),
-    "flow_without_start": ([event("s", 1, id=1), event("f", 2, id=1)], [event("s", 1, id=1), event("f", 2, id=2)]),
-    "flow_without_end": ([event("s", 1, id=1), event("t", 2, id=1)], [event("s", 1, id=1)]),
+    "flow_without_start": (
+        [complete(0, 9), event("s", 1, id=1), event("f", 2, id=1, bp="e")],
+        [complete(0, 9), event("s", 1, id=1), event("f", 2, id=2, bp="e")],
+    ),
+    "flow_without_end": (
+        [complete(0, 9), event("s", 1, id=1), event("t", 2, id=1)],
+        [complete(0, 9), event("s", 1, id=1)],
+    ),
     "flow_started_twice": (
-        [event("s", 1, id=1), event("f", 2, id=1), event("s", 3, id=1), event("f", 4, id=1)],
-        [event("s", 1, id=1), event("s", 3, id=1), event("f", 4, id=1)],
+        [complete(0, 9), *(event(ph, ts, id=ts // 2, bp="e") for ts, ph in enumerate("sfsf"))],
+        [complete(0, 9), *(event(ph, ts, id=1, bp="e") for ts, ph in enumerate("sfsf"))],
+    ),
+    "flow_without_slice": (
+        [complete(1, 1), event("s", 2, id=1), complete(8, 1), event("f", 7, id=1)],
+        [complete(1, 1), event("s", 2, id=1), complete(8, 1), event("f", 7, id=1, bp="e")],
     ),
     "flow_id": (
-        [event("s", 1, id="0x1f"), event("f", 2, id="0x1f")],
-        [event("s", 1, id="corr-9"), event("f", 2, id="corr-9")],
+        [complete(0, 9), event("s", 1, id="0x1f"), event("f", 2, id="0x1f", bp="e")],
+        [complete(0, 9), event("s", 1, id="corr-9"), event("f", 2, id="corr-9", bp="e")],
     ),
     "counter_null": ([event("C", args={"v": "1.5"})], [event("C", args={"v": None})]),
 }

@@ -56,7 +56,9 @@ BIG_ID = declare("check-json.big_id", Severity.NOTICE, "ids from 2^53 on lose di
 TASK_RANGE = declare(
     "check-json.task_range", Severity.NOTICE, "Perfetto turns a pid or tid that is no unsigned 32-bit number into 0"
 )
-NO_PID = declare("check-json.no_pid", Severity.NOTICE, "without a pid viewers put the event into process 0")
+NO_PID = declare(
+    "check-json.no_pid", Severity.DATA_LOSS, "without a pid viewers lose the event or put it into process 0"
+)
 OVERLAP = declare(
     "check-json.overlap",
     Severity.DATA_LOSS,
@@ -74,9 +76,12 @@ ASYNC_BEGIN_ALONE = declare("check-json.async_begin_without_end", Severity.NOTIC
 FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued that nothing started")
 FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started that leads nowhere")
 FLOW_TWICE = declare(
-    "check-json.flow_started_twice", Severity.NOTICE, "a flow id is started again before it was finished"
+    "check-json.flow_started_twice", Severity.NOTICE, "a flow id is started again; Perfetto counts that as an error"
 )
 FLOW_ID = declare("check-json.flow_id", Severity.DATA_LOSS, "Perfetto reads a textual flow id as hexadecimal")
+FLOW_LOOSE = declare(
+    "check-json.flow_without_slice", Severity.DATA_LOSS, "a flow has no slice to hang on at its time on its thread"
+)
 COUNTER_NULL = declare("check-json.counter_null", Severity.DATA_LOSS, "a counter without a value is not shown")
 
 _UTF8_STEP = 1 << 20
@@ -210,6 +215,8 @@ class _Checker:
         self._edges: dict[bytes, list[_Edge]] = defaultdict(list)
         self._async: dict[bytes, list[_Edge]] = defaultdict(list)
         self._flows: dict[bytes, list[tuple[int, int, bytes]]] = defaultdict(list)
+        # By thread, as flows hang on slices: ts, position, whether the next slice will do instead of the enclosing one
+        self._hooks: dict[bytes, list[tuple[int, int, bool]]] = defaultdict(list)
         self._bound: dict[bytes, list[int]] = {}
         self._handlers: dict[bytes, Callable[[int, RawEvent, int], None]] = self._handlers_by_phase()
         self._any_large = False
@@ -255,6 +262,9 @@ class _Checker:
             self._counts["slices"] += len(slices.starts)
             for position in slices.overlapping():
                 self._found.add(OVERLAP, f"event {position}")
+        for thread, hooks in self._hooks.items():
+            for position in self._slices[thread].without_slice(hooks):
+                self._found.add(FLOW_LOOSE, f"event {position}")
         for edges in self._async.values():
             self._pair_async(edges)
         self._finish_flows()
@@ -272,7 +282,7 @@ class _Checker:
             task = event.get(key)
             if task is not None and not _is_task(task):
                 self._found.add(TASK_RANGE, f"event {position}: {key} {_shown(task)}")
-        if "pid" not in event and event.get("ph") not in _PIDLESS:
+        if "pid" not in event and event.get("ph") not in _PIDLESS and event.get("s") != b'"g"':
             self._found.add(NO_PID, f"event {position}")
         for key in ("id", "bind_id"):
             id = event.get(key)
@@ -335,6 +345,8 @@ class _Checker:
             self._found.add(FLOW_ID, f"event {position}: id {_shown(id)}")
         key = b"\0".join((event.get("cat", b""), event.get("name", b""), id))
         self._flows[key].append((ts, position, event["ph"]))
+        to_next = event["ph"] == b'"f"' and "bp" not in event
+        self._hooks[_thread(event)].append((ts, position, to_next))
 
     def _bind(self, position: int, event: RawEvent) -> None:
         """Flows of the second version: slices that name the flow they are part of."""
@@ -421,6 +433,17 @@ class _Slices:
             else:
                 stack.append(end)
 
+    def without_slice(self, hooks: list[tuple[int, int, bool]]) -> Iterator[int]:
+        """Positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
+        starts = np.sort(np.array(self.starts, np.int64))
+        ends = np.maximum.accumulate(np.array(self.ends, np.int64)[np.argsort(self.starts, kind="stable")])
+        times = np.array([ts for ts, _, _ in hooks], np.int64)
+        begun = np.searchsorted(starts, times, "right")
+        for (ts, position, to_next), count in zip(hooks, begun.tolist(), strict=True):
+            # Of the slices begun so far, the one that lasts longest is open, or none is.
+            if not (count and ends[count - 1] >= ts) and not (to_next and count < len(starts)):
+                yield position
+
 
 def _flow_problems(points: list[tuple[int, int, bytes]]) -> Iterator[tuple[Code, int]]:
     """The problems of one flow id. A finish at the very time of the start, but before it in the file, is in order."""
@@ -431,11 +454,7 @@ def _flow_problems(points: list[tuple[int, int, bytes]]) -> Iterator[tuple[Code,
     if len(starts) == len(points):
         yield FLOW_NO_END, starts[0][1]
     yield from ((FLOW_NO_START, position) for ts, position, _ in points if ts < starts[0][0])
-    started = False
-    for _, position, phase in points:
-        if phase == b'"s"' and started:
-            yield FLOW_TWICE, position
-        started = phase != b'"f"'
+    yield from ((FLOW_TWICE, position) for _, position in starts[1:])
 
 
 def _thread(event: RawEvent) -> bytes:
