@@ -1,0 +1,325 @@
+"""Traces of the PyTorch profiler (Kineto): `prof.export_chrome_trace(...)`, `*.pt.trace.json`.
+
+    {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100"}], "host_name": "node7",
+     "displayTimeUnit": "ms", "baseTimeNanoseconds": 1790857026000000000, "traceEvents": [
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 31, "tid": 31, "ts": 4388431254.040, "dur": 12.5},
+      {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 4388431259.120, "dur": 9.1, "args": {}},
+      {"ph": "f", "id": 9, "pid": 0, "tid": 7, "ts": 4388431259.120, "cat": "ac2g", "name": "ac2g", "bp": "e"}
+
+Facts from the source (libkineto/src/output_json.cpp, ActivityType.h) and recordings of torch 2.13. Since torch 2.4
+times count from `baseTimeNanoseconds`, before that from 1970, in whole microseconds up to 2.3. What ran on a device
+carries the number of the device as pid and the stream as tid, which may also be those of a process and a thread; only
+the category tells. "Spans", "Traces", "GPU 0 Counters" and -1 (overhead of the profiler) are no processes either. Flow
+ids are unique only within their category. Ends of flows may come before their starts, or alone, if the launch was not
+recorded.
+
+Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), which JSON reads as control characters.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Raw
+
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.importers import _chrome_facts as facts
+from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_json import ABSENT, ChromeReader, Event, text_of
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import TrackId, TrackKind
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+
+HALF_FLOW = declare(
+    "kineto.half_flow",
+    Severity.NOTICE,
+    "a flow has only one end in the file, because the other was not recorded: no arrow",
+)
+BACKSLASHES = declare(
+    "kineto.backslashes",
+    Severity.NOTICE,
+    "names of Python functions hold control characters: read as the backslashes of Windows paths",
+)
+
+#: Between the zero of the file and the wall clock. Times are readings of the time stamp counter of the CPU, converted
+#: by readings of both at the ends of the recording. Against clock readings inside of its annotations, a recording of
+#: torch 2.13 was off by something between -7.8 and +12.3 us; this is that with a margin.
+_BOUND_NS = 20_000
+_METHOD = "baseTimeNanoseconds of the file; PyTorch converts its CPU counter to wall time, good to about 20 µs"
+
+#: What runs on a device and not on a thread of the host. Capitals: before torch 1.9.
+_DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "xpu_sync", "mtia_ccp_events")
+_DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
+_ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Memset"))
+_FLOWS = ("ac2g", "fwdbwd")
+_TRACK_FACTS = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
+_DEVICE_PID = "(device) "
+_HOST_LABEL = "CPU"
+_DEVICE_LABEL = re.compile(r"[A-Za-z]+ (\d+)")
+_THREAD_NAME = re.compile(r"thread (\d+) \((.*)\)")
+
+_MEMORY = ("[memory]", "[OutOfMemory]")
+_MEMORY_SERIES = ("Total Allocated", "Total Reserved")
+_MEMORY_HELP = "memory that the allocator of PyTorch in this process holds on this device"
+#: c10::DeviceType; the numbers are stable.
+_DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "PrivateUse1"}
+
+_FOREIGN = (b'"viztracer_metadata"', b'"highres-ticks"')
+_CATEGORY = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|fwdbwd)"')
+_EPOCH_NS = range(10**18, 4 * 10**18)
+
+_decode = msgspec.json.Decoder().decode
+
+
+@importer
+@dataclass(frozen=True)
+class PytorchKineto:
+    """Importer of PyTorch profiler traces."""
+
+    name = "pytorch-kineto"
+    title = "PyTorch profiler (Kineto) trace"
+    url = "https://docs.pytorch.org/docs/stable/profiler.html"
+    versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
+    clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
+    record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the head that Kineto writes, or by its categories and args."""
+        text = head.text
+        if text[:1] not in (b"{", b"["):
+            return Match.no("does not begin with { or [")
+        if any(mark in text for mark in _FOREIGN):
+            return Match.no("written by viztracer or TensorFlow")
+        if b'"schemaVersion"' in text and (b'"deviceProperties"' in text or b'"traceEvents"' in text):
+            return Match.yes("schemaVersion with deviceProperties or traceEvents")
+        if _CATEGORY.search(text) and any(key in text for key in (b'"traceName"', b'"External id"', b'"Ev Idx"')):
+            return Match.yes("categories and args of Kineto")
+        return Match.no("no schemaVersion, and no categories of Kineto")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All events. Raises MalformedInput when nothing can be read."""
+        reader = ChromeReader(source, out)
+        events = KinetoEvents(out)
+        for batch in reader.batches():
+            events.add_plain(batch)
+        top = facts.top_level(reader, out)
+        facts.add_top_level_samples(top, events)
+        events.finish(top.get("stackFrames"))
+        events.name_tracks(_device_names(reader), _rank(reader))
+        self._set_clock(top, out)
+
+    def _set_clock(self, top: dict[str, Any], out: Builder) -> None:
+        """Times count from 1970, or from the base that the file states."""
+        machine = top.get("host_name")
+        whole = not np.any(np.array(out.slice_columns()["ts"], np.int64) % 1000) and out.slice_count() > 0
+        since_1970 = out.first_ts() in _EPOCH_NS
+        domain = replace(
+            REALTIME if since_1970 else self.clock,
+            machine=machine if isinstance(machine, str) else "",
+            resolution_ns=1000 if whole else 1,
+        )
+        out.set_clock(domain)
+        base = facts.base_time(top)
+        if base is not None and not since_1970:
+            out.snapshot(ClockSnapshot(domain, 0, REALTIME, base, _BOUND_NS, _METHOD))
+
+
+def _top(reader: ChromeReader, key: str) -> Any:
+    """A top-level value, however large it is."""
+    return _decode(bytes(reader.top[key])) if key in reader.top else None
+
+
+def _device_names(reader: ChromeReader) -> dict[str, str]:
+    """The names of the devices by number."""
+    devices = _top(reader, "deviceProperties")
+    if not isinstance(devices, list):
+        return {}
+    return {
+        str(one["id"]): str(one["name"]) for one in devices if isinstance(one, dict) and one.keys() >= {"id", "name"}
+    }
+
+
+def _rank(reader: ChromeReader) -> str:
+    """The rank of the process in a distributed job, or nothing."""
+    info = _top(reader, "distributedInfo")
+    return str(info["rank"]) if isinstance(info, dict) and "rank" in info else ""
+
+
+class KinetoEvents(ChromeEvents):
+    """Reads the events and sorts out what is a process."""
+
+    def __init__(self, out: Builder) -> None:
+        super().__init__(out)
+        self._facts: list[tuple[str, bytes, bytes, Any]] = []
+        self._half_flows: list[tuple[Event, int, int]] = []
+        self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
+
+    def add_plain(self, batch: list[Event]) -> None:
+        """Events of devices get a pid of their own, so that no process shares it."""
+        for event in batch:
+            if event.cat in _ON_DEVICE:
+                event.pid = Raw(_device_pid(bytes(event.pid)))
+            elif event.cat == "python_function" and not event.name.isprintable():
+                self.out.problem(BACKSLASHES, repr(event.name))
+                event.name = facts.misread_backslashes(event.name)
+        super().add_plain(batch)
+
+    # -- tracks -----------------------------------------------------------------------------------------------
+
+    def new_process(self, pid: int | str) -> TrackId:
+        """A process of the host, or what else stands at the place of a pid."""
+        if isinstance(pid, int) and pid >= 0:
+            return self.out.process(pid=pid)
+        if isinstance(pid, int):
+            return self.out.track("Profiler overhead")
+        return self.out.track(pid.replace(_DEVICE_PID, "GPU ", 1) if pid.startswith(_DEVICE_PID) else pid or "Trace")
+
+    def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
+        """A thread of the host, a stream of a device, or a row of what the profiler says about itself."""
+        if self.out.track_info(process).kind is TrackKind.PROCESS:
+            return super().new_thread(process, pid, tid)
+        if isinstance(pid, int):
+            return process if tid == 0 else self.out.track(f"thread {tid}", process)
+        return self.out.track(f"stream {tid}" if pid.startswith(_DEVICE_PID) else str(tid), process)
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def metadata(self, event: Event, number: int) -> None:
+        """M: names are given once all tracks are known; those of devices without events have no track."""
+        if event.name not in _TRACK_FACTS:
+            super().metadata(event, number)
+            return
+        self.out.balance.merged["metadata"] += 1
+        values = list(self.members(event).values())
+        self._facts.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
+
+    def flow(self, event: Event, ts: int, number: int) -> None:
+        """s, f: from a launch to what it launched, from a forward op to its backward op."""
+        if event.cat in _FLOWS and event.id is not ABSENT:
+            self._half_flows.append((event, ts, number))
+        else:
+            super().flow(event, ts, number)
+
+    def instant(self, event: Event, ts: int, number: int) -> None:
+        """i: a point in time; one of the allocator also is a value of its counters."""
+        super().instant(event, ts, number)
+        if event.name not in _MEMORY:
+            return
+        args = self.members(event)
+        kind, index = args.get("Device Type", 0), args.get("Device Id", -1)
+        device = _DEVICE_TYPES.get(kind, f"device type {kind}") if isinstance(kind, int) else str(kind)
+        if index != -1:
+            device = f"{device} {index}"
+        process = self.process(bytes(event.pid))
+        for series in _MEMORY_SERIES:
+            value = args.get(series)
+            if isinstance(value, int):
+                self.out.counter(self._memory_track(process, f"{series} ({device})"), ts, value, number)
+
+    def _memory_track(self, process: TrackId, name: str) -> TrackId:
+        track = self._memory_tracks.get((process, name))
+        if track is None:
+            track = self.out.counter_track(name, process, unit="bytes", description=_MEMORY_HELP)
+            self._memory_tracks[process, name] = track
+        return track
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def finish(self, frames: dict[str, Any] | None = None) -> None:
+        """Join the flows whose both ends are known."""
+        known = {phase: {_flow_key(one) for one, _, _ in self._half_flows if one.ph == phase} for phase in "sf"}
+        for event, ts, number in self._half_flows:
+            if _flow_key(event) not in known["f" if event.ph == "s" else "s"]:
+                self.out.skip(HALF_FLOW, number, f"{event.ph} of {event.cat} {bytes(event.id).decode()}")
+                continue
+            device = _device_pid(bytes(event.pid))
+            if event.cat == "ac2g" and event.ph == "f" and (device, bytes(event.tid)) in self._threads:
+                event.pid = Raw(device)
+            super().flow(event, ts, number)
+        super().finish(frames)
+
+    def name_tracks(self, devices: dict[str, str], rank: str) -> None:
+        """Names, labels and order of the tracks.
+
+        Args:
+            devices: the names of the devices by number.
+            rank: the rank of the process in a distributed job, or nothing.
+        """
+        for pid in {pid: None for kind, pid, _, _ in self._facts if kind == "process_labels"}:
+            self._device_by_label(pid)
+        for kind, pid, tid, value in self._facts:
+            device = _device_pid(pid)
+            if kind.startswith("thread"):
+                for key in ((pid, tid), (device, tid)):
+                    if key in self._threads:
+                        self._name_thread(kind, key, value)
+            for one in (pid, device):
+                if kind.startswith("process") and one in self._processes:
+                    self._name_process(kind, one, value)
+        for pid, track in self._processes.items():
+            self._complete_process(text_of(pid), track, devices, rank)
+
+    def _device_by_label(self, pid: bytes) -> None:
+        """A pid with only the label of a device is none of a process, whatever the categories of its events."""
+        labels = [value for kind, one, _, value in self._facts if kind == "process_labels" and one == pid]
+        match = _DEVICE_LABEL.fullmatch(str(labels[-1]))
+        if pid not in self._processes or _HOST_LABEL in labels or match is None or match[1] != text_of(pid):
+            return
+        track = self.out.track_info(self._processes[pid])
+        track.kind, track.pid, track.name = TrackKind.TRACK, None, match[0]
+        for (owner, tid), thread in self._threads.items():
+            if owner == pid:
+                row = self.out.track_info(thread)
+                row.kind, row.tid, row.name = TrackKind.TRACK, None, f"stream {text_of(tid)}"
+
+    def _name_process(self, kind: str, pid: bytes, value: Any) -> None:
+        """One fact, for the process or the device that it is about; both may have the same number."""
+        track = self.out.track_info(self._processes[pid])
+        is_process = track.kind is TrackKind.PROCESS
+        is_device = not is_process and (pid.isdigit() or text_of(pid).startswith(_DEVICE_PID))
+        if kind == "process_sort_index" and isinstance(value, int):
+            # Devices come below the processes: of two indexes the smaller one is that of the process.
+            track.rank = min(track.rank or value, value) if is_process else max(track.rank or value, value)
+        elif kind == "process_labels" and is_device and value != _HOST_LABEL:
+            track.name = str(value or track.name)
+        elif kind == "process_labels" and is_process and value and not _DEVICE_LABEL.fullmatch(str(value)):
+            track.labels = (str(value),)
+        elif kind == "process_name" and not is_device:
+            track.name = str(value or track.name)
+
+    def _name_thread(self, kind: str, key: tuple[bytes, bytes], value: Any) -> None:
+        track = self.out.track_info(self._threads[key])
+        if kind == "thread_sort_index":
+            track.rank = value if isinstance(value, int) else None
+            return
+        name = str(value or "").strip()
+        match = _THREAD_NAME.fullmatch(name)
+        if track.kind is TrackKind.THREAD and not name.startswith("stream "):
+            track.name = match[2] if match and match[1] == text_of(key[1]) else name
+        elif track.kind is TrackKind.TRACK and match is None and name:
+            track.name = name
+
+    def _complete_process(self, pid: str, track_id: TrackId, devices: dict[str, str], rank: str) -> None:
+        """What the top level of the file says about a process or a device."""
+        track = self.out.track_info(track_id)
+        if track.kind is TrackKind.PROCESS:
+            track.labels += (f"rank {rank}",) if rank else ()
+            return
+        number = pid.removeprefix(_DEVICE_PID)
+        if number in devices:
+            track.name += f" ({devices[number]})"
+
+
+def _device_pid(pid: bytes) -> bytes:
+    """The pid that stands for a device, as JSON; a text is none of a process anyway."""
+    return pid if pid[:1] == b'"' else b'"' + _DEVICE_PID.encode() + pid + b'"'
+
+
+def _flow_key(event: Event) -> tuple[str, bytes]:
+    return event.cat, bytes(event.id).strip(b'"')
