@@ -162,7 +162,7 @@ class ChromeReader:
         """All documents in the file; one, if it is as it should be."""
         self._fill()
         self._data = self._data.removeprefix(b"\xef\xbb\xbf")
-        char = self._next_char()
+        char = self._next_char(separators=True)  # a file without its header may begin with a comma
         if char not in ("{", "["):
             raise MalformedInput(self._source.display, "byte 0", "not JSON: expected { or [ at the start")
         yield from self._document(char)

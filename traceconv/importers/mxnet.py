@@ -377,6 +377,8 @@ class Mxnet:
 def _set_clock(out: Builder, is_old: bool) -> None:
     """Say what the times count from, by their size and by the kind of records."""
     first = out.first_ts()
+    if out.last_ts() == 0:
+        return  # no events: nothing to tell a clock by
     if first >= _EPOCH_FROM_NS:
         out.set_clock(WALL_CLOCK)
         out.note("the times are so large that they can only count microseconds since 1970: read as Unix time")
