@@ -280,7 +280,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     def _perf_counters(self, args: dict[str, Raw], track: TrackId, ts: int, dur: int, number: int) -> None:
         """Find the counters of the fork among the args, and make them numbers there."""
         values: dict[str, int] = {}
-        for key in args.keys() - _KNOWN:
+        for key in [key for key in args if key not in _KNOWN]:
             raw = bytes(args[key])
             if key.startswith(_ERROR_PREFIX):
                 message = key.split("\n", 1)[0].removeprefix(_ERROR_PREFIX).lstrip(": ")
