@@ -1,0 +1,266 @@
+"""The PyTorch importer, beyond what the golden cases show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traceconv.clocks import REALTIME, Zero
+from traceconv.importers.pytorch_kineto import PytorchKineto
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, TrackKind
+from traceconv.registry import Certainty
+from traceconv.source import Head, Source
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "pytorch-kineto"
+CASES = sorted(path.name for path in GOLDEN.iterdir())
+DAMAGED = ("cut", "cuda-streams")
+BASE = 1790857026000000000
+
+
+def read(path: Path) -> Trace:
+    out = Builder(SourceInfo(path.name, PytorchKineto.name), PytorchKineto.clock)
+    PytorchKineto().read(Source(path), out)
+    return out.finish()
+
+
+def written(tmp_path: Path, *events: dict[str, Any], **top: Any) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], **top, "traceEvents": list(events)}))
+    return path
+
+
+def x(cat: str, name: str, pid: int, tid: int, ts: float, dur: float) -> dict[str, Any]:
+    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": {}}
+
+
+def m(name: str, pid: Any, value: Any, tid: int = 0) -> dict[str, Any]:
+    key = {"labels": "labels", "index": "sort_index"}.get(name.split("_")[-1], "name")
+    return {"ph": "M", "name": name, "pid": pid, "tid": tid, "ts": 0, "args": {key: value}}
+
+
+def path_of(trace: Trace, track: int) -> str:
+    one = trace.tracks[track]
+    name = one.name or f"{one.kind.name.lower()} {one.pid if one.tid is None else one.tid}"
+    return name if one.parent == NO_TRACK else f"{path_of(trace, one.parent)}/{name}"
+
+
+def places(trace: Trace) -> dict[str, str]:
+    table = trace.slices
+    return {trace.strings[name]: path_of(trace, track) for name, track in zip(table.name, table.track, strict=True)}
+
+
+def kinds(trace: Trace) -> dict[str, str]:
+    return {path_of(trace, i): track.kind.name for i, track in enumerate(trace.tracks)}
+
+
+def diagnostics(trace: Trace) -> dict[str, int]:
+    return {entry.code.name: entry.count for entry in trace.sources[0].diagnostics}
+
+
+def sniff(text: str) -> Certainty:
+    return PytorchKineto().sniff(Head(text.encode(), False, "x")).certainty
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_event_is_accounted_for(case: str) -> None:
+    source = read(GOLDEN / case / "input.json").sources[0]
+    assert source.balance.even
+    assert (source.diagnostics.lost == 0) == (case not in DAMAGED)
+
+
+def test_sniff() -> None:
+    assert sniff('{"schemaVersion": 1, "deviceProperties": [') is Certainty.YES
+    assert sniff('{"schemaVersion": 1, "traceEvents": [') is Certainty.YES
+    assert sniff('{"schemaVersion": 1, "x": [') is Certainty.NO
+    event = '{"ph": "X", "cat": "cpu_op", "args": {"External id": 1}}'
+    assert sniff('{"traceEvents": [' + event) is Certainty.YES
+    assert sniff('{"traceEvents": [' + event.replace("cpu_op", "op")) is Certainty.NO
+    assert sniff('{"traceEvents": [' + event.replace("External id", "id")) is Certainty.NO
+    assert sniff('{"viztracer_metadata": {}, "schemaVersion": 1, "traceEvents": [') is Certainty.NO
+    assert sniff('{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[' + event) is Certainty.NO
+    assert sniff("schemaVersion deviceProperties") is Certainty.NO
+
+
+def test_times_count_from_the_base(tmp_path: Path) -> None:
+    path = written(tmp_path, x("cpu_op", "a", 9, 9, 4388431254040.035, 1), baseTimeNanoseconds=BASE, host_name="node7")
+    trace = read(path)
+    (snapshot,) = trace.snapshots
+    assert int(trace.slices.ts[0]) == 4388431254040035
+    assert (snapshot.clock, snapshot.ts, snapshot.other, snapshot.other_ts) == (trace.clocks[0], 0, REALTIME, BASE)
+    assert 12_311 <= snapshot.bound_ns < 100_000
+    assert (trace.clocks[0].machine, trace.clocks[0].resolution_ns) == ("node7", 1)
+
+
+def test_times_of_the_recording_agree_with_the_calls_inside() -> None:
+    # The program read CLOCK_REALTIME inside of each annotation, before and after its work.
+    calls = {
+        "step#0": (1795245457254216915, 1795245457257046771),
+        "step#1": (1795245457260207296, 1795245457262456016),
+        "step#2": (1795245457265600023, 1795245457267818571),
+        "step#3": (1795245457270961364, 1795245457273117668),
+    }
+    trace = read(GOLDEN / "torch-convnet-process" / "input.json")
+    (snapshot,) = trace.snapshots
+    for ts, dur, name in zip(trace.slices.ts, trace.slices.dur, trace.slices.name, strict=True):
+        if trace.strings[name] in calls:
+            begin, end = calls.pop(trace.strings[name])
+            start = int(ts) + snapshot.other_ts
+            assert start - snapshot.bound_ns <= begin
+            assert end <= start + int(dur) + snapshot.bound_ns
+    assert calls == {}
+
+
+@pytest.mark.parametrize("top", [{}, {"baseTimeNanoseconds": BASE}])
+def test_times_since_1970(tmp_path: Path, top: dict[str, Any]) -> None:
+    trace = read(written(tmp_path, x("cpu_op", "a", 9, 9, 1711711711000000, 5), **top))
+    assert (trace.clocks[0].zero, trace.clocks[0].name) == (Zero.UNIX_EPOCH, "CLOCK_REALTIME")
+    assert trace.clocks[0].resolution_ns == 1000
+    assert trace.snapshots == []
+
+
+def test_small_times_without_a_base_say_nothing(tmp_path: Path) -> None:
+    trace = read(written(tmp_path, x("cpu_op", "a", 9, 9, 10, 5)))
+    assert (trace.clocks[0].zero, trace.snapshots) == (Zero.UNKNOWN, [])
+
+
+def test_a_process_with_the_number_of_a_device(tmp_path: Path) -> None:
+    trace = read(
+        written(
+            tmp_path,
+            x("kernel", "on device", 1, 1, 12, 5),
+            x("cpu_op", "on host", 1, 1, 10, 5),
+            m("process_sort_index", 1, 16777217),
+            m("process_labels", 1, "GPU 1"),
+            m("process_name", 1, "python"),
+            m("process_labels", 1, "CPU"),
+            m("process_sort_index", 1, 1),
+            m("thread_name", 1, "stream 1 ", tid=1),
+            m("thread_name", 1, "thread 1 (main)", tid=1),
+            deviceProperties=[{"id": 1, "name": "H200"}, {"id": 2}, None],
+        )
+    )
+    assert places(trace) == {"on device": "GPU 1 (H200)/stream 1", "on host": "python/main"}
+    assert kinds(trace) == {
+        "GPU 1 (H200)": "TRACK",
+        "GPU 1 (H200)/stream 1": "TRACK",
+        "python": "PROCESS",
+        "python/main": "THREAD",
+    }
+    ranks = {track.name: track.rank for track in trace.tracks if track.parent == NO_TRACK}
+    assert ranks == {"GPU 1 (H200)": 16777217, "python": 1}
+    assert [track.labels for track in trace.tracks if track.pid == 1] == [("CPU",)]
+
+
+def test_a_device_known_by_its_label_only(tmp_path: Path) -> None:
+    trace = read(
+        written(
+            tmp_path,
+            m("process_name", 0, "python"),
+            m("process_labels", 0, "HPU 0"),
+            m("process_labels", 44, "CPU"),
+            x("hpu_op", "matmul", 0, 3, 10, 5),
+            x("cpu_op", "aten::mm", 44, 44, 5, 5),
+        )
+    )
+    assert places(trace) == {"matmul": "HPU 0/stream 3", "aten::mm": "process 44/thread 44"}
+    assert kinds(trace)["HPU 0"] == kinds(trace)["HPU 0/stream 3"] == "TRACK"
+    assert [(track.pid, track.tid) for track in trace.tracks if track.kind is TrackKind.TRACK] == [(None, None)] * 2
+
+
+def test_devices_without_events_have_no_track(tmp_path: Path) -> None:
+    names = [event for n in range(8) for event in (m("process_name", n, "python"), m("process_labels", n, f"GPU {n}"))]
+    trace = read(written(tmp_path, *names, x("kernel", "k", 3, 7, 1, 1)))
+    assert [track.name for track in trace.tracks] == ["GPU 3", "stream 7"]
+    assert trace.sources[0].balance.merged["metadata"] == 16
+
+
+def test_rank_even_when_the_job_is_described_at_length(tmp_path: Path) -> None:
+    info = {"rank": 17, "pg_config": ["x" * 20_000]}
+    trace = read(written(tmp_path, x("cpu_op", "a", 9, 9, 1, 1), distributedInfo=info))
+    assert [track.labels for track in trace.tracks if track.kind is TrackKind.PROCESS] == [("rank 17",)]
+
+
+def memory(ts: float, kind: Any, index: int, **values: Any) -> dict[str, Any]:
+    args = {"Device Type": kind, "Device Id": index, **values}
+    event = {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 9, "tid": 9}
+    return {**event, "ts": ts, "args": args}
+
+
+def test_memory_of_each_device(tmp_path: Path) -> None:
+    trace = read(
+        written(
+            tmp_path,
+            memory(1, 0, -1, **{"Total Allocated": 64}),
+            memory(2, 1, 0, **{"Total Allocated": 128, "Total Reserved": 2**54 + 1}),
+            memory(3, 1, 1, **{"Total Allocated": None}),
+            memory(4, 77, 2, **{"Total Allocated": 5}),
+            memory(5, 0, -1, Bytes=-64),
+        )
+    )
+    table = trace.counters
+    assert [
+        (trace.tracks[track].name, ts, value)
+        for track, ts, value in zip(table.track.tolist(), table.ts.tolist(), table.integer.tolist(), strict=True)
+    ] == [
+        ("Total Allocated (CPU)", 1000, 64),
+        ("Total Allocated (GPU 0)", 2000, 128),
+        ("Total Reserved (GPU 0)", 2000, 2**54 + 1),
+        ("Total Allocated (device type 77 2)", 4000, 5),
+    ]
+    assert len(trace.instants.ts) == 5
+    assert {track.unit for track in trace.tracks if track.kind is TrackKind.COUNTER} == {"bytes"}
+
+
+def flow(phase: str, number: int, pid: int, tid: int, ts: float, cat: str = "ac2g") -> dict[str, Any]:
+    event = {"ph": phase, "id": number, "pid": pid, "tid": tid, "ts": ts, "cat": cat, "name": cat}
+    return {**event, "bp": "e"} if phase == "f" else event
+
+
+def test_flows_of_one_number_in_two_categories(tmp_path: Path) -> None:
+    trace = read(
+        written(
+            tmp_path,
+            x("kernel", "k", 0, 7, 30, 5),
+            flow("f", 4, 0, 7, 30),
+            x("cpu_op", "forward", 9, 9, 10, 5),
+            flow("s", 4, 9, 9, 10, "fwdbwd"),
+            x("cpu_op", "backward", 9, 10, 50, 5),
+            flow("f", 4, 9, 10, 50, "fwdbwd"),
+            x("cuda_runtime", "launch", 9, 9, 20, 5),
+            flow("s", 4, 9, 9, 20),
+            flow("f", 5, 0, 7, 30),
+            flow("s", 6, 9, 9, 20),
+        )
+    )
+    names = [trace.strings[name] for name in trace.slices.name]
+    arrows = {(names[a], names[b]) for a, b in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True)}
+    assert arrows == {("launch", "k"), ("forward", "backward")}
+    assert diagnostics(trace) == {"kineto.half_flow": 2}
+    assert trace.sources[0].balance.even
+
+
+def test_what_is_no_process(tmp_path: Path) -> None:
+    # Everything that is no process stays at the top as a track of its own.
+    trace = read(
+        written(
+            tmp_path,
+            {**x("Trace", "span", 0, 0, 1, 5), "pid": "Spans", "tid": "PyTorch Profiler"},
+            x("overhead", "Buffer Flush", -1, 0, 1, 5),
+            m("process_name", -1, "CUPTI Overhead"),
+            {"ph": "C", "name": "SM Active (%)", "pid": "GPU 0 Counters", "tid": 0, "ts": 3, "args": {"": 80.5}},
+            {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 9},
+        )
+    )
+    assert kinds(trace) == {
+        "Spans": "TRACK",
+        "Spans/PyTorch Profiler": "TRACK",
+        "CUPTI Overhead": "TRACK",
+        "GPU 0 Counters": "TRACK",
+        "GPU 0 Counters/SM Active (%)": "COUNTER",
+        "Global events": "TRACK",
+    }
+    assert places(trace)["Buffer Flush"] == "CUPTI Overhead"
