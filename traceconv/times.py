@@ -17,11 +17,12 @@ LIMIT_NS = 2**62
 _DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
 _MAX_DIGITS = 40
 _DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+#: For each unit its nanoseconds as factor * 10**exponent.
+_UNITS = {"ns": (1, NS), "us": (1, US), "µs": (1, US), "ms": (1, MS), "s": (1, S), "min": (60, S), "h": (3600, S)}
 
 
-def parse_ns(text: bytes, exponent: int) -> int:
-    """Nanoseconds of a decimal number that counts units of 10**exponent ns.
+def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
+    """Nanoseconds of a decimal number that counts units of factor * 10**exponent ns.
 
     Digits below a nanosecond are rounded half up (away from zero). Raises ValueError for anything that is not a
     plain finite decimal number, and for times beyond ±2**62 ns.
@@ -33,6 +34,8 @@ def parse_ns(text: bytes, exponent: int) -> int:
     if match is None or not (match[2] or match[3]):
         raise ValueError(f"not a number: {_shown(text)}")
     digits = match[2] + (match[3] or b"")
+    if factor != 1:
+        digits = str(int(digits) * factor).encode()
     scale = exponent + int(match[4] or 0) - len(match[3] or b"")
     value = _scaled(digits.lstrip(b"0"), scale)
     if value is None:
@@ -67,12 +70,8 @@ def parse_duration(text: str) -> int:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time with a unit (ns, us, ms, s, min, h), such as +1.5ms")
-    whole_unit = _UNITS[match[2]]
-    # min and h are not powers of ten: count them in ns through an exact fraction of seconds.
-    per_second = whole_unit // 10**9
-    if per_second > 1:
-        return parse_ns(match[1].encode(), S) * per_second
-    return parse_ns(match[1].encode(), len(str(whole_unit)) - 1)
+    factor, exponent = _UNITS[match[2]]
+    return parse_ns(match[1].encode(), exponent, factor)
 
 
 def format_us(ns: int) -> str:
