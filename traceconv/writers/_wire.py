@@ -1,0 +1,111 @@
+"""Protobuf's wire format: the few encodings that trace packets need, written by hand.
+
+A field is a tag (number * 8 + wire type) and a value: varint (type 0), 64 bits little endian (1), or a length and
+bytes (2). See protobuf.dev/programming-guides/encoding.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_PACKET = b"\x0a"  # Trace.packet = 1
+_MAX_VARINT = 10
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def varint(value: int) -> bytes:
+    """A varint; a negative number as its 64-bit two's complement, as protobuf's int32 and int64 have it."""
+    value &= 2**64 - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_SMALL = [varint(value) for value in range(1 << 14)]
+
+
+def length(size: int) -> bytes:
+    """The varint of a length; most of them are small and come from a table."""
+    return _SMALL[size] if size < len(_SMALL) else varint(size)
+
+
+def tag(field: int, wire_type: int) -> bytes:
+    """What stands before a value."""
+    return varint(field << 3 | wire_type)
+
+
+def integer(field: int, value: int) -> bytes:
+    """An integer, bool or enum field."""
+    return tag(field, 0) + varint(value)
+
+
+def blob(field: int, data: bytes) -> bytes:
+    """A bytes, string or message field."""
+    return tag(field, 2) + length(len(data)) + data
+
+
+def text(field: int, value: str) -> bytes:
+    """A string field."""
+    return blob(field, utf8(value))
+
+
+def double(field: int, value: float) -> bytes:
+    """A double field."""
+    return tag(field, 1) + struct.pack("<d", value)
+
+
+def fixed64(field: int, value: int) -> bytes:
+    """A fixed64 field."""
+    return tag(field, 1) + struct.pack("<Q", value)
+
+
+def packet(payload: bytes) -> bytes:
+    """A packet as it stands in the file."""
+    return b"".join((_PACKET, length(len(payload)), payload))
+
+
+def utf8(value: str) -> bytes:
+    """UTF-8; halves of surrogate pairs, which are no text, become U+FFFD."""
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        joined = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return _SURROGATE.sub("\ufffd", joined).encode()
+
+
+def integers(field: int, values: npt.NDArray[np.int64]) -> list[bytes]:
+    """One integer field per value, all at once; the values are not negative and best in order."""
+    if not len(values):
+        return []
+    rest = values.astype(np.uint64)
+    sizes = np.ones(len(values), np.int64)
+    for size in range(1, _MAX_VARINT):
+        sizes += rest >= np.uint64(1 << 7 * size) if 7 * size < 64 else 0
+    head = tag(field, 0)
+    digits = np.empty((len(values), len(head) + _MAX_VARINT), np.uint8)
+    digits[:, : len(head)] = np.frombuffer(head, np.uint8)
+    for place in range(_MAX_VARINT):
+        digits[:, len(head) + place] = (rest & np.uint64(0x7F)) | np.uint64(0x80)
+        rest >>= np.uint64(7)
+    out: list[bytes] = []
+    # Runs of equal size: in order of time there is one run, seldom two.
+    bounds = [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist(), len(values)]
+    for start, stop in pairwise(bounds):
+        out += _rows(digits[start:stop], len(head) + int(sizes[start]))
+    return out
+
+
+def _rows(digits: npt.NDArray[np.uint8], width: int) -> list[bytes]:
+    block = np.ascontiguousarray(digits[:, :width])
+    block[:, -1] &= 0x7F  # the last byte of a varint has no continuation bit
+    rows: list[Any] = block.view(f"V{width}").ravel().tolist()
+    return rows

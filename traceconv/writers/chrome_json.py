@@ -1,0 +1,353 @@
+"""Chrome Trace Event JSON in the object form, one event per line.
+
+Described in the Trace Event Format document. Times are microseconds relative to the first event, since viewers read
+them as doubles, which do not hold nanoseconds at the scale of the epoch. The origin is `baseTimeNanoseconds` where
+the clock counts from the Unix epoch, else `metadata.traceconv.origin_ns`.
+
+The format knows processes and threads only. Other tracks become threads with invented numbers, named by their path
+below the process; tracks outside of all processes come under a process named after the top track. A counter becomes a
+counter of the process, its unit the key of the value. Counter values that are no finite numbers cannot be said and
+are left out. Descriptions of tracks are left out as well.
+
+Viewers bind an arrow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
+at the begin of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, ClassVar
+
+import numpy as np
+
+from traceconv.clocks import Zero
+from traceconv.ir.trace import I64, NO_TRACK, Instants, Slices, Trace, TrackKind, take
+from traceconv.times import format_us
+from traceconv.writers import WriteCounts
+from traceconv.writers._compress import compressed
+from traceconv.writers._facts import facts
+from traceconv.writers._ids import groups_above, identities, path_below_process
+from traceconv.writers._wire import utf8
+
+_BLOCK = 16 * 1024
+_MAX_PIECES = 1 << 16
+_FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
+_LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
+# An escaped backslash comes first, so that \\ud83d stays what it is.
+_ESCAPES = re.compile(rb"\\\\|(?:\\u[0-9a-fA-F]{4})+")
+_KEPT_ESCAPES = re.compile('[\x00-\x1f"\\\\]')
+# The tables in the order of their events at equal times.
+_SLICE, _FLOW, _INSTANT, _COUNTER, _SAMPLE = range(5)
+
+
+@dataclass(frozen=True)
+class ChromeJson:
+    """Writes JSON for chrome://tracing and everything else that reads it.
+
+    Attributes:
+        compress: whether to wrap the file into gzip.
+    """
+
+    compress: bool = False
+
+    name: ClassVar[str] = "chrome-json"
+    suffixes: ClassVar[tuple[str, ...]] = (".json", ".json.gz")
+    binary: ClassVar[bool] = False
+
+    def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
+        """Write the whole trace."""
+        with compressed(sink, self.compress) as out:
+            writing = _Writing(trace)
+            out.write(writing.head())
+            for lines in writing.lines():
+                out.write(lines)
+            out.write(writing.tail())
+        return writing.counts()
+
+
+class _Writing:
+    """One file in the making."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._ids = identities(trace)
+        span = trace.span()
+        self._base = span[0] // 1000 * 1000 if span else 0
+        self._pieces: dict[tuple[int, int, int, int], bytes] = {}
+        self._tasks = [b',"pid":%d,"tid":%d' % (identity.pid, identity.tid) for identity in self._ids]
+        self._counter_heads = self._heads_of_counters()
+        self._arrows = _arrows(trace)
+        self._written = [0] * 5
+
+    def counts(self) -> WriteCounts:
+        written = self._written
+        return WriteCounts(written[_SLICE], written[_INSTANT], written[_COUNTER], written[_FLOW] // 2, written[_SAMPLE])
+
+    # -- around the events ------------------------------------------------------------------------------------
+
+    def head(self) -> bytes:
+        about: dict[str, Any] = facts(self._trace)
+        members: dict[str, Any] = {"displayTimeUnit": "ns"}
+        if self._trace.clocks and self._trace.clocks[0].zero is Zero.UNIX_EPOCH:
+            members["baseTimeNanoseconds"] = self._base
+        else:
+            about["origin_ns"] = self._base
+        members["metadata"] = {"traceconv": about, **self._trace.metadata}
+        if self._trace.frames:
+            members["stackFrames"] = dict(self._stack_frames())
+        text = b",\n".join([_json(key) + b":" + _json(value) for key, value in members.items()])
+        return b"{" + text + b',\n"traceEvents":[\n' + b",\n".join(self._naming())
+
+    def tail(self) -> bytes:
+        return b"\n]}\n"
+
+    def _stack_frames(self) -> Iterator[tuple[str, dict[str, str]]]:
+        for index, frame in enumerate(self._trace.frames):
+            members = {"name": frame.name, "category": frame.category}
+            if frame.parent >= 0:
+                members["parent"] = str(frame.parent)
+            yield str(index), members
+
+    def _naming(self) -> Iterator[bytes]:
+        """The metadata events: first one that names the file, so that the list of events is never empty."""
+        used = self._tracks_with_lines()
+        named = 0
+        for index, identity in enumerate(self._ids):
+            if identity.process == index:
+                yield from self._process_naming(index)
+                named += 1
+            if index in used:
+                yield from self._thread_naming(index)
+        if not named:
+            yield b'{"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":""}}'
+
+    def _process_naming(self, index: int) -> Iterator[bytes]:
+        identity, track = self._ids[index], self._trace.tracks[index]
+        labels = [*groups_above(self._trace, index), *track.labels]
+        if identity.name:
+            yield _metadata("process_name", identity.pid, 0, {"name": identity.name})
+        if labels:
+            yield _metadata("process_labels", identity.pid, 0, {"labels": ", ".join(labels)})
+        yield _metadata("process_sort_index", identity.pid, 0, {"sort_index": identity.position})
+
+    def _thread_naming(self, index: int) -> Iterator[bytes]:
+        identity, track = self._ids[index], self._trace.tracks[index]
+        plain = track.kind is TrackKind.THREAD and track.parent == identity.process
+        name = identity.name if plain else path_below_process(self._trace, self._ids, index)
+        if name:
+            yield _metadata("thread_name", identity.pid, identity.tid, {"name": name})
+        yield _metadata("thread_sort_index", identity.pid, identity.tid, {"sort_index": self._positions[index]})
+
+    def _tracks_with_lines(self) -> set[int]:
+        """The tracks that are shown as threads, and their order: as in the tree, parents before children."""
+        trace = self._trace
+        used = {*trace.slices.track.tolist(), *trace.samples.track.tolist()}
+        kinds = [track.kind for track in trace.tracks]
+        used |= {index for index in set(trace.instants.track.tolist()) if kinds[index] is not TrackKind.PROCESS}
+        used |= {i for i, kind in enumerate(kinds) if kind is TrackKind.THREAD and trace.tracks[i].lane_of == NO_TRACK}
+        keys: list[tuple[int, ...]] = []
+        for index, track in enumerate(trace.tracks):
+            above = keys[track.parent] if track.parent != NO_TRACK else ()
+            keys.append((*above, self._ids[index].position))
+        ordered = sorted(range(len(keys)), key=keys.__getitem__)
+        self._positions = {index: position for position, index in enumerate(ordered)}
+        return used
+
+    def _heads_of_counters(self) -> dict[int, tuple[bytes, bytes]]:
+        """Per counter track what stands before the time, and before the value."""
+        heads: dict[int, tuple[bytes, bytes]] = {}
+        seen: dict[tuple[int, str], int] = defaultdict(int)
+        for index, track in enumerate(self._trace.tracks):
+            if track.kind is not TrackKind.COUNTER:
+                continue
+            pid, name = self._ids[index].pid, path_below_process(self._trace, self._ids, index)
+            seen[pid, name] += 1
+            # Viewers take a process's counters of one name for one; an id tells them apart.
+            extra = b',"id":%d' % seen[pid, name] if seen[pid, name] > 1 else b""
+            head = b'{"ph":"C","name":' + _json(name) + b',"pid":%d,"tid":0' % pid + extra + b',"ts":'
+            heads[index] = head, b',"args":{' + _json(track.unit or "value") + b":"
+        return heads
+
+    # -- the events -------------------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[bytes]:
+        """The events in order of time, in blocks."""
+        makers = (self._slices, self._flows, self._instants, self._counters, self._samples)
+        ts, table, row = self._order()
+        for start in range(0, len(ts), _BLOCK):
+            piece = slice(start, start + _BLOCK)
+            times = [_micros(ns) for ns in (ts[piece] - self._base).tolist()]
+            lines = [b""] * len(times)
+            for number, make in enumerate(makers):
+                places = np.flatnonzero(table[piece] == number)
+                at = places.tolist()
+                if at:
+                    for i, line in zip(at, make(row[piece][places], [times[i] for i in at]), strict=True):
+                        lines[i] = line
+                        self._written[number] += bool(line)
+            yield b"".join([b",\n" + line for line in lines if line])
+
+    def _order(self) -> tuple[I64, I64, I64]:
+        """Time, table and row of each event. An arrow's start and end come after the slice that they belong to."""
+        trace, arrows = self._trace, self._arrows
+        slice_rows, ends = np.arange(len(trace.slices.ts)), np.arange(2 * len(arrows.ts) // 2)
+        keys = np.concatenate((slice_rows * 2, arrows.slice * 2 + 1))
+        by_slice = np.argsort(keys, kind="stable")
+        ts = np.concatenate((trace.slices.ts, arrows.ts))[by_slice]
+        table = np.concatenate((slice_rows * 0 + _SLICE, ends * 0 + _FLOW))[by_slice]
+        row = np.concatenate((slice_rows, ends))[by_slice]
+        groups = [(ts, table, row)]
+        for number, points in ((_INSTANT, trace.instants), (_COUNTER, trace.counters), (_SAMPLE, trace.samples)):
+            groups.append((points.ts, np.full(len(points.ts), number), np.arange(len(points.ts))))
+        ts, table, row = (np.concatenate(column) for column in zip(*groups, strict=True))
+        order = np.argsort(ts, kind="stable")
+        return ts[order], table[order], row[order]
+
+    def _slices(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        table: Slices = take(self._trace.slices, rows)
+        lines = []
+        for time, dur, head, args in zip(
+            times, table.dur.tolist(), self._heads(b"X", table), self._args(table), strict=True
+        ):
+            lines.append(b"".join((head, time, b',"dur":', _micros(dur), args)))
+        return lines
+
+    def _instants(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        table: Instants = take(self._trace.instants, rows)
+        kinds = [self._trace.tracks[track].kind for track in table.track.tolist()]
+        scopes = [b',"s":"p"' if kind is TrackKind.PROCESS else b',"s":"t"' for kind in kinds]
+        columns = zip(times, scopes, self._heads(b"i", table), self._args(table), strict=True)
+        return [b"".join((head, time, scope, args)) for time, scope, head, args in columns]
+
+    def _heads(self, phase: bytes, table: Slices | Instants) -> Iterator[bytes]:
+        pieces = self._pieces
+        for key in zip(table.track.tolist(), table.name.tolist(), table.category.tolist(), strict=True):
+            piece = pieces.get((phase[0], *key))
+            if piece is None:
+                if len(pieces) >= _MAX_PIECES:
+                    pieces.clear()
+                piece = pieces[(phase[0], *key)] = self._head(phase, *key)
+            yield piece
+
+    def _head(self, phase: bytes, track: int, name: int, category: int) -> bytes:
+        texts = self._trace.strings
+        cat = b',"cat":' + _json(texts[category]) if category else b""
+        return b'{"ph":"%s","name":%s%s%s,"ts":' % (phase, _json(texts[name]), cat, self._tasks[track])
+
+    def _args(self, table: Slices | Instants) -> Iterator[bytes]:
+        get = self._trace.args.get
+        for at, size in zip(table.args_at.tolist(), table.args_len.tolist(), strict=True):
+            yield b',"args":' + _spliced(get(at, size)) + b"}" if size else b"}"
+
+    def _counters(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        table = take(self._trace.counters, rows)
+        columns = (table.track, table.value, table.integer, table.is_integer)
+        lines = []
+        for time, track, value, integer, exact in zip(times, *(column.tolist() for column in columns), strict=True):
+            head, key = self._counter_heads[track]
+            number = repr(integer if exact else value).encode()
+            lines.append(head + time + key + number + b"}}" if math.isfinite(value) else b"")
+        return lines
+
+    def _flows(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        trace, arrows = self._trace, self._arrows
+        lines = []
+        for time, row in zip(times, rows.tolist(), strict=True):
+            arrow, is_end = divmod(row, 2)
+            flow = trace.flows
+            name = trace.strings[flow.name[arrow]] or "flow"
+            category = trace.strings[flow.category[arrow]] or "flow"
+            task = self._tasks[trace.slices.track[arrows.slice[row]]]
+            head = b'{"ph":"f","bp":"e","id":%d' if is_end else b'{"ph":"s","id":%d'
+            text = b',"name":' + _json(name) + b',"cat":' + _json(category)
+            lines.append(head % (arrow + 1) + text + task + b',"ts":' + time + b"}")
+        return lines
+
+    def _samples(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        table = take(self._trace.samples, rows)
+        columns = (table.track, table.stack, table.name, table.weight)
+        lines = []
+        for time, track, stack, name, weight in zip(times, *(column.tolist() for column in columns), strict=True):
+            head = b'{"ph":"P","name":' + _json(self._trace.strings[name] or "samples") + self._tasks[track]
+            frame = b',"sf":"%d"' % stack if stack >= 0 else b""
+            lines.append(head + b',"ts":' + time + frame + b',"weight":%d}' % weight)
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrows:
+    """Starts and ends of the arrows: row 2i is where arrow i starts, 2i + 1 where it ends."""
+
+    slice: I64
+    ts: I64
+
+
+def _arrows(trace: Trace) -> _Arrows:
+    flows, slices = trace.flows, trace.slices
+    starts = slices.ts
+    one, other = flows.from_slice, flows.to_slice
+    backward = (starts[other] < starts[one]) | ((starts[other] == starts[one]) & (other < one))
+    rows = np.empty(2 * len(one), np.int64)
+    rows[0::2], rows[1::2] = np.where(backward, other, one), np.where(backward, one, other)
+    ts = starts[rows]
+    followed = np.zeros(len(starts) + 1, bool)
+    followed[: max(len(starts) - 1, 0)] = (starts[1:] == starts[:-1]) & (slices.track[1:] == slices.track[:-1])
+    for at in np.flatnonzero(followed[rows]).tolist():
+        ts[at] = _own_time(slices, int(rows[at]))
+    crossed = ts[0::2] > ts[1::2]
+    for part in (0, 1):
+        ts[part::2][crossed] = starts[rows[part::2][crossed]]
+    return _Arrows(rows, ts)
+
+
+def _own_time(slices: Slices, row: int) -> int:
+    """The first time at which a slice is the innermost one; its begin if there is none."""
+    start, track = int(slices.ts[row]), slices.track[row]
+    end, time = start + int(slices.dur[row]), start
+    child = row + 1
+    while child < len(slices.ts) and slices.track[child] == track and slices.ts[child] <= time < end:
+        time = max(time, int(slices.ts[child] + max(slices.dur[child], 1)))
+        child += 1
+    return time if time < end else start
+
+
+def _micros(ns: int) -> bytes:
+    """Microseconds with the decimals that are needed."""
+    if ns < 0:
+        return format_us(ns).encode()
+    whole, rest = divmod(ns, 1000)
+    return b"%d%s" % (whole, _FRACTIONS[rest])
+
+
+def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
+    return b'{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":%s}' % (name.encode(), pid, tid, _json(args))
+
+
+def _json(value: Any) -> bytes:
+    return utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _spliced(args: bytes) -> bytes:
+    """Args on one line, in valid UTF-8, without escapes for what can stand there itself.
+
+    Perfetto shows escapes in args as they are, and refuses pairs of surrogates in names.
+    """
+    args = args.strip()
+    if b"\n" in args or b"\r" in args:
+        args = _LINE_BREAK.sub(b"", args)
+    if b"\\u" in args:
+        args = _ESCAPES.sub(_unescaped, args)
+    return args if args.isascii() else args.decode("utf-8", "replace").encode()
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    found = match[0]
+    if found == b"\\\\":
+        return found
+    units = bytes.fromhex(found.decode().replace("\\u", "")).decode("utf-16-be", "replace")
+    return _KEPT_ESCAPES.sub(lambda kept: f"\\u{ord(kept[0]):04x}", units).encode()
