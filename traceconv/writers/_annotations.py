@@ -30,6 +30,8 @@ _INT64 = range(-(2**63), 2**63)
 _ANNOTATION = 4
 _NAME_IID, _BOOL, _INT, _DOUBLE, _TEXT, _NAME, _ENTRY, _ITEM, _TEXT_IID = 1, 2, 4, 5, 6, 10, 11, 12, 17
 _INTERNED_NAME, _INTERNED_TEXT = 3, 29
+_ANNOTATION_TAG, _INT_TAG = wire.tag(_ANNOTATION, 2), wire.tag(_INT, 0)
+_SHORT = 18  # digits that fit into an int64 in any case
 
 _raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -62,14 +64,16 @@ class Annotations:
         pieces = []
         for key, raw in members.items():
             value = bytes(raw)
-            try:
-                pieces.append(memos[key][value])
-            except KeyError:
-                pieces.append(self._new(key, value))
+            memo = memos.get(key)
+            piece = memo.get(value) if memo is not None else None
+            pieces.append(self._new(key, value, memo) if piece is None else piece)
         return b"".join(pieces)
 
-    def _new(self, key: str, raw: bytes) -> bytes:
-        memo = self._memos.get(key)
+    def _new(self, key: str, raw: bytes, memo: dict[bytes, bytes] | None) -> bytes:
+        if memo is not None and len(memo) >= _MEMO_PER_KEY and len(raw) < _SHORT and raw.isdigit():
+            # Ids that each event has for itself: the most frequent values that never repeat.
+            body = b"".join((self._name(key), _INT_TAG, wire.varint(int(raw))))
+            return b"".join((_ANNOTATION_TAG, wire.length(len(body)), body))
         if memo is None and len(self._memos) < _MAX_KEYS:
             memo = self._memos[key] = {}
         keep = memo is not None and len(memo) < _MEMO_PER_KEY and self._memo_bytes + 2 * len(raw) <= _MEMO_BYTES

@@ -19,23 +19,26 @@ _MAX_VARINT = 10
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+_STEP = 1 << 14
+_SMALL = [bytes([low]) for low in range(128)] + [bytes([v & 0x7F | 0x80, v >> 7]) for v in range(128, _STEP)]
+_CONTINUED = [bytes([value & 0x7F | 0x80, value >> 7 | 0x80]) for value in range(_STEP)]
+
+
 def varint(value: int) -> bytes:
     """A varint; a negative number as its 64-bit two's complement, as protobuf's int32 and int64 have it."""
+    if 0 <= value < _STEP:
+        return _SMALL[value]
     value &= 2**64 - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-_SMALL = [varint(value) for value in range(1 << 14)]
+    out = b""
+    while value >= _STEP:
+        out += _CONTINUED[value % _STEP]
+        value //= _STEP
+    return out + _SMALL[value]
 
 
 def length(size: int) -> bytes:
     """The varint of a length; most of them are small and come from a table."""
-    return _SMALL[size] if size < len(_SMALL) else varint(size)
+    return _SMALL[size] if size < _STEP else varint(size)
 
 
 def tag(field: int, wire_type: int) -> bytes:

@@ -114,17 +114,13 @@ class _Writing:
             yield str(index), members
 
     def _naming(self) -> Iterator[bytes]:
-        """The metadata events: first one that names the file, so that the list of events is never empty."""
+        """The metadata events."""
         used = self._tracks_with_lines()
-        named = 0
         for index, identity in enumerate(self._ids):
             if identity.process == index:
                 yield from self._process_naming(index)
-                named += 1
             if index in used:
                 yield from self._thread_naming(index)
-        if not named:
-            yield b'{"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":""}}'
 
     def _process_naming(self, index: int) -> Iterator[bytes]:
         identity, track = self._ids[index], self._trace.tracks[index]
@@ -195,7 +191,7 @@ class _Writing:
     def _order(self) -> tuple[I64, I64, I64]:
         """Time, table and row of each event. An arrow's start and end come after the slice that they belong to."""
         trace, arrows = self._trace, self._arrows
-        slice_rows, ends = np.arange(len(trace.slices.ts)), np.arange(2 * len(arrows.ts) // 2)
+        slice_rows, ends = np.arange(len(trace.slices.ts)), np.arange(len(arrows.ts))
         keys = np.concatenate((slice_rows * 2, arrows.slice * 2 + 1))
         by_slice = np.argsort(keys, kind="stable")
         ts = np.concatenate((trace.slices.ts, arrows.ts))[by_slice]

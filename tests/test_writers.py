@@ -1,0 +1,323 @@
+"""The writers, judged by decoding their bytes and by Perfetto's trace processor."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+
+from tests import oracle
+from tests.oracle.fixtures import OpenTrace
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.errors import UsageError
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace, TrackId
+from traceconv.lanes import lay_out
+from traceconv.writers import WriteCounts, Writer, writer_for
+from traceconv.writers import _wire as wire
+
+T = 1_795_245_457_236_000_123
+PRIVATE = ClockDomain("own clock", Zero.UNKNOWN, Run.MONOTONIC, owner="a")
+MONOTONIC = ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC)
+FORMATS = [".pftrace", ".json", ".pftrace.gz", ".json.gz"]
+SLICES = "select ts - (select min(ts) from slice) as at, dur, name, depth from slice order by ts, depth, name"
+
+
+def builder(clock: ClockDomain = REALTIME) -> Builder:
+    return Builder(SourceInfo("a.json", "test"), clock)
+
+
+def written(trace: Trace, writer: Writer) -> bytes:
+    sink = io.BytesIO()
+    writer.write(trace, sink)
+    return sink.getvalue()
+
+
+def packets(trace: Trace) -> list[Any]:
+    decoded = pb.Trace()
+    decoded.ParseFromString(written(trace, writer_for("perfetto")))
+    return list(decoded.packet)
+
+
+def chrome(trace: Trace) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(written(trace, writer_for("chrome-json")))
+    return loaded
+
+
+def with_slices(out: Builder, track: TrackId, spans: list[tuple[int, int, str]]) -> None:
+    for ts, dur, name in spans:
+        out.slice(track, T + ts, dur, name)
+
+
+def rich() -> Trace:
+    """One of everything."""
+    out = builder()
+    process = out.process("py", pid=10)
+    thread, handle = out.thread(process, 11, "worker"), out.thread(process, 140_709_724_130_176, "handle")
+    device = out.process("GPU 0")
+    stream = out.track("stream 7", device, description="copies")
+    memory = out.counter_track("memory", process, unit="bytes")
+    launch = out.slice(thread, T, 1000, "launch", "cat,b", {"n": 1, "x": [1, {"deep": None}]})
+    kernel = out.slice(stream, T + 2000, 1001, "kernel")
+    out.slice(stream, T + 2500, 1001, "kernel")
+    out.flow(launch, kernel, "corr")
+    out.flow(kernel, kernel)
+    out.instant(handle, T + 7, "tick")
+    out.instant(process, T + 8, "note")
+    out.counter(memory, T + 5, 2**53 + 1)
+    out.counter(memory, T + 6, 1.5)
+    leaf = out.frame("leaf", "", out.frame("main", "lib.so"))
+    out.sample(thread, T + 9, leaf, "cycles", 3)
+    out.sample(thread, T + 10, leaf, "cycles", 4)
+    return lay_out(out.finish())
+
+
+Load = Callable[[Trace, str], Any]
+
+
+@pytest.fixture
+def load(trace_processor: OpenTrace, tmp_path: Path) -> Load:
+    def open_written(trace: Trace, suffix: str) -> Any:
+        path = tmp_path / f"out{suffix}"
+        path.write_bytes(written(trace, writer_for(path)))
+        return trace_processor(path)
+
+    return open_written
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_trace_processor_takes_everything(load: Load, suffix: str) -> None:
+    trace = rich()
+    counts = writer_for("x" + suffix).write(trace, io.BytesIO())
+    assert counts == WriteCounts(slices=3, instants=2, counters=2, flows=2, samples=2)
+    with load(trace, suffix) as tp:
+        assert oracle.import_problems(tp) == []
+        real = "select ts - (select min(ts) from slice) as at, dur, name from slice where dur > 0 order by ts"
+        assert oracle.rows(tp, real) == [
+            {"at": 0, "dur": 1000, "name": "launch"},
+            {"at": 2000, "dur": 1001, "name": "kernel"},
+            {"at": 2500, "dur": 1001, "name": "kernel"},
+        ]
+        arrows = (
+            "select a.name as one, b.name as other from flow "
+            "join slice a on a.id = slice_out join slice b on b.id = slice_in order by 1"
+        )
+        assert oracle.rows(tp, arrows) == [
+            {"one": "kernel", "other": "kernel"},
+            {"one": "launch", "other": "kernel"},
+        ]
+        counters = "select value from counter c join process_counter_track t on t.id = c.track_id order by ts"
+        assert [row["value"] for row in oracle.rows(tp, counters)] == [2.0**53, 1.5]
+        threads = {row["name"] for row in oracle.rows(tp, "select name from thread")}
+        assert {"worker", "handle (tid 140709724130176)"} <= threads
+
+
+def test_perfetto_details(load: Load) -> None:
+    with load(rich(), ".pftrace") as tp:
+        assert oracle.rows(tp, "select min(ts) as ts from slice") == [{"ts": T}]
+        wall = "select ts, clock_name, clock_value from clock_snapshot"
+        assert oracle.rows(tp, wall) == [{"ts": T, "clock_name": "REALTIME", "clock_value": T}]
+        assert oracle.rows(tp, "select distinct unit from counter_track where name = 'memory'") == [{"unit": "bytes"}]
+        args = "select key, int_value, string_value from args where key glob 'debug.*' order by key"
+        assert oracle.rows(tp, args) == [
+            {"key": "debug.n", "int_value": 1, "string_value": None},
+            {"key": "debug.x[0]", "int_value": 1, "string_value": None},
+            {"key": "debug.x[1].deep", "int_value": None, "string_value": "null"},
+        ]
+        samples = (
+            "select p.ts, f.name from perf_sample p join stack_profile_callsite c on c.id = p.callsite_id "
+            "join stack_profile_frame f on f.id = c.frame_id order by p.ts"
+        )
+        assert oracle.rows(tp, samples) == [{"ts": T + 9, "name": "leaf"}, {"ts": T + 10, "name": "leaf"}]
+        totals = "select value from counter c join track t on t.id = c.track_id where t.name = 'cycles' order by ts"
+        assert [row["value"] for row in oracle.rows(tp, totals)] == [3.0, 7.0]
+        # A device has no number of the operating system, so none is shown.
+        assert oracle.rows(tp, "select pid from process where pid > 0") == [{"pid": 10}]
+
+
+@pytest.mark.parametrize("suffix", [".pftrace", ".json"])
+def test_order_at_equal_times(load: Load, suffix: str) -> None:
+    out = builder()
+    thread = out.thread(out.process("p", pid=5), 6)
+    spans = [(0, 10, "a"), (0, 10, "b"), (0, 4, "c"), (4, 6, "d"), (10, 5, "e"), (15, 0, "z"), (16, 3, "f")]
+    with_slices(out, thread, spans)
+    out.instant(thread, T + 10, "tick")
+    with load(lay_out(out.finish()), suffix) as tp:
+        assert oracle.import_problems(tp) == []
+        found = [tuple(row.values()) for row in oracle.rows(tp, SLICES)]
+    expected = [(0, 10, "a", 0), (0, 10, "b", 1), (0, 4, "c", 2), (4, 6, "d", 2), (10, 5, "e", 0)]
+    assert found == [*expected, (10, 0, "tick", 1), (15, 0, "z", 0), (16, 3, "f", 0)]
+
+
+def test_zero_length_slices_do_not_nest(load: Load) -> None:
+    out = builder()
+    with_slices(out, out.thread(out.process("p", pid=5), 6), [(0, 0, "x"), (0, 0, "y")])
+    with load(lay_out(out.finish()), ".pftrace") as tp:
+        assert [row["depth"] for row in oracle.rows(tp, SLICES)] == [0, 0]
+
+
+def test_numbers_are_invented_only_where_needed(load: Load) -> None:
+    out = builder()
+    for name, pid in [("one", 0), ("two", 7), ("three", 7)]:
+        process = out.process(name, pid=pid)
+        for tid in (1, 7):
+            with_slices(out, out.thread(process, tid, f"{name}.{tid}"), [(0, 5, f"{name}.{tid}")])
+    with load(lay_out(out.finish()), ".pftrace") as tp:
+        assert oracle.import_problems(tp) == []
+        sql = (
+            "select s.name, tid, pid, p.name as process from slice s join thread_track t on t.id = s.track_id "
+            "join thread using (utid) join process p using (upid) order by p.pid, tid"
+        )
+        rows = [tuple(row.values()) for row in oracle.rows(tp, sql)]
+    assert rows == [
+        ("two.1", 1, 7, "two"),
+        ("two.7", 7, 7, "two"),
+        ("one.1", 1, 10_000_000, "one (pid 0)"),
+        ("one.7", 7, 10_000_000, "one (pid 0)"),
+        ("three.1", 1, 10_000_001, "three (pid 7)"),
+        ("three.7", 7, 10_000_001, "three (pid 7)"),
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".pftrace", ".json"])
+def test_private_clock_before_zero(load: Load, suffix: str) -> None:
+    out = builder(PRIVATE)
+    out.slice(out.track("t"), -1500, 2000, "early")
+    trace = lay_out(out.finish())
+    with load(trace, suffix) as tp:
+        assert oracle.import_problems(tp) == []
+        assert oracle.rows(tp, "select dur, name from slice") == [{"dur": 2000, "name": "early"}]
+        assert oracle.rows(tp, "select * from clock_snapshot") == []
+    attributes = {a.key: a.string_value for p in packets(trace) for a in p.trace_attributes.attribute}
+    assert attributes["traceconv.time_shift_ns"] == "1500"
+    assert chrome(trace)["metadata"]["traceconv"]["origin_ns"] == -2000
+
+
+def test_wall_clock_beside_a_monotonic_one(load: Load) -> None:
+    out = builder(MONOTONIC)
+    out.snapshot(ClockSnapshot(MONOTONIC, 5000, REALTIME, T, 10, "header"))
+    out.slice(out.track("t"), 6000, 10, "x")
+    with load(lay_out(out.finish()), ".pftrace") as tp:
+        assert oracle.import_problems(tp) == []
+        sql = "select ts, clock_name, clock_value from clock_snapshot order by clock_name desc"
+        rows = [tuple(row.values()) for row in oracle.rows(tp, sql)]
+        assert rows == [(5000, "REALTIME", T), (5000, "MONOTONIC", 5000)]
+        assert oracle.rows(tp, "select ts from slice") == [{"ts": 6000}]
+
+
+ARGS: list[tuple[bytes, str, Any]] = [
+    (b"1", "int_value", 1),
+    (b"-9223372036854775808", "int_value", -(2**63)),
+    (b"18446744073709551615", "string_value", "18446744073709551615"),
+    (b"1" * 6000, "string_value", "1" * 6000),
+    (b"0.5e1", "double_value", 5.0),
+    (b"1e999", "string_value", "1e999"),
+    (b"true", "bool_value", True),
+    (b"null", "string_value", "null"),
+    (b"{ }", "string_value", "{}"),
+    (b"[]", "string_value", "[]"),
+    (b'"\\ud83d\\ude00\\n"', "string_value", "\U0001f600\n"),
+    (b'"\\ud800"', "string_value", "\ufffd"),
+    (b'"\xff"', "string_value", "\ufffd"),
+]
+
+
+@pytest.mark.parametrize(("raw", "field", "value"), ARGS, ids=[f"{raw[:12]!r}" for raw, _, _ in ARGS])
+def test_annotation_types(raw: bytes, field: str, value: Any) -> None:
+    out = builder()
+    out.slice(out.track("t"), T, 1, "x", args=b'{"k": 0, "k":\n ' + raw + b"}")
+    decoded = packets(out.finish())
+    texts = {s.iid: s.str.decode() for p in decoded for s in p.interned_data.debug_annotation_string_values}
+    (found,) = [a for p in decoded for a in p.track_event.debug_annotations]
+    kind = found.WhichOneof("value")
+    if kind == "string_value_iid":
+        assert (field, value) == ("string_value", texts[found.string_value_iid])
+    else:
+        assert (kind, getattr(found, kind)) == (field, value)
+
+
+def test_broken_args_are_kept_as_text() -> None:
+    out = builder()
+    out.slice(out.track("t"), T, 1, "x", args=b'{"a": NaN}')
+    out.slice(out.track("t"), T, 1, "x", args=b"{nonsense")
+    texts = [s.str for p in packets(out.finish()) for s in p.interned_data.debug_annotation_string_values]
+    assert texts == [b"NaN", b"{nonsense"]
+
+
+def test_many_values_of_one_key_are_all_there() -> None:
+    out = builder()
+    track, count = out.track("t"), 20_000
+    for i in range(count):
+        out.slice(track, T + i, 1, "x", args={"text": f"value {i}"})
+    decoded = packets(lay_out(out.finish()))
+    texts: dict[int, str] = {}
+    found = []
+    for packet in decoded:
+        texts.update({s.iid: s.str.decode() for s in packet.interned_data.debug_annotation_string_values})
+        found += [a.string_value or texts[a.string_value_iid] for a in packet.track_event.debug_annotations]
+    assert found == [f"value {i}" for i in range(count)]
+
+
+def test_chrome_text() -> None:
+    out = builder()
+    args = b'{\n  "a": "\\ud83d\\ude00 \\u00e9 \\\\ud83d \\u0022 \\ud800",\r\n  "b": 123456789012345678901\n}'
+    out.slice(out.track("t"), T, 1500, 'na"me \ud83d', args=args)
+    text = written(out.finish(), writer_for("chrome-json")).decode()
+    assert '"a": "\U0001f600 \u00e9 \\\\ud83d \\u0022 \ufffd","b": 123456789012345678901}' in text
+    (event,) = [e for e in json.loads(text)["traceEvents"] if e["ph"] == "X"]
+    assert event["name"] == 'na"me \ufffd'
+    assert '"ts":0.123,"dur":1.5,' in text
+    assert json.loads(text)["baseTimeNanoseconds"] == T - 123
+
+
+def test_chrome_leaves_out_what_is_no_number_and_says_so() -> None:
+    out = builder()
+    track = out.counter_track("c")
+    for value in (float("nan"), float("inf"), 3.0):
+        out.counter(track, T, value)
+    trace = out.finish()
+    assert writer_for("x.json").write(trace, io.BytesIO()).counters == 1
+    assert [e["args"] for e in chrome(trace)["traceEvents"] if e["ph"] == "C"] == [{"value": 3.0}]
+
+
+def test_chrome_names_of_nested_tracks() -> None:
+    out = builder()
+    group = out.track("machine A")
+    with_slices(out, out.track("queue", out.track("device", group)), [(0, 1, "x")])
+    names = [e["args"]["name"] for e in chrome(out.finish())["traceEvents"] if e["name"].endswith("_name")]
+    assert names == ["machine A", "device / queue"]
+
+
+def test_same_bytes_each_time_and_nothing_changed() -> None:
+    for suffix in FORMATS:
+        trace = rich()
+        first = written(trace, writer_for("x" + suffix))
+        assert written(trace, writer_for("x" + suffix)) == first
+        assert written(rich(), writer_for("x" + suffix)) == first
+        if suffix.endswith(".gz"):
+            assert gzip.decompress(first) == written(trace, writer_for("x" + suffix[:-3]))
+
+
+@pytest.mark.parametrize("suffix", [".pftrace", ".json"])
+def test_empty_trace(load: Load, suffix: str) -> None:
+    with load(builder().finish(), suffix) as tp:
+        assert oracle.import_problems(tp) == []
+        assert oracle.rows(tp, SLICES) == []
+
+
+def test_unknown_output() -> None:
+    with pytest.raises(UsageError):
+        writer_for("out.txt")
+
+
+def test_varints_match_one_by_one() -> None:
+    import numpy as np
+
+    values = sorted({0, *(2**k + d for k in range(63) for d in (-1, 0, 1)), 2**63 - 1})
+    assert wire.integers(8, np.array(values, np.int64)) == [wire.integer(8, v) for v in values]
