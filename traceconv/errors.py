@@ -6,21 +6,30 @@ and mostly a hint about what to do. A traceback of any other class is a bug in t
 
 from __future__ import annotations
 
+import re
+
+#: What would break a line, steer a terminal or be no text: part of file names, sometimes.
+_NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
 
 class TraceconvError(Exception):
     """Base of all errors that are meant for the user.
 
     Args:
-        message: one line, without a final full stop.
+        message: one line, without a final full stop; control characters in it are escaped.
         hint: what the user can do about it, or an empty text.
     """
 
     exit_code = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = _one_line(message)
+        self.hint = _one_line(hint)
+        super().__init__(self.message)
+
+
+def _one_line(text: str) -> str:
+    return _NOT_SHOWN.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class UsageError(TraceconvError):

@@ -10,10 +10,13 @@ import codecs
 import contextlib
 import gzip
 import io
+import lzma
 import os
 import shutil
+import struct
 import sys
 import tempfile
+import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -27,6 +30,10 @@ from traceconv.errors import InputError
 HEAD_BYTES = 64 * 1024
 CHUNK_BYTES = 4 * 1024 * 1024
 
+#: The last one is an archive without any file.
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+#: What the standard library raises for damaged archives, besides EOFError for those that end early.
+_DAMAGED = (OSError, RuntimeError, ValueError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -81,6 +88,8 @@ class Source:
         else:
             self._path = Path(path)
             self._spooled = _spool_if_stream(self._path, self.display)
+        if self._spooled is not None:
+            weakref.finalize(self, self._spooled.close)
         self._head: Head | None = None
 
     @property
@@ -112,11 +121,14 @@ class Source:
 
     def _open_plain(self, stack: contextlib.ExitStack) -> IO[bytes]:
         raw = self._open_raw(stack)
-        magic = raw.read(4)
+        try:
+            magic = raw.read(4)
+        except OSError as error:
+            raise _unreadable(self.display, error) from None
         raw.seek(0)
         if magic[:2] == b"\x1f\x8b":
-            raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw)))
-        elif magic == b"PK\x03\x04":
+            raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb")))
+        elif magic in _ZIP:
             raw = self._zip_member(raw, stack)
         plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, self)), buffer_size=1 << 18)
         encoding = _UTF16.get(plain.peek(2)[:2])
@@ -141,7 +153,7 @@ class Source:
             members = [info for info in archive.infolist() if not info.is_dir()]
             if len(members) == 1:
                 return stack.enter_context(archive.open(members[0]))
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        except (*_DAMAGED, EOFError) as error:
             raise InputError(f"{self.display}: broken zip archive: {error}") from None
         names = ", ".join(info.filename for info in members[:5])
         raise InputError(
@@ -189,7 +201,7 @@ class _Plain(io.RawIOBase):
         except EOFError:  # from gzip and zip: what came before the cut was handed on already
             self._source.cut_short = True
             return 0
-        except (OSError, zlib.error, zipfile.BadZipFile) as error:
+        except _DAMAGED as error:
             raise InputError(f"{self._source.display}: cannot be read: {error}") from None
         view[: len(data)] = data
         return len(data)
