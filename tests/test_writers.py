@@ -286,6 +286,19 @@ def test_chrome_leaves_out_what_is_no_number_and_says_so() -> None:
     assert [e["args"] for e in chrome(trace)["traceEvents"] if e["ph"] == "C"] == [{"value": 3.0}]
 
 
+def test_counters_of_one_name_stay_apart(load: Load) -> None:
+    out = builder()
+    process = out.process("p", pid=5)
+    for value in (1, 2):
+        out.counter(out.counter_track("c", process), T, value)
+    trace = lay_out(out.finish())
+    for suffix in (".pftrace", ".json"):
+        with load(trace, suffix) as tp:
+            assert oracle.import_problems(tp) == []
+            sql = "select count(distinct track_id) as tracks from counter"
+            assert oracle.rows(tp, sql) == [{"tracks": 2}]
+
+
 def test_chrome_names_of_nested_tracks() -> None:
     out = builder()
     group = out.track("machine A")

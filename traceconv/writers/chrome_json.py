@@ -116,8 +116,9 @@ class _Writing:
     def _naming(self) -> Iterator[bytes]:
         """The metadata events."""
         used = self._tracks_with_lines()
+        peopled = {self._ids[index].process for index in used | set(self._counter_heads)}
         for index, identity in enumerate(self._ids):
-            if identity.process == index:
+            if identity.process == index and (index in peopled or self._trace.tracks[index].kind is TrackKind.PROCESS):
                 yield from self._process_naming(index)
             if index in used:
                 yield from self._thread_naming(index)
@@ -163,9 +164,9 @@ class _Writing:
                 continue
             pid, name = self._ids[index].pid, path_below_process(self._trace, self._ids, index)
             seen[pid, name] += 1
-            # Viewers take a process's counters of one name for one; an id tells them apart.
-            extra = b',"id":%d' % seen[pid, name] if seen[pid, name] > 1 else b""
-            head = b'{"ph":"C","name":' + _json(name) + b',"pid":%d,"tid":0' % pid + extra + b',"ts":'
+            if seen[pid, name] > 1:  # viewers take the counters of one name in a process for one
+                name = f"{name} ({seen[pid, name]})"
+            head = b'{"ph":"C","name":' + _json(name) + b',"pid":%d,"tid":0' % pid + b',"ts":'
             heads[index] = head, b',"args":{' + _json(track.unit or "value") + b":"
         return heads
 
