@@ -6,6 +6,7 @@ tool does differently: what its pids and tids stand for, how its names and args 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,7 +15,7 @@ from msgspec import Raw
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._chrome_flows import FlowSteps, Step
-from traceconv.importers._chrome_json import ABSENT, Event, text_of
+from traceconv.importers._chrome_json import ABSENT, Event, decode_json, text_of
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_TRACK, StackId, TrackId
 from traceconv.times import LIMIT_NS, US, parse_ns
@@ -36,11 +37,13 @@ BAD_VALUE = declare("chrome.bad_counter_value", Severity.DATA_LOSS, "one series 
 NO_ID = declare("chrome.no_id", Severity.DATA_LOSS, "an event that belongs together with others by its id has none")
 BAD_ARGS = declare("chrome.bad_args", Severity.NOTICE, "args that are no JSON object were kept under the key `args`")
 
-_decode = msgspec.json.Decoder().decode
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
 _MAX_TIME_TEXT = 22
+_SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
+_LARGEST = sys.float_info.max
+_INT32 = range(-(2**31), 2**31)
 
 
 class ChromeEvents:
@@ -159,8 +162,10 @@ class ChromeEvents:
         self.out.pair()
         self.flows.resolve(self.out)
         stacks: dict[str, StackId] = {}
+        frames = frames if isinstance(frames, dict) else {}
+        frames = {key: entry for key, entry in frames.items() if isinstance(entry, dict)}
         for ts, track, number, name, raw, weight in self._samples:
-            stack = self._stack(text_of(bytes(raw)), frames or {}, stacks) if raw is not ABSENT else None
+            stack = self._stack(text_of(bytes(raw)), frames, stacks) if raw is not ABSENT else None
             self.out.sample(track, ts, self.out.frame(name) if stack is None else stack, name, weight, number)
 
     def string(self, text: str) -> int:
@@ -172,7 +177,9 @@ class ChromeEvents:
         """Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
         if self._exponent == US and len(raw) < _MAX_TIME_TEXT:
             try:  # the shapes that nearly all events have: 12.345 and 12
-                return int(raw[:-4] + raw[-3:]) if raw[-4:-3] == b"." else int(raw) * 1000
+                value = int(raw[:-4] + raw[-3:]) if raw[-4:-3] == b"." else int(raw) * 1000
+                if len(raw) < _SURE_TIME_TEXT or -LIMIT_NS <= value <= LIMIT_NS:
+                    return value
             except ValueError:
                 pass
         if raw[:1] == b'"':
@@ -236,7 +243,8 @@ class ChromeEvents:
     def members(self, event: Event) -> dict[str, Any]:
         """The args of an event, decoded."""
         raw = bytes(event.args)
-        return _decode(raw) if raw[:1] == b"{" else {}
+        members = decode_json(raw) if raw[:1] == b"{" else None
+        return members if isinstance(members, dict) else {}
 
     def extra(self, event: Event, key: str) -> bytes:
         """A rare field of an event as it stands in the file, or nothing."""
@@ -293,7 +301,7 @@ class ChromeEvents:
         for series, value in self.members(event).items():
             number_value = _number(value)
             if number_value is None:
-                self.out.problem(BAD_VALUE, number, f"{event.name} {series}: {value!r}")
+                self.out.problem(BAD_VALUE, number, f"{event.name} {series}: {str(value)[:40]}")
             else:
                 values[series] = number_value
         if not values:
@@ -338,7 +346,8 @@ class ChromeEvents:
         """The pid and the id that an async event is known by; the pid is empty for an id of the whole trace."""
         if event.id is not ABSENT:
             return bytes(event.pid), bytes(event.id)
-        members = _decode_object(self.extra(event, "id2") or b"{}")
+        raw = self.extra(event, "id2")
+        members = _decode_object(raw) if raw[:1] == b"{" else {}
         if "global" in members:
             return b"", bytes(members["global"])
         return (bytes(event.pid), bytes(members["local"])) if "local" in members else None
@@ -374,21 +383,24 @@ class ChromeEvents:
     def sample(self, event: Event, ts: int, number: int) -> None:
         """P: what a thread was doing, as a call stack if the event has one."""
         frame = event.extra["sf"] if event.extra and "sf" in event.extra else ABSENT
-        weight = _number(_decode(self.extra(event, "weight") or b"1"))
-        self._samples.append((ts, self.place(event), number, event.name, frame, int(weight or 1)))
+        weight = _number(decode_json(self.extra(event, "weight") or b"1"))
+        if weight is None or not 1 <= abs(weight) < 2**63:
+            weight = 1
+        self._samples.append((ts, self.place(event), number, event.name, frame, int(weight)))
         self.out.balance.written += 1
 
     def _stack(self, frame: str, frames: dict[str, Any], known: dict[str, StackId]) -> StackId | None:
         """The stack that ends in a frame of the `stackFrames` table."""
-        chain: list[str] = []
-        while frame in frames and frame not in known and frame not in chain:
-            chain.append(frame)
-            frame = str(frames[frame].get("parent", ""))
+        chain: dict[str, None] = {}
+        last = frame
+        while last in frames and last not in known and last not in chain:
+            chain[last] = None
+            last = str(frames[last].get("parent", ""))
         for name in reversed(chain):
             entry = frames[name]
             parent = known.get(str(entry.get("parent", "")), StackId(-1))
             known[name] = self.out.frame(str(entry.get("name", "")), str(entry.get("category", "")), parent)
-        return known.get(chain[0] if chain else frame)
+        return known.get(frame)
 
     # -- facts ------------------------------------------------------------------------------------------------
 
@@ -397,11 +409,11 @@ class ChromeEvents:
         args = self.members(event)
         self.out.balance.merged["metadata"] += 1
         if event.name == "process_name":
-            self.out.track_info(self.process(bytes(event.pid))).name = str(args.get("name", ""))
+            self.out.track_info(self.process(bytes(event.pid))).name = _label(args.get("name"))
         elif event.name == "thread_name":
-            self.out.track_info(self.place(event)).name = str(args.get("name", ""))
+            self.out.track_info(self.place(event)).name = _label(args.get("name"))
         elif event.name == "process_labels":
-            labels = str(args.get("labels", ""))
+            labels = _label(args.get("labels"))
             self.out.track_info(self.process(bytes(event.pid))).labels = (labels,) if labels else ()
         elif event.name == "process_sort_index":
             self.out.track_info(self.process(bytes(event.pid))).rank = _rank(args.get("sort_index"))
@@ -438,8 +450,12 @@ def _number(value: object) -> float | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if isinstance(value, int) or abs(value) < float("inf") else None
+    return value if abs(value) <= _LARGEST else None
 
 
 def _rank(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+    return value if isinstance(value, int) and value in _INT32 else None
+
+
+def _label(value: object) -> str:
+    return "" if value is None else str(value)

@@ -10,7 +10,7 @@ import msgspec
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._chrome_events import ChromeEvents
-from traceconv.importers._chrome_json import ChromeReader, event_of
+from traceconv.importers._chrome_json import ChromeReader, decode_json, event_of
 from traceconv.ir.builder import Builder
 from traceconv.registry import Match
 from traceconv.source import Head
@@ -18,6 +18,7 @@ from traceconv.source import Head
 LARGE_VALUE = declare(
     "chrome.large_value", Severity.NOTICE, "a top-level value of the trace is larger than 16 KB and was left out"
 )
+NO_SAMPLE = declare("chrome.no_sample", Severity.DATA_LOSS, "an element of `samples` is no object, and was skipped")
 NOT_READ = declare("chrome.not_read", Severity.DATA_LOSS, "ftrace or ETW text inside a Chrome trace is not read")
 
 _LARGE = 16 * 1024
@@ -55,7 +56,7 @@ def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
         elif key not in _STRUCTURAL and len(bytes(raw)) > _LARGE:
             out.problem(LARGE_VALUE, f"{key}: {len(bytes(raw))} bytes")
         else:
-            values[key] = msgspec.json.decode(bytes(raw))
+            values[key] = decode_json(bytes(raw)) if key != "samples" else _elements(bytes(raw))
             if key not in _STRUCTURAL:
                 out.metadata(key, values[key])
     return values
@@ -63,13 +64,19 @@ def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
 
 def add_top_level_samples(top: dict[str, Any], events: ChromeEvents) -> None:
     """The `samples` of the object form, which stand beside the events."""
-    for sample in top.get("samples") or ():
-        if not isinstance(sample, dict):
-            continue
-        members = {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in sample.items()}
-        members["ph"] = msgspec.Raw(b'"P"')
+    for sample in top.get("samples", ()):
         events.out.balance.read += 1
+        if bytes(sample)[:1] != b"{":
+            events.out.skip(NO_SAMPLE, f"samples: {bytes(sample)[:40].decode('utf-8', 'replace')}")
+            continue
+        members = msgspec.json.decode(sample, type=dict[str, msgspec.Raw])
+        members["ph"] = msgspec.Raw(b'"P"')
         events.add([event_of(members)])
+
+
+def _elements(raw: bytes) -> list[msgspec.Raw]:
+    """The elements of an array, undecoded, so that their times stay exact; none of anything else."""
+    return msgspec.json.decode(raw, type=list[msgspec.Raw]) if raw[:1] == b"[" else []
 
 
 def misread_backslashes(name: str) -> str:

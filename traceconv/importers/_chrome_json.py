@@ -14,10 +14,11 @@ nothing that can be read.
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 from msgspec import Raw
@@ -67,6 +68,8 @@ _REPLACEMENT = "\ufffd".encode()
 _CUT_TRIES = 16
 _CUT_WINDOW = 1 << 16
 _MAX_VALUE = 64 << 20
+_AHEAD = 256  # enough to see how an object begins
+_SHOWN = 40
 
 
 class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -109,6 +112,23 @@ def event_of(members: dict[str, Raw]) -> Event:
             setattr(event, key, members.pop(key))
     event.extra = members or None
     return event
+
+
+def decode_json(raw: bytes) -> Any:
+    """The value of a valid JSON text. Numbers beyond a double, and what is nested too deeply, stay text."""
+    try:
+        return _decode_any(raw)
+    except msgspec.ValidationError:
+        return json.loads(raw, parse_float=_number_or_text, parse_int=_number_or_text)
+    except RecursionError:
+        return raw.decode()
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return _decode_any(text)  # type: ignore[no-any-return]
+    except msgspec.ValidationError:
+        return text
 
 
 def text_of(raw: bytes) -> str:
@@ -182,7 +202,7 @@ class ChromeReader:
             self._pos += 1
             if not (yield from self._events()):
                 self._out.problem(NO_CLOSING, self._where())
-        elif _BARE_EVENT.match(self._data, self._pos):
+        elif self._looks_like(_BARE_EVENT):
             yield from self._events()  # one event per line, without brackets around them
         else:
             self._pos += 1
@@ -191,7 +211,12 @@ class ChromeReader:
     def _members(self) -> Iterator[list[Event]]:
         """The members of the top-level object, up to its closing bracket, which is consumed."""
         while (char := self._next_char(separators=True)) == '"':
-            key = self._string()
+            try:
+                key = self._string()
+            except Incomplete:
+                self._pos = len(self._data)
+                char = ""
+                break
             if self._next_char() == ":":
                 self._pos += 1
             if key == "traceEvents" and self._next_char() == "[":
@@ -215,20 +240,23 @@ class ChromeReader:
             else:
                 value = self._bare()
         except Incomplete:
-            self._out.problem(NO_CLOSING, f"inside {key!r}")
-            self._pos = len(self._data)
+            if _EVENT_START.search(self._data, self._pos + 1):
+                self._skip_garbage(f"{key!r} does not end")
+            else:
+                self._out.problem(NO_CLOSING, f"inside {key!r}")
+                self._pos = len(self._data)
             return False
         except Hopeless as error:
-            self._out.problem(GARBLED, self._where(), f"{key!r}: {error}")
-            self._pos = len(self._data)
+            self._skip_garbage(f"{key!r}: {error}")
             return False
         self.top[key] = Raw(value)
         return True
 
     def _bare(self) -> bytes:
         """A number, true, false or null."""
-        match = _SCALAR.match(self._data, self._pos)
-        assert match is not None
+        while (match := _SCALAR.match(self._data, self._pos)) and match.end() == len(self._data) and self._fill():
+            pass
+        assert match is not None  # it matches the empty text
         self._pos = max(match.end(), self._pos + 1)
         return match[0] if _is_json(match[0]) else msgspec.json.encode(match[0].decode("utf-8", "replace"))
 
@@ -324,7 +352,7 @@ class ChromeReader:
 
     def _slow_event(self) -> list[Event]:
         """The event here; none when it had to be skipped."""
-        wrapper = _WRAPPER.match(self._data, self._pos)
+        wrapper = self._looks_like(_WRAPPER)
         if wrapper is not None:  # another writer began its document in the middle of this one
             self._out.problem(EXTRA_DOCUMENT, self._where())
             self._pos = wrapper.end()
@@ -371,12 +399,19 @@ class ChromeReader:
     def _skip_garbage(self, reason: str) -> None:
         """Go on at the next place that looks like an event; what is between is counted as one event."""
         where = self._where()
+        self._peek(_SHOWN)
         found = _EVENT_START.search(self._data, self._pos + 1)
         end = found.start() if found else len(self._data)
-        shown = self._data[self._pos : min(end, self._pos + 40)].decode("utf-8", "replace")
+        shown = self._data[self._pos : min(end, self._pos + _SHOWN)].decode("utf-8", "replace")
         self._out.balance.read += 1
         self._out.skip(GARBLED, f"{where}: {reason}, found {shown!r}")
-        self._pos = end
+        while found is None:
+            self._pos = max(self._pos + 1, len(self._data) - _AHEAD)
+            if not self._fill():
+                self._pos = len(self._data)
+                return
+            found = _EVENT_START.search(self._data, self._pos)
+        self._pos = found.start()
 
     # -- the buffer -------------------------------------------------------------------------------------------
 
@@ -394,6 +429,15 @@ class ChromeReader:
                 return chr(self._data[self._pos])
             if not self._fill():
                 return ""
+
+    def _peek(self, count: int) -> None:
+        """Have that many bytes in the buffer, if the file has them."""
+        while len(self._data) - self._pos < count and self._fill():
+            pass
+
+    def _looks_like(self, start: re.Pattern[bytes]) -> re.Match[bytes] | None:
+        self._peek(_AHEAD)
+        return start.match(self._data, self._pos)
 
     def _fill(self, at_least: int = 0) -> bool:
         """Drop what is consumed and read on; False at the end of the file."""
@@ -428,6 +472,8 @@ def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
 def _is_json(text: bytes) -> bool:
     try:
         _decode_any(text)
+    except msgspec.ValidationError:
+        return True  # a number beyond a double
     except msgspec.DecodeError:
         return False
     return True

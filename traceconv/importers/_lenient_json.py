@@ -23,8 +23,9 @@ _BARE = re.compile(rb"[^\s,:{}\[\]\"]+")
 _NUMBER = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _KEY_AHEAD = rb'"(?:[^"\\]|\\.){0,2000}"\s*:'
 _ENDS_KEY = re.compile(rb"\s*:")
-_ENDS_MEMBER = re.compile(rb"\s*(?:[}\]]|,\s*(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
-_ENDS_ELEMENT = re.compile(rb'\s*(?:\]|,\s*(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
+_ENDS_MEMBER = re.compile(rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
+_ENDS_ELEMENT = re.compile(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
+_ENDS_TEXT = re.compile(rb"\s*\Z")
 _QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
@@ -127,7 +128,7 @@ def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counte
                 start = pos = pos + 1
             else:
                 pos = escape.end()
-        elif ends.match(data, pos + 1) or not data[pos + 1 :].strip():
+        elif ends.match(data, pos + 1) or _ENDS_TEXT.match(data, pos + 1):
             pieces.append(data[start:pos])
             return _clean(b"".join(pieces), repairs) + b'"', pos + 1
         else:
