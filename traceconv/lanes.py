@@ -15,14 +15,15 @@ after its parent. An overlap no larger than the resolution of the clock is taken
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.diagnostics import Diagnostics, Severity, declare
-from traceconv.ir.trace import I64, NO_TRACK, Slices, Trace, Track, TrackId, TrackKind, take
+from traceconv.ir.trace import I64, NO_TRACK, ClockId, Slices, Trace, Track, TrackId, TrackKind, take
 
 MAX_DEPTH = 500
 
@@ -42,6 +43,9 @@ TOO_DEEP = declare(
 EMPTY_TRACKS = declare(
     "lanes.empty_track", Severity.INFO, "tracks that the input declares but never uses were left out"
 )
+
+#: Ends beyond all times: anything fits on an empty lane, nothing on one that is too deep.
+_FREE, _FULL = 2**64, -(2**64)
 
 _Order = npt.NDArray[np.intp]
 
@@ -85,10 +89,10 @@ def _by_track_and_time(table: Any) -> _Order:
 
 def _share_lanes(trace: Trace) -> Trace:
     """Put whole tracks that may share a lane on as few lanes as their extents in time allow."""
-    groups: dict[tuple[TrackId, str], list[int]] = {}
+    groups: dict[tuple[TrackId, str, ClockId], list[int]] = {}
     for number, track in enumerate(trace.tracks):
         if track.shares_lanes:
-            groups.setdefault((track.parent, track.name), []).append(number)
+            groups.setdefault((track.parent, track.name, track.clock), []).append(number)
     if not groups:
         return trace
     first, last = _extents(trace)
@@ -136,9 +140,9 @@ class _Lanes:
     lane: list[int]
     starts: list[int]
     ends: list[int]
-    trimmed: list[int]
-    spilled: list[int]
-    deep: list[int]
+    trimmed: set[int] = field(default_factory=set)
+    spilled: set[int] = field(default_factory=set)
+    deep: set[int] = field(default_factory=set)
 
 
 def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
@@ -180,54 +184,94 @@ def _nests(starts: list[int], ends: list[int]) -> bool:
 
 
 def _assign(starts: list[int], ends: list[int], resolution: int) -> _Lanes:
-    lanes = _Lanes([], starts, ends, [], [], [])
-    open_ends: list[list[int]] = [[]]  # for each lane the ends of its open slices
-    for index in range(len(starts)):
-        if _trim(lanes, index, open_ends[0], resolution):
-            lanes.trimmed.append(index)
-        start, end = starts[index], ends[index]
-        number = _first_fit(open_ends, start, end)
-        if number == len(open_ends):
-            open_ends.append([])
-        if number > 0:
-            crosses = end > open_ends[0][-1] if open_ends[0] else False
-            (lanes.spilled if crosses else lanes.deep).append(index)
-        open_ends[number].append(end)
-        lanes.lane.append(number)
+    lanes = _Lanes([0] * len(starts), starts, ends)
+    earliest = list(starts)
+    delayed: list[tuple[int, int, int]] = []
+    open_slices = _OpenSlices()
+    for index in _in_order(starts, ends, delayed):
+        around = open_slices.around(starts[index])
+        if ends[index] - around in range(1, resolution + 1):
+            ends[index] = around
+            lanes.trimmed.add(index)
+        elif ends[index] > around and around - earliest[index] <= resolution:
+            starts[index] = around  # its turn comes again, in the order of the new start
+            lanes.trimmed.add(index)
+            heapq.heappush(delayed, (around, -ends[index], index))
+            continue
+        lanes.lane[index] = open_slices.place(ends[index])
+        if lanes.lane[index] > 0:
+            (lanes.spilled if ends[index] > around else lanes.deep).add(index)
     return lanes
 
 
-def _first_fit(open_ends: list[list[int]], start: int, end: int) -> int:
-    """The first lane on which a slice nests or follows; a new one if there is none."""
-    for number, lane in enumerate(open_ends):
-        while lane and lane[-1] <= start:
-            lane.pop()
-        if not lane or (end <= lane[-1] and len(lane) < MAX_DEPTH):
-            return number
-    return len(open_ends)
+def _in_order(starts: list[int], ends: list[int], delayed: list[tuple[int, int, int]]) -> Iterator[int]:
+    """The positions of the slices, which are sorted by begin and longer first, with the delayed ones in their place."""
+    for index in range(len(starts)):
+        while delayed and delayed[0] <= (starts[index], -ends[index], index):
+            yield heapq.heappop(delayed)[2]
+        yield index
+    while delayed:
+        yield heapq.heappop(delayed)[2]
 
 
-def _trim(lanes: _Lanes, index: int, open_ends: list[int], resolution: int) -> bool:
-    """Cut a slice that sticks out of the slice around it, or into the next one, by no more than the resolution."""
-    start, end = lanes.starts[index], lanes.ends[index]
-    while open_ends and open_ends[-1] <= start:
-        open_ends.pop()
-    if not open_ends or end <= open_ends[-1]:
-        return False
-    around = open_ends[-1]
-    if end - around <= resolution:
-        lanes.ends[index] = around
-    elif around - start <= resolution:
-        lanes.starts[index] = around
-    else:
-        return False
-    return True
+class _OpenSlices:
+    """The slices that are open on each lane, and, in logarithmic time, the first lane on which another one fits.
+
+    The tree is an array: the children of node n are 2n and 2n + 1, the last half of it are the lanes. A node holds the
+    latest end that a slice may have on any lane below it.
+    """
+
+    def __init__(self) -> None:
+        self._ends: list[list[int]] = [[]]
+        self._latest = [_FREE, _FREE]
+        self._closing: list[tuple[int, int]] = []  # (end, lane) of all open slices, the next to end first
+
+    def around(self, ts: int) -> int:
+        """End what ends until `ts`; the end of the innermost slice on the first lane."""
+        closing = self._closing
+        while closing and closing[0][0] <= ts:
+            lane = heapq.heappop(closing)[1]
+            self._ends[lane].pop()
+            self._update(lane)
+        return self._ends[0][-1] if self._ends[0] else _FREE
+
+    def place(self, end: int) -> int:
+        """Open a slice on the first lane on which it nests or follows."""
+        if self._latest[1] < end:
+            self._grow()
+        latest, node = self._latest, 1
+        while node < len(self._ends):
+            node *= 2
+            if latest[node] < end:
+                node += 1
+        lane = node - len(self._ends)
+        self._ends[lane].append(end)
+        self._update(lane)
+        heapq.heappush(self._closing, (end, lane))
+        return lane
+
+    def _update(self, lane: int) -> None:
+        ends, latest, node = self._ends[lane], self._latest, lane + len(self._ends)
+        value = _FREE if not ends else ends[-1] if len(ends) < MAX_DEPTH else _FULL
+        while node and latest[node] != value:
+            latest[node] = value
+            value = max(value, latest[node ^ 1]) if node > 1 else value
+            node //= 2
+
+    def _grow(self) -> None:
+        """Twice as many lanes."""
+        count = len(self._ends)
+        leaves = self._latest[count:] + [_FREE] * count
+        self._ends += [[] for _ in range(count)]
+        self._latest = [_FREE] * (2 * count) + leaves
+        for node in range(2 * count - 1, 0, -1):
+            self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
 
 
 def _report(lanes: _Lanes, begin: int, trace: Trace, found: Diagnostics) -> None:
     for code, indices in ((TRIMMED, lanes.trimmed), (OVERLAPPING, lanes.spilled), (TOO_DEEP, lanes.deep)):
         if indices:
-            row = begin + indices[0]
+            row = begin + min(indices)
             place = trace.place(int(trace.slices.track[row]), int(trace.slices.origin[row]))
             found.add(code, f"{place}: {trace.strings[trace.slices.name[row]]!r}", len(indices))
 
