@@ -56,6 +56,7 @@ BAD_ENCODING = declare(
 ABSENT = Raw(b"")
 
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
+_NEXT_EVENT = re.compile(rb"\}\s*,?\s*(?=\{)")
 _SEPARATORS = re.compile(rb"[\s,\x00]*")
 _EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp|traceEvents)"\s*:')
 _BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
@@ -97,6 +98,7 @@ _decode_events = msgspec.json.Decoder(list[Event]).decode
 _decode_members = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 _decode_member = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_any = msgspec.json.Decoder().decode
+_check = msgspec.json.Decoder(Raw).decode
 _TEXT_FIELDS = ("ph", "name", "cat", "s", "bp")
 _RAW_FIELDS = ("ts", "dur", "pid", "tid", "args", "id")
 
@@ -234,7 +236,10 @@ class ChromeReader:
         char = self._next_char()
         try:
             if char in ("{", "["):
-                value, self._pos = self._value_here(self._repairs)
+                value, end = self._value_here(self._repairs)
+                if not _is_json(value):
+                    raise Hopeless("not JSON")
+                self._pos = end
             elif char == '"':
                 value = msgspec.json.encode(self._string())
             else:
@@ -375,7 +380,7 @@ class ChromeReader:
     def _strict_event(self) -> Event | None:
         """The event here if it is valid JSON and one of the next few event boundaries is its end."""
         tries = 0
-        for boundary in _BOUNDARY.finditer(self._data, self._pos):
+        for boundary in _NEXT_EVENT.finditer(self._data, self._pos):
             try:
                 event = event_of(_decode_member(self._data[self._pos : boundary.start() + 1]))
             except (msgspec.DecodeError, RecursionError):
@@ -471,9 +476,7 @@ def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
 
 def _is_json(text: bytes) -> bool:
     try:
-        _decode_any(text)
-    except msgspec.ValidationError:
-        return True  # a number beyond a double
-    except msgspec.DecodeError:
+        _check(text)
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True

@@ -8,7 +8,8 @@ here leave valid JSON as it is and turn each of these defects into what the writ
   the next key or value after a value. Any other quote belongs to the text;
 - an escape that JSON does not know is a backslash of the text; control characters are escaped; half of a surrogate pair
   becomes U+FFFD;
-- NaN, Infinity and other bare words become strings; commas with nothing after them go.
+- NaN, Infinity and other bare words become strings; commas with nothing after them go;
+- an object with `ph` inside of another value is the next event: the value before it lacks its end and is given up.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _KEY_AHEAD = rb'"(?:[^"\\]|\\.){0,2000}"\s*:'
 _ENDS_KEY = re.compile(rb"\s*:")
 _ENDS_MEMBER = re.compile(rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
 _ENDS_ELEMENT = re.compile(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
+_EVENT = re.compile(rb'\{[^{}]{0,400}?"ph"\s*:\s*"')
 _ENDS_TEXT = re.compile(rb"\s*\Z")
 _QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
@@ -63,6 +65,7 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
         if not char:
             raise Incomplete
         if char in b"{[":
+            _check_place(data, pos, out, open_brackets)
             open_brackets.append(char)
             if len(open_brackets) > MAX_DEPTH:
                 raise Hopeless(f"nested deeper than {MAX_DEPTH} levels")
@@ -91,6 +94,16 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
             assert token is not None
             pos = token.end()
             out.append(_bare(token[0], repairs))
+
+
+def _check_place(data: bytes, pos: int, out: list[bytes], open_brackets: list[bytes]) -> None:
+    """Give up at once where an object or array cannot begin, instead of reading on to the end of the file."""
+    if not open_brackets:
+        return
+    if out[-1] not in (b"[", b",", b":") or (open_brackets[-1] == b"{" and out[-1] != b":"):
+        raise Hopeless("an object or array where none can begin")
+    if _EVENT.match(data, pos):
+        raise Hopeless("an event that does not end")
 
 
 def _close(out: list[bytes], open_brackets: list[bytes], char: bytes, repairs: Counter[str]) -> None:

@@ -1,0 +1,71 @@
+"""Reading JSON that is not quite JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceconv.importers._lenient_json import Hopeless, Incomplete, repair_value
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def repaired(text: str) -> Any:
+    value, end = repair_value(text.encode(), 0, Counter())
+    assert end == len(text.encode())
+    return json.loads(value)
+
+
+@given(value=st.lists(JSON) | st.dictionaries(st.text(), JSON), ascii_only=st.booleans())
+def test_valid_json_keeps_its_value(value: Any, ascii_only: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "replace")
+    counts: Counter[str] = Counter()
+    mended, end = repair_value(text, 0, counts)
+    assert end == len(text)
+    assert not counts
+    assert json.loads(mended) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a":"say "x" now"}', {"a": 'say "x" now'}),
+        ('{"a":"x","b":"y "z""}', {"a": "x", "b": 'y "z"'}),
+        ('{"a "b"":1}', {'a "b"': 1}),
+        (r'{"p":"C:\Users\q"}', {"p": r"C:\Users\q"}),
+        ('{"a":"x\ny\tz"}', {"a": "x\ny\tz"}),
+        ('{"a":NaN,"b":-Infinity,"c":None}', {"a": "NaN", "b": "-Infinity", "c": "None"}),
+        ('{"a":0x1F,"b":01}', {"a": "0x1F", "b": "01"}),
+        ('{,"a":1,,"b":[1,,2,],}', {"a": 1, "b": [1, 2]}),
+        ('{"a":"x",,"b":"y"}', {"a": "x", "b": "y"}),
+        (r'["\ud83d","\ude00","\ud83d\ude00"]', ["\ufffd", "\ufffd", "\U0001f600"]),
+        ('["a "b" c","d"]', ['a "b" c', "d"]),
+        ('{"a":"}, {","b":"]"}', {"a": "}, {", "b": "]"}),
+    ],
+)
+def test_defects(text: str, value: Any) -> None:
+    assert repaired(text) == value
+
+
+@pytest.mark.parametrize("text", ["{", '{"a', '{"a":', '{"a":[1,2', '{"a":{"b":1}', '["x', '{"a":"b'])
+def test_incomplete(text: str) -> None:
+    with pytest.raises(Incomplete):
+        repair_value(text.encode(), 0, Counter())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a":[1}}', "[" * 300, '{"a":1,{"b":2}}', '{"a":{}{}}', '{"args":{"x":[1,{"name":"n","ph":"X"}]}}'],
+)
+def test_hopeless(text: str) -> None:
+    with pytest.raises(Hopeless):
+        repair_value(text.encode(), 0, Counter())
