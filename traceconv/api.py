@@ -129,7 +129,7 @@ def merge(
         LostData: strict, and something was lost; nothing is written.
         TraceconvError: any other failure; nothing is written.
     """
-    writer = writer_for(os.fspath(output), to)
+    writer = writer_for(to or _writer_of(output))
     sources = [Source(path) for path in paths]
     _refuse_overwriting(sources, os.fspath(output))
     traces = _read_all(sources, list(formats or [None] * len(sources)), dict(options or {}))
@@ -151,8 +151,13 @@ def merge(
 
 def write(trace: Trace, output: AnyPath, *, to: str | None = None, force: bool = False) -> None:
     """Write a trace that is on one clock, as `Result.trace` is."""
-    writer = writer_for(os.fspath(output), to)
+    writer = writer_for(to or _writer_of(output))
     write_output(os.fspath(output), lambda sink: writer.write(trace, sink), binary=writer.binary, force=force)
+
+
+def _writer_of(output: AnyPath) -> str:
+    """What decides about the writer when the user does not: the ending of the output; Perfetto for a stream."""
+    return "perfetto" if output == "-" else os.fspath(output)
 
 
 def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:

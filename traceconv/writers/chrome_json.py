@@ -40,6 +40,8 @@ _FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000
 _LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
 # An escaped backslash comes first, so that \\ud83d stays what it is.
 _ESCAPES = re.compile(rb"\\\\|(?:\\u[0-9a-fA-F]{4})+")
+_HUGE_NUMBER = re.compile(rb"\d[eE]\+?\d{3}")
+_FINAL_BACKSLASH = re.compile(rb'(?<!\\)((?:\\\\)*)\\\\"')
 _KEPT_ESCAPES = re.compile('[\x00-\x1f"\\\\]')
 # The tables in the order of their events at equal times.
 _SLICE, _FLOW, _INSTANT, _COUNTER, _SAMPLE = range(5)
@@ -326,7 +328,12 @@ def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    return utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return _loadable(utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+
+
+def _loadable(text: bytes) -> bytes:
+    """The same JSON without an escaped backslash before a closing quote: Perfetto v52 takes that quote for escaped."""
+    return _FINAL_BACKSLASH.sub(rb'\1\\u005c"', text) if b'\\\\"' in text else text
 
 
 def _spliced(args: bytes) -> bytes:
@@ -339,7 +346,16 @@ def _spliced(args: bytes) -> bytes:
         args = _LINE_BREAK.sub(b"", args)
     if b"\\u" in args:
         args = _ESCAPES.sub(_unescaped, args)
-    return args if args.isascii() else args.decode("utf-8", "replace").encode()
+    if _HUGE_NUMBER.search(args):
+        args = _json(json.loads(args, parse_float=_finite_or_text))
+    args = args if args.isascii() else args.decode("utf-8", "replace").encode()
+    return _loadable(args)
+
+
+def _finite_or_text(number: str) -> float | str:
+    """A number; as text if it is too large for a double, which most readers refuse."""
+    value = float(number)
+    return value if math.isfinite(value) else number
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

@@ -1,0 +1,100 @@
+"""The golden cases: what is in a case folder, and how a case is read.
+
+golden/<format>/<case>/input.*      the recording; exactly one
+golden/<format>/<case>/case.toml    what the case pins, where the input comes from, options
+golden/<format>/<case>/expect.txt   the trace, one event a line (absent if the input is refused)
+golden/<format>/<case>/expect.json  the Chrome JSON output (likewise)
+golden/<format>/<case>/expect.diag  the balance, notes and diagnostics, or the error
+
+golden/merge/<case>/case.toml       inputs = ["<format>/<case>", ...], offsets = {...}; expectations as above
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from traceconv.align import align
+from traceconv.api import read
+from traceconv.ir.trace import Trace
+from traceconv.merge import merge_traces
+from traceconv.times import parse_duration
+from traceconv.validate import validate
+from traceconv.writers import writer_for
+
+ROOT = Path(__file__).parent.parent / "golden"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One golden case; `format` is "merge" for several inputs."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.folder.relative_to(ROOT))
+
+    @property
+    def format(self) -> str:
+        return self.folder.parent.name
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        return tomllib.loads((self.folder / "case.toml").read_text(encoding="utf-8"))
+
+    @property
+    def input(self) -> Path:
+        (path,) = self.folder.glob("input.*")
+        return path
+
+    def named_input(self, tmp_path: Path) -> Path:
+        """The input under the name that it had when it was recorded."""
+        name = self.about.get("file_name")
+        if name is None:
+            return self.input
+        copy = tmp_path / str(name)
+        shutil.copyfile(self.input, copy)
+        return copy
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {key: _text(value) for key, value in self.about.get("options", {}).items()}
+
+    def traces(self, tmp_path: Path) -> list[Trace]:
+        """The inputs as read."""
+        if self.format != "merge":
+            return [read(self.named_input(tmp_path), format=self.format, options=self.options)]
+        parts = [Case(ROOT / name) for name in self.about["inputs"]]
+        return [read(part.named_input(tmp_path), format=part.format, options=part.options) for part in parts]
+
+    def merged(self, traces: list[Trace]) -> Trace:
+        """The inputs on one time axis."""
+        offsets = {int(index): parse_duration(text) for index, text in self.about.get("offsets", {}).items()}
+        merged = merge_traces(traces, align(traces, offsets), same_machine=self.about.get("same_machine", False))
+        validate(merged)
+        return merged
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def cases() -> Iterator[Case]:
+    """All cases, in the order of their names."""
+    for path in sorted(ROOT.glob("*/*")):
+        if path.is_dir():
+            yield Case(path)
+
+
+def written(trace: Trace, format: str) -> bytes:
+    """The bytes of a trace in an output format."""
+    sink = io.BytesIO()
+    writer_for(format).write(trace, sink)
+    return sink.getvalue()

@@ -1,0 +1,277 @@
+"""The command line, through click's runner and as a real process."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.golden import ROOT
+from traceconv import cli
+from traceconv.errors import TraceconvError
+
+KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+UNTIMED = ROOT / "onednn-verbose" / "v1-no-ts" / "input.log"
+
+
+def run(*arguments: object) -> Result:
+    """One command in this process; our own errors stay exceptions of the result."""
+    return CliRunner().invoke(cli.cli, [str(argument) for argument in arguments])
+
+
+def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """One command as a user runs it."""
+    command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
+
+
+def refusal(result: Result) -> TraceconvError:
+    assert isinstance(result.exception, TraceconvError), result.output
+    return result.exception
+
+
+# -- merge and convert --------------------------------------------------------------------------------------------
+
+
+def test_merge_writes_one_trace_and_prints_the_receipt(tmp_path: Path) -> None:
+    output = tmp_path / "out.pftrace"
+    result = run("merge", KINETO, ONEDNN, "-o", output)
+    assert result.exit_code == 0, result.output
+    assert output.read_bytes()[:1] == b"\x0a"
+    assert "baseTimeNanoseconds of the file" in result.stderr
+    assert "On one time axis: CLOCK_REALTIME" in result.stderr
+    assert result.stdout == ""
+
+
+def test_merge_refuses_unrelated_clocks_and_writes_nothing(tmp_path: Path) -> None:
+    output = tmp_path / "out.pftrace"
+    error = refusal(run("merge", KINETO, UNTIMED, "-o", output))
+    assert "input.json" in error.message
+    assert "input.log" in error.message
+    assert "CLOCK_REALTIME" in error.message
+    assert "no clock" in error.message
+    assert "--offset input.log=" in error.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_hint_of_a_refusal_works(tmp_path: Path) -> None:
+    hint = refusal(run("merge", KINETO, UNTIMED, "-o", tmp_path / "out.json")).hint
+    offset = re.search(r"--offset (input\.log=[+-]\d+ns)", hint)
+    assert offset is not None
+    result = run("merge", KINETO, UNTIMED, "--offset", offset[1], "-o", tmp_path / "out.json")
+    assert result.exit_code == 0, result.output
+    assert "assumed" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("offset", "message"),
+    [
+        ("input.log=5", "is not a time with a unit"),
+        ("input.log", "expected FILE=TIME"),
+        ("other.log=5ms", "is none of the inputs"),
+        ("input.log=1e30s", "out of range"),
+    ],
+)
+def test_wrong_offsets_are_usage_errors(offset: str, message: str, tmp_path: Path) -> None:
+    error = refusal(run("merge", KINETO, ONEDNN, "--offset", offset, "-o", tmp_path / "out.json"))
+    assert message in error.message
+    assert error.exit_code == 2
+
+
+def test_an_offset_moves_the_file(tmp_path: Path) -> None:
+    plain, moved = tmp_path / "plain.json", tmp_path / "moved.json"
+    assert run("merge", KINETO, ONEDNN, "-o", plain, "-q").exit_code == 0
+    assert run("merge", KINETO, ONEDNN, "--offset", f"{ONEDNN}=+1.5ms", "-o", moved, "-q").exit_code == 0
+    starts = []
+    for path in (plain, moved):
+        content = json.loads(path.read_text(), parse_float=Decimal)
+        first = next(event["ts"] for event in content["traceEvents"] if event.get("cat") == "exec")
+        starts.append(content["baseTimeNanoseconds"] + first * 1000)
+    assert starts[1] - starts[0] == 1_500_000
+
+
+def test_convert_by_suffix_to_and_gzip(tmp_path: Path) -> None:
+    assert run("convert", ONEDNN, "-o", tmp_path / "a.json").exit_code == 0
+    assert run("convert", ONEDNN, "-o", tmp_path / "a.json.gz").exit_code == 0
+    assert run("convert", ONEDNN, "-o", tmp_path / "a.out", "--to", "chrome-json").exit_code == 0
+    plain = (tmp_path / "a.json").read_bytes()
+    assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()) == plain
+    assert (tmp_path / "a.out").read_bytes() == plain
+
+
+def test_unknown_output_suffix(tmp_path: Path) -> None:
+    error = refusal(run("convert", ONEDNN, "-o", tmp_path / "a.xyz"))
+    assert error.exit_code == 2
+    assert ".pftrace" in error.hint
+
+
+def test_an_existing_output_is_kept_unless_forced(tmp_path: Path) -> None:
+    output = tmp_path / "a.json"
+    output.write_text("mine")
+    assert "exists" in refusal(run("convert", ONEDNN, "-o", output)).message
+    assert output.read_text() == "mine"
+    assert run("convert", ONEDNN, "-o", output, "--force").exit_code == 0
+    assert output.read_text() != "mine"
+
+
+def test_an_input_is_never_replaced(tmp_path: Path) -> None:
+    copy = tmp_path / "a.json"
+    copy.write_bytes(KINETO.read_bytes())
+    error = refusal(run("convert", copy, "-o", copy, "--force"))
+    assert "would replace an input" in error.message
+    assert copy.read_bytes() == KINETO.read_bytes()
+
+
+def test_strict_fails_on_losses(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(KINETO.read_bytes()[:-3000])
+    assert run("convert", cut, "-o", tmp_path / "a.pftrace").exit_code == 0
+    error = refusal(run("convert", cut, "-o", tmp_path / "b.pftrace", "--strict"))
+    assert "chrome.cut" in error.message
+    assert not (tmp_path / "b.pftrace").exists()
+
+
+def test_importer_options_reach_the_importer(tmp_path: Path) -> None:
+    output = tmp_path / "a.json"
+    assert run("convert", ONEDNN, "-O", "pid=4711", "-o", output).exit_code == 0
+    assert '"pid":4711' in output.read_text()
+
+
+@pytest.mark.parametrize("option", ["nonsense=1", "pid=many", "pid"])
+def test_wrong_importer_options(option: str, tmp_path: Path) -> None:
+    assert refusal(run("convert", ONEDNN, "-O", option, "-o", tmp_path / "a.json")).exit_code == 2
+
+
+def test_all_bad_inputs_are_named(tmp_path: Path) -> None:
+    error = refusal(run("merge", tmp_path / "no.json", tmp_path / "neither.log", "-o", tmp_path / "a.json"))
+    assert "no.json" in error.message
+    empty = tmp_path / "empty.json"
+    empty.touch()
+    other = tmp_path / "other.bin"
+    other.write_bytes(bytes(range(256)))
+    result = process("merge", empty, other, "-o", tmp_path / "a.json")
+    assert result.returncode == 1
+    assert b"empty.json: the file is empty" in result.stderr
+    assert b"other.bin: no known format" in result.stderr
+
+
+# -- the other commands ---------------------------------------------------------------------------------------------
+
+
+def test_identify_says_all_and_fails_for_one(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("nothing that is known\n")
+    result = run("identify", KINETO, other, ONEDNN)
+    assert result.exit_code == 1
+    assert re.search(r"input\.json: pytorch-kineto \(.+\)", result.stdout)
+    assert re.search(r"input\.log: onednn-verbose \(.+\)", result.stdout)
+    assert "no known format" in result.stderr
+
+
+def test_info_shows_clock_balance_and_counts() -> None:
+    result = run("info", ONEDNN)
+    assert result.exit_code == 0
+    for words in ("onednn-verbose", "CLOCK_REALTIME", "written", "slices"):
+        assert words in result.stdout
+
+
+def test_formats_lists_and_details() -> None:
+    listed = run("formats").stdout
+    assert {line.split()[0] for line in listed.splitlines()} >= {"chrome-trace", "onednn-verbose", "pytorch-kineto"}
+    details = run("formats", "onednn-verbose").stdout
+    assert "ONEDNN_VERBOSE_TIMESTAMP=1" in details
+    assert "pid" in details
+    assert refusal(run("formats", "nonsense")).exit_code == 2
+
+
+def test_check_tells_good_from_bad(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.pftrace", tmp_path / "bad.json"
+    assert run("convert", ONEDNN, "-o", good).exit_code == 0
+    bad.write_text('{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1}]}')
+    assert run("check", good).exit_code == 0
+    result = run("check", good, bad)
+    assert result.exit_code == 1
+    assert "good.pftrace: pftrace, ok" in result.stdout
+    assert "bad.json: chrome-json, not ok" in result.stdout
+
+
+# -- as a process ---------------------------------------------------------------------------------------------------
+
+
+def test_pipes() -> None:
+    result = process("convert", "-", "--to", "chrome-json", "-q", input=ONEDNN.read_bytes())
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(b"{")
+    assert result.stderr == b""
+
+
+def test_errors_are_one_line_and_a_hint() -> None:
+    result = process("convert", "no-such-file.json", "-o", "out.pftrace")
+    assert result.returncode == 1
+    first, second = result.stderr.decode().splitlines()
+    assert first == "error: no-such-file.json: No such file or directory"
+    assert second.startswith("hint: ")
+
+
+def test_wrong_calls_exit_with_2() -> None:
+    assert process("merge").returncode == 2
+    assert process("nonsense").returncode == 2
+    assert process("convert", KINETO, "--nonsense").returncode == 2
+
+
+def test_binary_is_not_written_to_a_terminal() -> None:
+    terminal, ours = pty.openpty()
+    try:
+        command = [sys.executable, "-m", "traceconv", "convert", str(ONEDNN)]
+        result = subprocess.run(command, stdout=ours, stderr=subprocess.PIPE, timeout=60, check=False)
+    finally:
+        os.close(ours)
+        os.close(terminal)
+    assert result.returncode == 2
+    assert b"standard output is a terminal" in result.stderr
+
+
+def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m traceconv convert {KINETO} --to chrome-json -q | head -c 10"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
+    assert result.stdout.startswith(b"{")
+    assert b"Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_disk_is_one_line() -> None:
+    result = process("convert", ONEDNN, "--to", "perfetto", "-o", "/dev/full", "-q")
+    assert result.returncode == 1
+    assert result.stderr.startswith(b"error: /dev/full: No space left on device")
+
+
+def test_help_is_light_and_has_examples() -> None:
+    code = (
+        "import sys; from traceconv.cli import cli; cli.main(['--help'], standalone_mode=False); "
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'google.protobuf', 'perfetto', 'msgspec', 'rich')))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert result.returncode == 0
+    assert b"the other way" in result.stdout
+
+
+@pytest.mark.parametrize("name", cli._COMMANDS)
+def test_every_command_has_an_example(name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert f"traceconv {name} " in result.stdout.replace(f"Usage: cli {name}", "")
+
+
+def test_version() -> None:
+    assert re.fullmatch(rb"traceconv, version \d+\.\d+\.\d+\S*\n", process("--version").stdout)

@@ -1,0 +1,164 @@
+"""Every golden case, through every way in and out. See tests/golden.py for what a case is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import decode, oracle
+from tests.golden import Case, cases, written
+from traceconv.api import read
+from traceconv.check import check_file
+from traceconv.diagnostics import Severity
+from traceconv.dump import dump
+from traceconv.errors import TraceconvError
+from traceconv.ir.trace import Trace
+from traceconv.registry import identify
+from traceconv.source import Source
+
+CASES = list(cases())
+every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+REFUSED = "error: "
+
+#: Counter values of the trace; samples bring a count of their own, which the trace processor makes.
+COUNTERS = """
+    select count(*) as n from counter join counter_track as track on track_id = track.id
+    where track.type not glob 'perf*'
+"""
+
+
+def readable(case: Case, tmp_path: Path) -> Trace:
+    """The merged trace of a case; the test is over if the case pins a refusal."""
+    if (case.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED):
+        pytest.skip("the case pins that the input is refused")
+    return case.merged(case.traces(tmp_path))
+
+
+def compare(path: Path, text: str, update: bool) -> None:
+    if update:
+        path.write_text(text, encoding="utf-8")
+    assert path.exists(), f"{path} is missing: read the diff of `pytest {__file__} --update-golden`"
+    assert text == path.read_text(encoding="utf-8"), f"{path} differs"
+
+
+def diagnosis(traces: list[Trace]) -> str:
+    lines = []
+    for source in (source for trace in traces for source in trace.sources):
+        lines += [f"{source.name} ({source.format}): {source.balance.describe()}"]
+        lines += [f"note: {note}" for note in source.notes]
+        lines += [entry.describe() for entry in source.diagnostics]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@every_case
+def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
+    try:
+        traces = case.traces(tmp_path)
+        merged = case.merged(traces)
+    except TraceconvError as error:
+        text = f"{REFUSED}{error.message}\nhint: {error.hint}\n".replace(f"{case.folder}/", "").replace(
+            f"{tmp_path}/", ""
+        )
+        compare(case.folder / "expect.diag", text, update_golden)
+        assert not (case.folder / "expect.txt").exists()
+        return
+    compare(case.folder / "expect.diag", diagnosis(traces), update_golden)
+    compare(case.folder / "expect.txt", "\n".join(dump(trace) for trace in traces), update_golden)
+    compare(case.folder / "expect.json", written(merged, "chrome-json").decode(), update_golden)
+
+
+@every_case
+def test_is_known_by_content(case: Case, tmp_path: Path) -> None:
+    if case.format == "merge":
+        return
+    unknown = tmp_path / "unknown"
+    unknown.write_bytes(case.input.read_bytes())
+    if (case.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED):
+        return  # what is refused anyway need not be known
+    cls, _ = identify(Source(unknown))
+    assert cls.name == case.format
+
+
+@every_case
+def test_same_bytes_twice(case: Case, tmp_path: Path) -> None:
+    first, second = readable(case, tmp_path), readable(case, tmp_path)
+    for output in ("perfetto", "chrome-json"):
+        assert written(first, output) == written(first, output)
+        assert written(first, output) == written(second, output)
+
+
+@every_case
+def test_protobuf_holds_the_trace(case: Case, tmp_path: Path) -> None:
+    trace = readable(case, tmp_path)
+    packets = decode.decode_pftrace(written(trace, "perfetto"))
+    assert packets == decode.events_of(trace)
+
+
+@every_case
+def test_own_json_comes_back(case: Case, tmp_path: Path) -> None:
+    trace = readable(case, tmp_path)
+    output = tmp_path / "out.json"
+    output.write_bytes(written(trace, "chrome-json"))
+    back = read(output, format="chrome-trace")
+    assert back.counts() == trace.counts()
+    assert all(entry.code.severity < Severity.DATA_LOSS for entry in back.sources[0].diagnostics)
+    assert timed_names(back) == timed_names(trace)
+
+
+def timed_names(trace: Trace) -> Counter[tuple[Any, ...]]:
+    """Slices without their absolute place: start after the first event, length, name, category."""
+    span = trace.span()
+    first = span[0] if span else 0
+    table = trace.slices
+    return Counter(
+        (ts - first, dur, trace.strings[name], trace.strings[category])
+        for ts, dur, name, category in zip(
+            table.ts.tolist(), table.dur.tolist(), table.name.tolist(), table.category.tolist(), strict=True
+        )
+    )
+
+
+@every_case
+@pytest.mark.parametrize("output", ["perfetto", "chrome-json"])
+def test_outputs_pass_the_check(case: Case, output: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(written(readable(case, tmp_path), output))
+    allowed = {"check-pftrace.no_name", "check-json.no_events"}  # as in the input
+    report = check_file(path)
+    assert [p for p in report.problems if p.severity > Severity.INFO and p.code not in allowed] == []
+
+
+@every_case
+@pytest.mark.parametrize("output", ["perfetto", "chrome-json"])
+def test_the_trace_processor_takes_all(case: Case, output: str, tmp_path: Path, trace_processor: Any) -> None:
+    trace = readable(case, tmp_path)
+    path = tmp_path / "out"
+    path.write_bytes(written(trace, output))
+    if not any(trace.counts().values()):
+        pytest.skip("a trace without events, which the trace processor does not recognise")
+    with trace_processor(path) as processor:
+        assert oracle.import_problems(processor) == []
+        (slices,) = oracle.rows(processor, "select count(*) as n, sum(dur) as total, min(dur) as shortest from slice")
+        (flows,) = oracle.rows(processor, "select count(*) as n from flow")
+        (counters,) = oracle.rows(processor, COUNTERS)
+    counts = trace.counts()
+    assert slices["n"] == counts["slices"] + counts["instants"]
+    assert slices["total"] in (int(trace.slices.dur.sum()), None)
+    assert slices["shortest"] is None or slices["shortest"] >= 0
+    assert flows["n"] == counts["flows"]
+    assert counters["n"] == counts["counter values"]
+
+
+def test_no_file_is_left_over() -> None:
+    expected = {"case.toml", "expect.diag", "expect.txt", "expect.json"}
+    for case in CASES:
+        files = {path.name for path in case.folder.iterdir()}
+        inputs = {name for name in files if name.startswith("input.")}
+        assert len(inputs) == (case.format != "merge"), case.name
+        refused = (case.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED)
+        wanted = {"case.toml", "expect.diag"} if refused else expected
+        assert files - inputs == wanted, case.name
+        assert case.about["description"], case.name
