@@ -27,7 +27,7 @@ class ReceiptLine:
     Attributes:
         file: the input.
         format: its importer.
-        clock: the domain, in words.
+        clock: the name of the domain.
         method: where the relation is known from.
         offset_ns: what was added to each time of that clock.
         bound_ns: how wrong the position can be at most, the resolution of the clock included.
@@ -176,7 +176,7 @@ def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap) -> ReceiptL
     return ReceiptLine(
         source.name,
         source.format,
-        clock.describe(),
+        clock.name,
         method,
         found.offset_ns,
         found.bound_ns + clock.resolution_ns,

@@ -60,6 +60,8 @@ class ClockDomain:
         """For messages: "CLOCK_REALTIME (wall clock, zero at Unix epoch)"."""
         if self.synthetic:
             return f"{self.name} ({self.run.value})"
+        if self.zero is Zero.UNKNOWN:
+            return f"{self.name} ({'unknown clock' if self.run is Run.UNKNOWN else self.run.value})"
         return f"{self.name} ({self.run.value}, zero at {self.zero.value})"
 
     def owned_by(self, owner: str) -> ClockDomain:

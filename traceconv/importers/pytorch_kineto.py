@@ -51,7 +51,7 @@ BACKSLASHES = declare(
 #: by readings of both at the ends of the recording. Against clock readings inside of its annotations, a recording of
 #: torch 2.13 was off by something between -7.8 and +12.3 us; this is that with a margin.
 _BOUND_NS = 20_000
-_METHOD = "baseTimeNanoseconds of the file; PyTorch converts its CPU counter to wall time, good to about 20 µs"
+_METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the wall clock to 20 µs"
 
 #: What runs on a device and not on a thread of the host. Capitals: before torch 1.9.
 _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "xpu_sync", "mtia_ccp_events")

@@ -1,0 +1,83 @@
+"""What the README and the help texts say is what the code does. `--update-golden` writes the generated parts anew."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from traceconv import cli
+from traceconv.registry import importers
+from traceconv.writers import writers
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+
+
+def formats_table() -> str:
+    rows = ["| format | what | versions and variants |", "|---|---|---|"]
+    rows += [f"| `{name}` | [{cls.title}]({cls.url}) | {cls.versions} |" for name, cls in importers().items()]
+    return "\n".join(rows)
+
+
+def readme_merge() -> list[str]:
+    """The arguments of the README's first command."""
+    (line,) = [line for line in README.read_text(encoding="utf-8").splitlines() if "bin/traceconv merge" in line]
+    return shlex.split(line.rpartition(".venv/bin/traceconv ")[2])
+
+
+def receipt(tmp_path: Path) -> str:
+    arguments = readme_merge()
+    arguments[arguments.index("-o") + 1] = str(tmp_path / "out.pftrace")
+    command = [sys.executable, "-m", "traceconv", *arguments]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    text = result.stderr.replace(f"{tmp_path}/", "")
+    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())
+
+
+def check_block(name: str, text: str, update: bool) -> None:
+    readme = README.read_text(encoding="utf-8")
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    assert pattern.search(readme), f"the README has no block {name}"
+    wanted = pattern.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", readme)
+    if update:
+        README.write_text(wanted, encoding="utf-8")
+    assert readme == wanted or update, f"the block {name} of the README is stale: pytest {__file__} --update-golden"
+
+
+def test_the_formats_of_the_readme(update_golden: bool) -> None:
+    check_block("formats", formats_table(), update_golden)
+
+
+def test_the_receipt_of_the_readme(tmp_path: Path, update_golden: bool) -> None:
+    check_block("receipt", receipt(tmp_path), update_golden)
+
+
+@pytest.mark.parametrize("name", cli._COMMANDS)
+def test_the_readme_shows_every_command(name: str) -> None:
+    assert f"`traceconv {name}" in README.read_text(encoding="utf-8")
+
+
+def test_the_readme_names_every_output() -> None:
+    text = README.read_text(encoding="utf-8")
+    for writer in writers():
+        assert f"`{writer.suffixes[0]}`" in text
+
+
+def test_the_readme_says_at_once_that_perfetto_has_a_traceconv_too() -> None:
+    assert "other way" in " ".join(README.read_text(encoding="utf-8").splitlines()[:10])
+
+
+def test_every_picture_is_there() -> None:
+    for path in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README.read_text(encoding="utf-8")):
+        assert (ROOT / path).is_file(), path
+
+
+def test_the_changelog_names_every_format() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for name in importers():
+        assert f"`{name}`" in text
