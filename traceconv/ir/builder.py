@@ -5,8 +5,10 @@ Only the builder writes tables. A float time is a TypeError (the columns take in
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import msgspec
@@ -30,6 +32,7 @@ from traceconv.ir.trace import (
     TrackKind,
     column_types,
 )
+from traceconv.times import LIMIT_NS
 
 _TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
 DEFAULT_CLOCK = ClockId(0)
@@ -54,6 +57,12 @@ NEGATIVE_DURATION = declare(
     "slice.negative_duration",
     Severity.NOTICE,
     "a duration below zero (the clock stepped back): drawn with length 0, the value is kept in the args",
+)
+
+OUT_OF_RANGE = declare(
+    "time.out_of_range",
+    Severity.DATA_LOSS,
+    "a time or duration beyond 146 years: drawn at that limit; of slices and instants the value is kept in the args",
 )
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -191,10 +200,8 @@ class Builder:
             args: a JSON object as bytes, or a dict.
             at: the number of the event or line in the input.
         """
-        if dur < 0:
-            self.problem(NEGATIVE_DURATION, at)
-            args = join_args(args, {"negative_dur_ns": dur})
-            dur = 0
+        if not 0 <= dur <= LIMIT_NS or not -LIMIT_NS <= ts <= LIMIT_NS - dur:
+            ts, dur, args = self._possible(ts, dur, args, at)
         columns = self._columns["slices"]
         columns["ts"].append(ts)
         columns["dur"].append(dur)
@@ -216,6 +223,9 @@ class Builder:
         origin: Sequence[int],
     ) -> None:
         """Many slices at once, as columns of equal length; `name` and `category` are interned strings."""
+        if len(ts) and not _all_possible(ts, dur):
+            possible = [self._possible(*row) for row in zip(ts, dur, args, origin, strict=True)]
+            ts, dur, args = zip(*possible, strict=True)
         columns = self._columns["slices"]
         columns["track"].extend(track)
         columns["ts"].extend(ts)
@@ -228,6 +238,26 @@ class Builder:
         columns["args_at"].frombytes(starts.tobytes())
         columns["args_len"].extend(lengths)
         self._args += b"".join(args)
+
+    def _possible(self, ts: int, dur: int, args: bytes | dict[str, Any], at: int) -> tuple[int, int, bytes]:
+        """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
+        if index(dur) < 0:
+            self.problem(NEGATIVE_DURATION, at)
+            args = join_args(args, {"negative_dur_ns": dur})
+            dur = 0
+        if dur > LIMIT_NS or not -LIMIT_NS <= index(ts) <= LIMIT_NS - dur:
+            self.problem(OUT_OF_RANGE, at)
+            args = join_args(args, {"ts_ns": str(ts), "dur_ns": str(dur)})
+            ts = _limited(ts)
+            dur = min(dur, LIMIT_NS, LIMIT_NS - ts)
+        return ts, dur, _as_bytes(args)
+
+    def _possible_ts(self, ts: int, at: int) -> int:
+        """The time of an event without length, likewise."""
+        possible = _limited(index(ts))
+        if possible != ts:
+            self.problem(OUT_OF_RANGE, at, f"{ts} ns")
+        return possible
 
     def slice_count(self) -> int:
         """How many slices there are so far; the next one gets this id."""
@@ -247,11 +277,11 @@ class Builder:
         at: int = 0,
     ) -> None:
         """The begin of a slice whose end comes later; paired when all events are known, in order of time."""
-        self._pairing.add(Mark(track, ts, True, name, category, _as_bytes(args), at))
+        self._pairing.add(Mark(track, index(ts), True, name, category, _as_bytes(args), at))
 
     def end(self, track: TrackId, ts: int, name: str = "", args: bytes | dict[str, Any] = b"", at: int = 0) -> None:
         """The end of the innermost open slice of that name (or of any name, when it has none)."""
-        self._pairing.add(Mark(track, ts, False, name, "", _as_bytes(args), at))
+        self._pairing.add(Mark(track, index(ts), False, name, "", _as_bytes(args), at))
 
     def instant(
         self,
@@ -263,8 +293,11 @@ class Builder:
         at: int = 0,
     ) -> None:
         """A point in time."""
+        possible = self._possible_ts(ts, at)
+        if possible != ts:
+            args = join_args(args, {"ts_ns": str(ts)})
         columns = self._columns["instants"]
-        columns["ts"].append(ts)
+        columns["ts"].append(possible)
         columns["track"].append(track)
         columns["name"].append(self.string(name))
         columns["category"].append(self.string(category))
@@ -275,9 +308,9 @@ class Builder:
         """A value that holds from `ts` until the next one of the track."""
         exact = isinstance(value, int) and value in _INT64
         columns: dict[str, Any] = self._columns["counters"]
-        columns["ts"].append(ts)
+        columns["ts"].append(self._possible_ts(ts, at))
         columns["track"].append(track)
-        columns["value"].append(float(value))
+        columns["value"].append(_nearest_double(value))
         columns["integer"].append(int(value) if exact else 0)
         columns["is_integer"].append(exact)
         columns["origin"].append(at)
@@ -301,7 +334,7 @@ class Builder:
     def sample(self, track: TrackId, ts: int, stack: StackId, name: str = "", weight: int = 1, at: int = 0) -> None:
         """The call stack of a thread at a point in time."""
         columns = self._columns["samples"]
-        columns["ts"].append(ts)
+        columns["ts"].append(self._possible_ts(ts, at))
         columns["track"].append(track)
         columns["stack"].append(stack)
         columns["name"].append(self.string(name))
@@ -312,7 +345,7 @@ class Builder:
 
     def first_ts(self) -> int:
         """The first instant seen so far, ns; 0 when there is none."""
-        return min((min(table["ts"]) for table in self._timed_tables()), default=0)
+        return min([*(min(table["ts"]) for table in self._timed_tables()), *self._pairing.span()], default=0)
 
     def last_ts(self) -> int:
         """The last instant seen so far, ns; 0 when there is none."""
@@ -321,7 +354,7 @@ class Builder:
         if slices["ts"]:
             ends = np.array(slices["ts"], np.int64) + np.array(slices["dur"], np.int64)
             latest.append(int(np.max(ends)))
-        return max([*latest, self._pairing.last_ts()], default=0)
+        return max([*latest, *self._pairing.span()], default=0)
 
     def _timed_tables(self) -> list[dict[str, array[Any]]]:
         tables = [self._columns[table] for table in ("slices", "instants", "counters", "samples")]
@@ -368,6 +401,23 @@ class Builder:
             metadata=self._metadata,
             **tables,
         )
+
+
+def _all_possible(ts: Sequence[int], dur: Sequence[int]) -> bool:
+    """Whether no slice needs a change; may doubt, but is never wrong about it."""
+    longest = index(max(dur))
+    return min(dur) >= 0 and longest <= LIMIT_NS and min(ts) >= -LIMIT_NS and index(max(ts)) <= LIMIT_NS - longest
+
+
+def _limited(ts: int) -> int:
+    return max(-LIMIT_NS, min(ts, LIMIT_NS))
+
+
+def _nearest_double(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _as_bytes(args: bytes | dict[str, Any]) -> bytes:

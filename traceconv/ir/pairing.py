@@ -49,9 +49,10 @@ class Pairing:
         """Add one mark, in the order of the input."""
         self._marks.append(mark)
 
-    def last_ts(self) -> int:
-        """The last instant of all marks in ns, or 0."""
-        return max((mark.ts for mark in self._marks), default=0)
+    def span(self) -> tuple[int, ...]:
+        """The first and the last instant of all marks in ns; empty without marks."""
+        times = [mark.ts for mark in self._marks]
+        return (min(times), max(times)) if times else ()
 
     def pairs(self) -> Iterator[Pair]:
         """All pairs, track by track; the marks are forgotten."""
@@ -62,23 +63,40 @@ class Pairing:
 
 
 def _pairs_of_track(marks: Iterator[Mark]) -> Iterator[Pair]:
-    open_slices: list[Mark] = []
+    open_slices = _OpenSlices()
     for mark in marks:
         if mark.is_begin:
-            open_slices.append(mark)
-        elif not open_slices:
-            yield Pair(None, mark)
+            open_slices.add(mark)
         else:
-            index = _index_of(open_slices, mark.name)
-            misnamed = index is None
-            yield Pair(open_slices.pop(-1 if index is None else index), mark, misnamed)
+            begin = open_slices.take(mark.name)
+            yield Pair(begin, mark, misnamed=bool(begin and mark.name and mark.name != begin.name))
     for begin in open_slices:
         yield Pair(begin, None)
 
 
-def _index_of(open_slices: list[Mark], name: str) -> int | None:
-    """The innermost open slice that an end of this name closes."""
-    for index in range(len(open_slices) - 1, -1, -1):
-        if not name or open_slices[index].name == name:
-            return index
-    return None
+class _OpenSlices:
+    """The open slices of a track, from the outermost to the innermost; each step takes constant time."""
+
+    def __init__(self) -> None:
+        self._all: dict[int, Mark] = {}
+        self._by_name: dict[str, list[int]] = {}
+        self._added = 0
+
+    def add(self, mark: Mark) -> None:
+        """Open a slice inside the others."""
+        self._added += 1
+        self._all[self._added] = mark
+        self._by_name.setdefault(mark.name, []).append(self._added)
+
+    def take(self, name: str) -> Mark | None:
+        """Close the innermost one of that name, or the innermost one if there is none or the name is empty."""
+        if name and (named := self._by_name.get(name)):
+            return self._all.pop(named.pop())
+        if not self._all:
+            return None
+        _, mark = self._all.popitem()
+        self._by_name[mark.name].pop()
+        return mark
+
+    def __iter__(self) -> Iterator[Mark]:
+        return iter(self._all.values())

@@ -1,0 +1,541 @@
+"""The builder: what importers say becomes columns, exactly, and nonsense is counted instead of raised or wrapped."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.diagnostics import Balance, Code, Diagnostics, Severity, declare, declared_codes
+from traceconv.dump import dump
+from traceconv.ir.builder import (
+    MISNAMED_END,
+    NEGATIVE_DURATION,
+    OUT_OF_RANGE,
+    UNBEGUN_END,
+    UNENDED,
+    Builder,
+    join_args,
+)
+from traceconv.ir.trace import Args, SliceId, SourceInfo, Trace, TrackId, TrackKind
+from traceconv.lanes import lay_out
+from traceconv.times import LIMIT_NS
+from traceconv.validate import InvalidTrace, validate
+
+TEST = Code("test.lost", Severity.DATA_LOSS, "lost in a test")
+#: Without a resolution no overlap is small enough to be cut away.
+CLOCK = replace(REALTIME, resolution_ns=0)
+
+
+@pytest.fixture
+def out() -> Builder:
+    return new()
+
+
+def new() -> Builder:
+    return Builder(SourceInfo("in.json", "test"), CLOCK)
+
+
+def slices(trace: Trace) -> list[tuple[int, int, str, dict[str, Any]]]:
+    """Start, length, name, args of all slices in order of the table."""
+    t = trace.slices
+    return [
+        (int(ts), int(dur), trace.strings[name], json.loads(trace.args.get(int(at), int(length)) or b"{}"))
+        for ts, dur, name, at, length in zip(t.ts, t.dur, t.name, t.args_at, t.args_len, strict=True)
+    ]
+
+
+def problems(trace: Trace) -> dict[str, int]:
+    return {entry.code.name: entry.count for entry in trace.sources[0].diagnostics}
+
+
+# -- types and columns ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ts", [1.0, 1e300, -0.5, math.nan, math.inf, "1", None, np.float64(1)])
+def test_a_time_that_is_no_integer_is_a_type_error(ts: Any) -> None:
+    calls = [
+        lambda out, track: out.slice(track, ts, 1, "x"),
+        lambda out, track: out.slice(track, 1, ts, "x"),
+        lambda out, track: out.instant(track, ts, "x"),
+        lambda out, track: out.counter(track, ts, 1),
+        lambda out, track: out.sample(track, ts, out.frame("f")),
+        lambda out, track: out.begin(track, ts, "x"),
+        lambda out, track: out.end(track, ts),
+        lambda out, track: out.slices([track], [ts], [1], [0], [0], [b""], [0]),
+        lambda out, track: out.slices([track], [1], [ts], [0], [0], [b""], [0]),
+    ]
+    for call in calls:
+        out = new()
+        with pytest.raises(TypeError):
+            call(out, out.track("t"))
+
+
+def test_numpy_integers_are_times(out: Builder) -> None:
+    out.slice(out.track("t"), np.int64(2**60), np.int64(5), "x")  # type: ignore[arg-type]
+    assert slices(out.finish()) == [(2**60, 5, "x", {})]
+
+
+def test_strings_are_interned(out: Builder) -> None:
+    track = out.track("t")
+    out.slice(track, 0, 1, "conv", "op")
+    out.instant(track, 0, "op", "conv")
+    out.slice(track, 1, 1, "conv")
+    trace = out.finish()
+    assert trace.strings == ["", "conv", "op"]
+    assert trace.slices.name.tolist() == [1, 1]
+    assert trace.slices.category.tolist() == [2, 0]
+    assert (trace.instants.name[0], trace.instants.category[0]) == (2, 1)
+    assert out.string("conv") == 1
+
+
+def test_every_column(out: Builder) -> None:
+    process = out.process("p", pid=7, description="d")
+    thread = out.thread(process, 8, "t")
+    values = out.counter_track("c", process, unit="bytes")
+    first = out.slice(thread, 10, 5, "x", "cat", {"a": 1}, at=3)
+    second = out.slice(thread, 20, 5, "y", args=b'{"b": [2]}', at=4)
+    out.instant(thread, 12, "i", args={"c": None}, at=5)
+    out.counter(values, 13, 2.5, at=6)
+    out.flow(first, second, "f", "cat", at=7)
+    inner = out.frame("inner", "python", out.frame("outer"))
+    out.sample(thread, 14, inner, "s", 9, at=8)
+    out.metadata("key", ["value"])
+    out.note("once")
+    out.note("once")
+    out.snapshot(ClockSnapshot(REALTIME, 1, ClockDomain("b", Zero.BOOT, Run.MONOTONIC), 2, 3, "read together"))
+    out.balance.read = out.balance.written = 5
+    trace = lay_out(out.finish())
+    validate(trace)
+    assert dump(trace).splitlines() == [
+        "source in.json (test): 5 events = 5 written",
+        "  note: once",
+        "clock CLOCK_REALTIME (wall clock, zero at Unix epoch), resolution 0 ns",
+        "snapshot CLOCK_REALTIME 1 = b 2 (±3 ns: read together)",
+        'metadata key = ["value"]',
+        "process 0 'p' pid=7 (d)",
+        "thread 1 't' in 0 tid=8",
+        "counter track 2 'c' in 0 unit=bytes",
+        "slice 0: 10 +5 on 1 'x' [cat] {\"a\":1} @3",
+        "slice 1: 20 +5 on 1 'y' {\"b\": [2]} @4",
+        "instant 12 on 1 'i' {\"c\":null} @5",
+        "counter 13 on 2 = 2.5 @6",
+        "flow 0 -> 1 'f' [cat] @7",
+        "sample 14 on 1 's' inner < outer x9 @8",
+    ]
+    assert trace.counts() == {"slices": 2, "instants": 1, "counter values": 1, "flows": 1, "samples": 1}
+    assert trace.span() == (10, 25)
+    assert trace.place(1, 3) == "in.json:event 3"
+
+
+def test_frames_are_shared(out: Builder) -> None:
+    outer = out.frame("main")
+    assert out.frame("main") == outer
+    assert out.frame("main", "python") != outer
+    assert out.frame("main", parent=outer) != outer
+
+
+def test_the_default_clock_can_be_replaced(out: Builder) -> None:
+    boot = ClockDomain("boot", Zero.BOOT, Run.MONOTONIC)
+    assert out.clock(boot) == 1
+    assert out.clock(boot) == 1
+    out.set_clock(boot.owned_by("x"))
+    assert out.finish().clocks == [boot.owned_by("x"), boot]
+
+
+# -- bulk and single --------------------------------------------------------------------------------------------------
+
+any_int = st.one_of(
+    st.integers(-10, 10),
+    st.sampled_from([s * (b + d) for s in (1, -1) for b in (LIMIT_NS, 2**63, 2**64, 10**30) for d in (-1, 0, 1)]),
+    st.integers(-LIMIT_NS, LIMIT_NS),
+)
+rows = st.lists(st.tuples(any_int, any_int, st.sampled_from(["", "a", "b"]), st.sampled_from([b"", b'{"k": 1}'])))
+
+
+@given(rows)
+def test_bulk_slices_equal_single_ones(rows: list[tuple[int, int, str, bytes]]) -> None:
+    single, bulk = new(), new()
+    tracks = [out.track("t") for out in (single, bulk)]
+    for at, (ts, dur, name, args) in enumerate(rows):
+        single.slice(tracks[0], ts, dur, name, "c", args, at)
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
+    names, categories = [bulk.string(name) for name in columns[2]], [bulk.string("c")] * len(rows)
+    bulk.slices([tracks[1]] * len(rows), columns[0], columns[1], names, categories, columns[3], range(len(rows)))
+    assert bulk.slice_count() == single.slice_count() == len(rows)
+    one, other = single.finish(), bulk.finish()
+    assert slices(one) == slices(other)
+    assert one.slices.origin.tolist() == other.slices.origin.tolist()
+    assert problems(one) == problems(other)
+    for trace in (one, other):
+        shown = [trace.strings[name] for name in trace.slices.name]
+        assert shown == [row[2] for row in rows]
+
+
+def test_bulk_and_single_slices_mix(out: Builder) -> None:
+    track, name = out.track("t"), out.string("bulk")
+    out.slice(track, 0, 1, "single", args={"a": 1})
+    out.slices([track] * 2, [1, 2], [1, 1], [name] * 2, [0, 0], [b'{"b":2}', b""], [0, 0])
+    out.slice(track, 3, 1, "single", args={"c": 3})
+    expected = [(0, 1, "single", {"a": 1}), (1, 1, "bulk", {"b": 2}), (2, 1, "bulk", {}), (3, 1, "single", {"c": 3})]
+    assert slices(out.finish()) == expected
+
+
+# -- out of range -----------------------------------------------------------------------------------------------------
+
+
+@given(any_int, any_int)
+def test_no_slice_leaves_the_range(ts: int, dur: int) -> None:
+    out = new()
+    out.slice(out.track("t"), ts, dur, "x")
+    trace = lay_out(out.finish())
+    validate(trace)
+    ((drawn_ts, drawn_dur, _, args),) = slices(trace)
+    span = trace.span()
+    assert span is not None
+    assert -LIMIT_NS <= span[0] <= span[1] <= LIMIT_NS
+    fits = -LIMIT_NS <= ts <= ts + max(dur, 0) <= LIMIT_NS and dur <= LIMIT_NS
+    assert problems(trace).get(OUT_OF_RANGE.name, 0) == (not fits)
+    assert problems(trace).get(NEGATIVE_DURATION.name, 0) == (dur < 0)
+    if fits:
+        assert (drawn_ts, drawn_dur) == (ts, max(dur, 0))
+    else:
+        assert args["ts_ns"] == str(ts)
+    if dur < 0:
+        assert args["negative_dur_ns"] == dur
+
+
+@given(any_int)
+def test_no_other_event_leaves_the_range(ts: int) -> None:
+    out = new()
+    track = out.track("t")
+    out.instant(track, ts, "i")
+    out.counter(out.counter_track("c"), ts, 1)
+    out.sample(track, ts, out.frame("f"))
+    trace = lay_out(out.finish())
+    expected = max(-LIMIT_NS, min(ts, LIMIT_NS))
+    assert trace.span() == (expected, expected)
+    assert problems(trace).get(OUT_OF_RANGE.name, 0) == (0 if ts == expected else 3)
+
+
+def test_a_pair_that_is_too_long(out: Builder) -> None:
+    track = out.track("t")
+    out.begin(track, -LIMIT_NS, "x")
+    out.end(track, LIMIT_NS)
+    trace = out.finish()
+    assert problems(trace) == {OUT_OF_RANGE.name: 1}
+    assert slices(trace) == [(-LIMIT_NS, LIMIT_NS, "x", {"ts_ns": str(-LIMIT_NS), "dur_ns": str(2**63)})]
+
+
+@pytest.mark.parametrize(
+    ("value", "integer", "double"),
+    [
+        (0, 0, 0.0),
+        (2**53 + 1, 2**53 + 1, 2.0**53),
+        (2**63 - 1, 2**63 - 1, 2.0**63),
+        (-(2**63), -(2**63), -(2.0**63)),
+        (2**63, None, 2.0**63),
+        (2**64 - 1, None, 2.0**64),
+        (10**400, None, math.inf),
+        (-(10**400), None, -math.inf),
+        (0.1, None, 0.1),
+        (5.0, None, 5.0),
+        (math.inf, None, math.inf),
+        (True, 1, 1.0),
+    ],
+)
+def test_counter_values(value: float, integer: int | None, double: float, out: Builder) -> None:
+    out.counter(out.counter_track("c"), 0, value)
+    table = out.finish().counters
+    assert table.value.tolist() == [double]
+    assert table.is_integer.tolist() == [integer is not None]
+    assert table.integer.tolist() == [integer or 0]
+
+
+def test_a_counter_that_is_not_a_number(out: Builder) -> None:
+    out.counter(out.counter_track("c"), 0, math.nan)
+    table = out.finish().counters
+    assert math.isnan(table.value[0])
+    assert table.is_integer[0] == 0
+
+
+# -- begins and ends --------------------------------------------------------------------------------------------------
+
+
+def paired(*marks: tuple[str, int, str]) -> Trace:
+    """B and E marks (kind, ts, name), numbered from 1."""
+    out = new()
+    track = out.track("t")
+    for at, (kind, ts, name) in enumerate(marks, 1):
+        if kind == "B":
+            out.begin(track, ts, name, "cat", {f"b{at}": at}, at)
+        else:
+            out.end(track, ts, name, {f"e{at}": at}, at)
+    out.balance.read = len(marks)
+    trace = lay_out(out.finish())
+    validate(trace)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected", "diagnosed"),
+    [
+        ([("B", 1, "a"), ("E", 5, "a")], {("a", 1, 4)}, {}),
+        ([("B", 1, "a"), ("B", 2, "b"), ("E", 3, ""), ("E", 5, "")], {("a", 1, 4), ("b", 2, 1)}, {}),
+        # They cross: both keep their lengths.
+        ([("B", 1, "a"), ("B", 2, "b"), ("E", 3, "a"), ("E", 5, "b")], {("a", 1, 2), ("b", 2, 3)}, {}),
+        # Of one name the innermost goes first.
+        ([("B", 1, "a"), ("B", 2, "a"), ("E", 3, "a"), ("E", 5, "a")], {("a", 1, 4), ("a", 2, 1)}, {}),
+        # Not in order.
+        ([("E", 5, "a"), ("B", 1, "a")], {("a", 1, 4)}, {}),
+        ([("E", 3, "b"), ("E", 5, "a"), ("B", 2, "b"), ("B", 1, "a")], {("a", 1, 4), ("b", 2, 1)}, {}),
+        # Two in a row, touching.
+        ([("B", 1, "a"), ("E", 2, "a"), ("B", 2, "a"), ("E", 3, "a")], {("a", 1, 1), ("a", 2, 1)}, {}),
+        ([("B", 1, "a"), ("E", 5, "z")], {("a", 1, 4)}, {MISNAMED_END: 1}),
+        ([("E", 5, "a")], set(), {UNBEGUN_END: 1}),
+        ([("B", 1, "a"), ("B", 4, "b"), ("E", 6, "b")], {("a", 1, 5), ("b", 4, 2)}, {UNENDED: 1}),
+        ([("B", -9, "a"), ("B", -7, "b"), ("E", -5, "b")], {("a", -9, 4), ("b", -7, 2)}, {UNENDED: 1}),
+    ],
+)
+def test_pairs(marks: Any, expected: Any, diagnosed: dict[Code, int]) -> None:
+    trace = paired(*marks)
+    assert {(name, ts, dur) for ts, dur, name, _ in slices(trace)} == expected
+    found = {code: trace.sources[0].diagnostics.count(code) for code in (MISNAMED_END, UNBEGUN_END, UNENDED)}
+    assert {code: count for code, count in found.items() if count} == diagnosed
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_the_order_of_the_input_does_not_matter(order: tuple[int, ...]) -> None:
+    marks = [("B", 1, "a"), ("B", 2, "b"), ("E", 3, "a"), ("E", 5, "b")]
+    trace = paired(*(marks[at] for at in order))
+    assert [(ts, dur, name) for ts, dur, name, _ in slices(trace)] == [(1, 2, "a"), (2, 3, "b")]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("BE"), st.integers(-5, 20), st.sampled_from(["", "a", "b", "c"])),
+        max_size=30,
+    )
+)
+def test_each_mark_is_accounted_for(marks: list[tuple[str, int, str]]) -> None:
+    trace = paired(*marks)
+    balance = trace.sources[0].balance
+    begins = sum(kind == "B" for kind, _, _ in marks)
+    assert balance.even
+    assert len(trace.slices.ts) == balance.written == begins
+    # The args of both ends are there: each key is the number of its mark.
+    joined = [key for _, _, _, args in slices(trace) for key in args if key != "unfinished"]
+    assert len(joined) == len(set(joined)) == begins + balance.merged.total()
+    unfinished = sum("unfinished" in args for _, _, _, args in slices(trace))
+    assert unfinished == problems(trace).get(UNENDED.name, 0)
+    assert min((dur for _, dur, _, _ in slices(trace)), default=0) >= 0
+
+
+def test_pairs_belong_to_their_track(out: Builder) -> None:
+    one, other = out.track("a"), out.track("b")
+    out.begin(one, 1, "x")
+    out.begin(other, 2, "x")
+    out.end(other, 3)
+    out.end(one, 9)
+    trace = out.finish()
+    assert sorted(zip(trace.slices.track.tolist(), trace.slices.dur.tolist(), strict=True)) == [(0, 8), (1, 1)]
+
+
+def test_misnamed_ends_among_many_open_slices(out: Builder) -> None:
+    """Generous for a slow machine; what is quadratic takes minutes."""
+    track = out.track("t")
+    for at in range(60_000):
+        out.begin(track, at, f"begin {at}")
+    for at in range(60_000):
+        out.end(track, 100_000 + at, f"end {at}")
+    begin = time.process_time()
+    out.pair()
+    assert time.process_time() - begin < 10
+    assert out.slice_count() == 60_000
+
+
+def test_first_and_last_instant() -> None:
+    assert (new().first_ts(), new().last_ts()) == (0, 0)
+    for sign in (1, -1):
+        out = new()
+        track = out.track("t")
+        out.slice(track, sign * 100, 50, "x")
+        times = [sign * 100, sign * 100 + 50]
+        assert (out.first_ts(), out.last_ts()) == (min(times), max(times))
+        out.begin(track, sign * 1000, "y")
+        times.append(sign * 1000)
+        assert (out.first_ts(), out.last_ts()) == (min(times), max(times))
+
+
+# -- args -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (b"", b"", {}),
+        (b"{}", b"", {}),
+        (b'{"a":1}', b"", {"a": 1}),
+        (b"", b' {"a": 1}\n', {"a": 1}),
+        (b'{"a":1}', b"{ \n}", {"a": 1}),
+        (b"{\t}", b'{"a":1}', {"a": 1}),
+        (b' {"a":1} ', b'{ "b":{} }', {"a": 1, "b": {}}),
+        ({"a": 1}, {"a": 2, "b": 3}, {"a": 2, "b": 3}),
+        ({}, {"a": "µ"}, {"a": "µ"}),
+        ({"a": 1}, b'{"b":2}', {"a": 1, "b": 2}),
+    ],
+)
+def test_join_args(one: Any, other: Any, expected: dict[str, Any]) -> None:
+    joined = join_args(one, other)
+    assert json.loads(joined or b"{}") == expected
+
+
+def test_args_of_any_python_value(out: Builder) -> None:
+    track = out.track("t")
+    out.slice(track, 0, 1, "x", args={"big": 2**70, "path": TrackKind.COUNTER, "odd": object, "n": [1.5, None, True]})
+    ((_, _, _, args),) = slices(out.finish())
+    assert args["big"] == 2**70
+    assert args["n"] == [1.5, None, True]
+
+
+def test_args_in_parts() -> None:
+    args = Args([b"abc", bytearray(b""), b"de", bytearray(b"f")])
+    assert len(args) == 6
+    assert [args.get(at, length) for at, length in ((0, 3), (1, 2), (3, 2), (5, 1), (5, 0), (0, 0))] == [
+        *(b"abc", b"bc", b"de", b"f", b"", b"")
+    ]
+
+
+# -- diagnostics and balance ------------------------------------------------------------------------------------------
+
+
+def test_problems_are_counted_and_the_first_places_kept(out: Builder) -> None:
+    for at in range(1, 1001):
+        out.skip(TEST, at, "what")
+    out.problem(TEST, "in words", count=5)
+    (entry,) = out.info.diagnostics
+    assert (entry.count, entry.places) == (1005, [f"in.json:event {at}: what" for at in (1, 2, 3)])
+    assert out.info.diagnostics.lost == 1005
+    assert out.balance.skipped == {"skipped (test.lost)": 1000}
+    assert not out.balance.even
+    out.balance.read = 1000
+    assert out.balance.even
+    assert out.balance.describe() == "1000 events = 0 written + 1000 skipped (test.lost)"
+
+
+def test_diagnostics_add_up() -> None:
+    one, other = Diagnostics(), Diagnostics()
+    one.add(TEST, "a")
+    for place in "bcd":
+        other.add(TEST, place, 2)
+    one.extend(other)
+    assert one.count(TEST) == 7
+    assert next(iter(one)).places == ["a", "b", "c"]
+    assert other.count(TEST) == 6
+
+
+def test_information_is_no_loss() -> None:
+    found = Diagnostics()
+    found.add(Code("test.info", Severity.NOTICE, "x"))
+    assert (found.lost, len(found)) == (0, 1)
+
+
+def test_codes_have_one_owner() -> None:
+    with pytest.raises(ValueError, match="declared twice"):
+        declare(UNENDED.name, Severity.INFO, "again")
+    assert declared_codes()[UNENDED.name] is UNENDED
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 30))
+def test_a_balance_is_even_or_not(written: int, merged: int, skipped: int, read: int) -> None:
+    balance = Balance("lines", read, written)
+    balance.merged["joined"] += merged
+    balance.skipped["lost"] += skipped
+    assert balance.even == (read == written + merged + skipped)
+
+
+# -- validate finds what is wrong -------------------------------------------------------------------------------------
+
+
+def sound() -> Trace:
+    out = new()
+    thread = out.thread(out.process("p", pid=1), 2)
+    slice_id = out.slice(thread, 0, 10, "x", args={"a": 1})
+    out.flow(slice_id, slice_id)
+    out.instant(thread, 0, "i")
+    out.sample(thread, 0, out.frame("f"))
+    return lay_out(out.finish())
+
+
+def test_a_sound_trace_is_valid() -> None:
+    validate(sound())
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "rule"),
+    [
+        ("slices", "track", 2, "track out of range"),
+        ("slices", "track", -1, "track out of range"),
+        ("slices", "name", 99, "name out of range"),
+        ("instants", "category", -1, "category out of range"),
+        ("slices", "args_len", 100, "args out of range"),
+        ("slices", "dur", -1, "negative duration"),
+        ("flows", "to_slice", 1, "slice out of range"),
+        ("samples", "stack", 1, "stack out of range"),
+    ],
+)
+def test_wrong_rows_are_found(table: str, column: str, value: int, rule: str) -> None:
+    trace = sound()
+    rows = getattr(trace, table)
+    wrong = {**{name: getattr(rows, name) for name in rows.__slots__}, column: np.array([value])}
+    with pytest.raises(InvalidTrace, match=rule):
+        validate(trace.with_tables(**{table: type(rows)(**wrong)}))
+
+
+def test_wrong_order_and_wrong_nesting_are_found() -> None:
+    out = new()
+    track = out.track("t")
+    out.slice(track, 5, 10, "x")
+    out.slice(track, 0, 10, "y")
+    with pytest.raises(InvalidTrace, match="not sorted"):
+        validate(out.finish())
+    out = new()
+    track = out.track("t")
+    out.slice(track, 0, 10, "x")
+    out.slice(track, 5, 10, "y")
+    with pytest.raises(InvalidTrace, match="crosses"):
+        validate(out.finish())
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "rule"),
+    [("parent", TrackId(1), "before its parent"), ("kind", TrackKind.TRACK, "belongs to no process")],
+)
+def test_wrong_tracks_are_found(attribute: str, value: int, rule: str) -> None:
+    trace = sound()
+    setattr(trace.tracks[0], attribute, value)
+    with pytest.raises(InvalidTrace, match=rule):
+        validate(trace)
+
+
+def test_an_uneven_balance_is_found() -> None:
+    trace = sound()
+    trace.sources[0].balance.read = 3
+    with pytest.raises(InvalidTrace, match="not even"):
+        validate(trace)
+
+
+def test_flows_point_to_slices(out: Builder) -> None:
+    track = out.track("t")
+    out.flow(out.slice(track, 0, 1, "x"), SliceId(7))
+    with pytest.raises((InvalidTrace, IndexError)):
+        validate(lay_out(out.finish()))
