@@ -186,7 +186,12 @@ class ChromeReader:
         self._data = self._data.removeprefix(b"\xef\xbb\xbf")
         char = self._next_char(separators=True)  # a file without its header may begin with a comma
         if char not in ("{", "["):
-            raise MalformedInput(self._source.display, "byte 0", "not JSON: expected { or [ at the start")
+            raise MalformedInput(
+                self._source.display,
+                "byte 0",
+                "not JSON: expected { or [ at the start",
+                hint="without --from the format is found by the content",
+            )
         yield from self._document(char)
         while char := self._next_char(separators=True):
             if char in ("{", "["):

@@ -1,0 +1,225 @@
+"""What every importer owes, whatever its format; a new one is checked as soon as it is registered."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import random
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden import Case, cases
+from traceconv.clocks import ClockDomain
+from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo
+from traceconv.lanes import lay_out
+from traceconv.registry import Certainty, Importer, Match, configure, identify, importers
+from traceconv.source import Head, Source
+from traceconv.validate import validate
+
+IMPORTERS = importers()
+CASES = [case for case in cases() if case.format != "merge"]
+MUTATIONS = 30
+#: Mutations of large inputs stop after this time; the first ones differ from case to case.
+SECONDS_PER_CASE = 2.0
+
+every_importer = pytest.mark.parametrize("cls", IMPORTERS.values(), ids=list(IMPORTERS))
+every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+
+def refused(case: Case) -> bool:
+    return (case.folder / "expect.diag").read_text(encoding="utf-8").startswith("error: ")
+
+
+# -- what it says about itself ------------------------------------------------------------------------------------------
+
+
+@every_importer
+def test_names_agree(cls: type[Importer]) -> None:
+    assert cls.__module__ == f"traceconv.importers.{cls.name.replace('-', '_')}"
+    assert IMPORTERS[cls.name] is cls
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cls.name)
+
+
+@every_importer
+def test_facts_are_there(cls: type[Importer]) -> None:
+    for fact in (cls.title, cls.versions, cls.record):
+        assert fact == fact.strip()
+        assert len(fact) > 10
+        assert "\n" not in fact
+    assert cls.url.startswith("https://")
+    assert isinstance(cls.clock, ClockDomain)
+    assert not cls.clock.owner
+    assert not cls.clock.machine
+
+
+@every_importer
+def test_the_module_shows_the_format(cls: type[Importer]) -> None:
+    text = importlib.import_module(cls.__module__).__doc__ or ""
+    assert re.search(r"^    \S", text, re.MULTILINE), "no indented sample of the format"
+
+
+@every_importer
+def test_options_are_simple_and_documented(cls: type[Importer]) -> None:
+    assert dataclasses.is_dataclass(cls)
+    text = inspect.getdoc(cls) or ""
+    for option in dataclasses.fields(cls):
+        assert option.default is None or isinstance(option.default, bool | int | str), option.name
+        assert option.type in ("bool", "int", "str", "int | None"), option.name
+        assert re.search(rf"^ +{option.name}: \S", text.partition("Attributes:")[2], re.MULTILINE), option.name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        cls().anything = 1  # type: ignore[attr-defined]
+
+
+@every_importer
+def test_options_given_as_text(cls: type[Importer]) -> None:
+    for option in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if isinstance(option.default, bool):
+            assert getattr(configure(cls, {option.name: "TRUE"}), option.name) is True
+        elif option.type != "str":
+            assert getattr(configure(cls, {option.name: "7"}), option.name) == 7
+        if option.type != "str":
+            with pytest.raises(UsageError, match=option.name):
+                configure(cls, {option.name: "x"})
+
+
+@every_importer
+def test_it_has_golden_cases(cls: type[Importer]) -> None:
+    assert any(case.format == cls.name for case in CASES)
+
+
+def test_golden_cases_have_an_importer() -> None:
+    assert {case.format for case in CASES} <= IMPORTERS.keys()
+
+
+# -- sniffing ---------------------------------------------------------------------------------------------------------
+
+
+def heads() -> list[Head]:
+    """What any importer may get to see: nothing, noise, and pieces of all formats."""
+    rng = random.Random(20)
+    data = [b"", b"\x00", b"\n", b"{", b"[", b"[]", b"{}", b"\xef\xbb\xbf", b"\xff\xfe\x00", b"null", b'"', b"-1e999"]
+    data += [rng.randbytes(rng.choice([1, 10, 1000, 65536])) for _ in range(20)]
+    data += [bytes(rng.choices(b'{}[]",:0123456789 \nabcXBE', k=500)) for _ in range(20)]
+    for case in CASES:
+        head = Source(case.input).head().data
+        data += [head, head[: rng.randrange(len(head) + 1)], head[rng.randrange(len(head) + 1) :], head[::-1]]
+    return [Head(piece, rng.random() < 0.5, rng.choice(["x.json", "", "a.log"])) for piece in data]
+
+
+@every_importer
+def test_sniffing_is_pure_and_never_raises(cls: type[Importer]) -> None:
+    importer = cls()
+    for head in heads():
+        match = importer.sniff(head)
+        assert isinstance(match, Match)
+        assert match.reason
+        assert "\n" not in match.reason
+        assert match == cls().sniff(head)
+
+
+@every_importer
+def test_nobody_claims_noise(cls: type[Importer]) -> None:
+    rng = random.Random(3)
+    for data in (b"", b"\n", bytes(1000), rng.randbytes(5000), b"Lorem ipsum dolor sit amet.\n" * 50):
+        assert cls().sniff(Head(data, True, "")).certainty is Certainty.NO
+
+
+@every_case
+def test_one_importer_claims_a_golden_input(case: Case) -> None:
+    """The name of the format: claimed by it alone; nobody else is as sure."""
+    source = Source(case.input)
+    if refused(case):
+        try:
+            cls, _ = identify(source)
+        except UnrecognizedFormat:
+            return
+    else:
+        cls, _ = identify(source)
+    assert cls.name == case.format
+    sure = [name for name, other in IMPORTERS.items() if other().sniff(source.head()).certainty is Certainty.YES]
+    assert sure in ([case.format], [])
+
+
+# -- damage -----------------------------------------------------------------------------------------------------------
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """The input after one to three accidents."""
+    for _ in range(rng.randint(1, 3)):
+        one, other = sorted(rng.randrange(len(data) + 1) for _ in range(2))
+        kind = rng.randrange(8)
+        if kind == 0:
+            data = data[:one]
+        elif kind == 1:
+            data = data[:one] + data[other:]
+        elif kind == 2:
+            data = data[:other] + data[one:]
+        elif kind == 3:
+            pieces = data.split(b"\n")
+            rng.shuffle(pieces)
+            data = b"\n".join(pieces)
+        elif kind == 4:
+            noise = bytearray(data)
+            for _ in range(rng.randint(1, 20)) if noise else ():
+                noise[rng.randrange(len(noise))] = rng.choice(b'\x00\xff"{}[]:,.-0e\n\\u')
+            data = bytes(noise)
+        elif kind == 5:
+            places = [match.span() for match in re.finditer(rb"\d+", data)]
+            if places:
+                begin, end = rng.choice(places)
+                number = rng.choice(
+                    [b"-1", b"1e999", b"9" * 400, b"18446744073709551615", b"NaN", b"null", b"0.5", b""]
+                )
+                data = data[:begin] + number + data[end:]
+        elif kind == 6:
+            data = data.replace(b"\n", b"\r\n") if one % 2 else data.replace(b":", b" : ")
+        else:
+            data = data[:one] + rng.randbytes(rng.randint(1, 40)) + data[one:]
+    return data
+
+
+def read_damaged(path: Path, cls: type[Importer], options: dict[str, str]) -> Any:
+    """What `api.read` does, with what was read up to an error kept out."""
+    source = Source(path)
+    out = Builder(SourceInfo(source.name, cls.name), cls.clock)
+    try:
+        configure(cls, options).read(source, out)
+    except TraceconvError as error:
+        assert error.message.startswith(str(path)), error.message
+        return None
+    trace = lay_out(out.finish())
+    validate(trace)
+    return trace
+
+
+@every_case
+def test_damaged_inputs_are_read_or_refused(case: Case, tmp_path: Path) -> None:
+    """Whatever the damage: one of our errors, or a valid trace with an even balance and its strings in order."""
+    cls = IMPORTERS[case.format]
+    original = case.input.read_bytes()
+    rng = random.Random(case.name)
+    path = tmp_path / str(case.about.get("file_name", case.input.name))
+    stop = time.monotonic() + SECONDS_PER_CASE
+    for number in range(MUTATIONS):
+        if time.monotonic() > stop and number > 2:
+            break
+        path.write_bytes(damaged(original, rng))
+        trace = read_damaged(path, cls, case.options)
+        if trace is not None:
+            for text in [*trace.strings, *(track.name for track in trace.tracks)]:
+                text.encode()
+
+
+@every_importer
+def test_inputs_of_other_formats_are_read_or_refused(cls: type[Importer]) -> None:
+    """`--from` names the wrong format: an error or a trace, but nothing else."""
+    for case in CASES:
+        if case.format != cls.name:
+            read_damaged(case.input, cls, {})
