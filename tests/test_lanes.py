@@ -192,7 +192,7 @@ def test_other_events_are_sorted_and_stable() -> None:
         assert table.origin.tolist() == [4, 0, 2, 1, 3, 5]
 
 
-# -- tracks that share lanes ----------------------------------------------------------------------------------------
+# -- tracks that share lanes ------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5)), max_size=3), max_size=12))

@@ -57,7 +57,7 @@ def refusal(path: str | Path) -> InputError:
     return error.value
 
 
-# -- what is inside -------------------------------------------------------------------------------------------------
+# -- what is inside ---------------------------------------------------------------------------------------------------
 
 PACKED = {
     "plain": DATA,
@@ -138,7 +138,7 @@ def test_utf16_with_crlf_and_an_odd_byte_at_the_end(written: Write) -> None:
     assert [line.text for line in Source(written(data)).lines()] == [b"a", "µ\N{REPLACEMENT CHARACTER}".encode()]
 
 
-# -- what is broken -----------------------------------------------------------------------------------------------
+# -- what is broken ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cut", [0.5, 0.01, -8, -4, -1])
@@ -221,7 +221,7 @@ def test_damaged_gzip_never_raises_anything_else(written: Write) -> None:
             whole(Source(written(data)))
 
 
-# -- streams --------------------------------------------------------------------------------------------------------
+# -- streams ----------------------------------------------------------------------------------------------------------
 
 
 class _Stdin:
@@ -256,7 +256,7 @@ def test_an_empty_device() -> None:
     assert Source(os.devnull).head() == Head(b"", True, "null")
 
 
-# -- what cannot be opened ------------------------------------------------------------------------------------------
+# -- what cannot be opened --------------------------------------------------------------------------------------------
 
 
 def test_a_directory(tmp_path: Path) -> None:
