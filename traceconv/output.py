@@ -36,6 +36,8 @@ def write_output(target: str, write: Callable[[BinaryIO], Result], *, binary: bo
         mode = path.stat().st_mode
     except OSError:
         return _to_new_file(path, write)
+    except ValueError as error:  # a path with a NUL character
+        raise OutputError(f"{target}: {error}") from None
     if stat.S_ISDIR(mode):
         raise OutputError(f"{target}: is a directory", hint="name a file in it, such as out.pftrace")
     if not stat.S_ISREG(mode):
@@ -70,16 +72,20 @@ def _to_device(path: Path, write: Callable[[BinaryIO], Result]) -> Result:
 
 
 def _to_new_file(path: Path, write: Callable[[BinaryIO], Result]) -> Result:
-    """Write beside the target, flush to disk, then rename: a reader never sees half a trace."""
+    """Write beside the target, flush to disk, then rename: a reader never sees half a trace.
+
+    A link stays a link: what it points to is replaced.
+    """
     temporary: str | None = None
+    final = os.path.realpath(path)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        handle, temporary = tempfile.mkstemp(prefix=".traceconv-", suffix=".part", dir=os.path.dirname(final))
         with os.fdopen(handle, "wb") as sink:
             result = write(sink)
             sink.flush()
             os.fsync(sink.fileno())
         os.chmod(temporary, _usual_mode())
-        os.replace(temporary, path)
+        os.replace(temporary, final)
         temporary = None
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or error}", hint=_hint(error)) from None
