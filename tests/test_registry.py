@@ -1,0 +1,172 @@
+"""Who reads an input: the rules between importers, and options given as text."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traceconv import registry
+from traceconv.clocks import REALTIME
+from traceconv.errors import AmbiguousFormat, UnrecognizedFormat, UsageError
+from traceconv.ir.builder import Builder
+from traceconv.registry import Certainty, Match, configure, identify, importer, importer_class, importers
+from traceconv.source import Head, Source
+
+YES, MAYBE, NO = Certainty.YES, Certainty.MAYBE, Certainty.NO
+
+
+def an_importer(its_name: str, certainty: Certainty = NO) -> type[Any]:
+    @dataclass(frozen=True)
+    class Made:
+        """An importer of a test."""
+
+        flag: bool = False
+        count: int = 3
+        process: int | None = None
+        unit: str = "us"
+
+        name = its_name
+        title = url = versions = record = "of a test"
+        clock = REALTIME
+
+        def sniff(self, head: Head) -> Match:
+            return Match(certainty, f"because of {its_name}")
+
+        def read(self, source: Source, out: Builder) -> None:
+            raise NotImplementedError
+
+    return Made
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Register nothing but importers that give these answers; they are called a, b, c, ..."""
+
+    def register(*answers: Certainty) -> None:
+        importers()
+        monkeypatch.setattr(registry, "_importers", {})
+        for name, answer in zip("abcdef", answers, strict=False):
+            importer(an_importer(name, answer))
+
+    return register
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    path = tmp_path / "input"
+    path.write_bytes(b"x")
+    return Source(path)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([YES, MAYBE, MAYBE, NO])))
+def test_one_yes_wins(order: tuple[Certainty, ...], only: Callable[..., None], source: Source) -> None:
+    only(*order)
+    cls, match = identify(source)
+    assert cls.name == "abcd"[order.index(YES)]
+    assert match == Match.yes(f"because of {cls.name}")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([MAYBE, NO, NO])))
+def test_one_maybe_wins_without_a_yes(order: Any, only: Callable[..., None], source: Source) -> None:
+    only(*order)
+    assert identify(source)[0].name == "abc"[order.index(MAYBE)]
+
+
+@pytest.mark.parametrize("answers", [(YES, YES, MAYBE), (YES, NO, YES), (MAYBE, MAYBE, NO)])
+def test_two_equal_claims_are_ambiguous(answers: Any, only: Callable[..., None], source: Source) -> None:
+    only(*answers)
+    with pytest.raises(AmbiguousFormat) as error:
+        identify(source)
+    for name, answer in zip("abc", answers, strict=True):
+        assert (f"{name}: because of {name}" in error.value.message) == (answer is max(answers))
+    assert "--from" in error.value.hint
+
+
+def test_nobody_claims_it(only: Callable[..., None], source: Source) -> None:
+    only(NO, NO)
+    with pytest.raises(UnrecognizedFormat, match="a: because of a; b: because of b") as error:
+        identify(source)
+    assert "--from" in error.value.hint
+
+
+def test_an_empty_file(only: Callable[..., None], tmp_path: Path) -> None:
+    only(NO)
+    path = tmp_path / "input"
+    path.touch()
+    with pytest.raises(UnrecognizedFormat, match="the file is empty"):
+        identify(Source(path))
+
+
+def test_a_name_is_taken_once(only: Callable[..., None]) -> None:
+    only(NO)
+    with pytest.raises(ValueError, match="importer a is registered twice"):
+        importer(an_importer("a"))
+    assert list(importers()) == ["a"]
+
+
+def test_importers_come_in_alphabetical_order(only: Callable[..., None]) -> None:
+    only(NO, NO)
+    importer(an_importer("Z"))
+    importer(an_importer("0"))
+    assert list(importers()) == ["0", "Z", "a", "b"]
+
+
+def test_importers_by_name(only: Callable[..., None]) -> None:
+    only(NO, NO)
+    assert importer_class("b").name == "b"
+    with pytest.raises(UsageError, match="unknown format 'c'") as error:
+        importer_class("c")
+    assert error.value.hint == "known formats: a, b"
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "value"),
+    [
+        ("flag", "true", True),
+        ("flag", "False", False),
+        ("count", "-5", -5),
+        ("process", "42", 42),
+        ("unit", "", ""),
+        ("unit", "true", "true"),
+    ],
+)
+def test_options(option: str, text: str, value: object) -> None:
+    cls = an_importer("a")
+    made = configure(cls, {option: text})
+    assert getattr(made, option) == value
+    assert type(getattr(made, option)) is type(value)
+    assert made == cls(**{option: value})
+
+
+def test_defaults() -> None:
+    cls = an_importer("a")
+    assert configure(cls, {}) == cls()
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("flag", "yes", "option flag of a is true or false, not 'yes'"),
+        ("flag", "1", "option flag of a is true or false, not '1'"),
+        ("count", "1.5", "option count of a is a whole number, not '1.5'"),
+        ("process", "", "option process of a is a whole number, not ''"),
+        ("absent", "1", "a has no option 'absent'"),
+        ("name", "x", "a has no option 'name'"),
+    ],
+)
+def test_wrong_options(option: str, text: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        configure(an_importer("a"), {option: text})
+    assert error.value.message == message
+    if "no option" in message:
+        assert error.value.hint == "its options: flag, count, process, unit"
+
+
+def test_the_order_of_certainty() -> None:
+    assert NO < MAYBE < YES
+    assert (Match.yes("r").certainty, Match.maybe("r").certainty, Match.no("r").certainty) == (YES, MAYBE, NO)
