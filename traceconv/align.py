@@ -94,16 +94,19 @@ def align(traces: Sequence[Trace], offsets: Mapping[int, int] | None = None) -> 
 
 def _own_domains(trace: Trace, index: int) -> list[ClockDomain]:
     """The domains of a trace; those that other files cannot share become its own."""
-    shared = [d.zero is Zero.UNIX_EPOCH or (d.zero is Zero.BOOT and bool(d.machine)) for d in trace.clocks]
-    owner = f"{index}:{trace.sources[0].name}"
-    return [d if is_shared else d.owned_by(owner) for d, is_shared in zip(trace.clocks, shared, strict=True)]
+    return [_own(domain, trace, index) for domain in trace.clocks]
+
+
+def _own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
+    if domain.zero is Zero.UNIX_EPOCH or (domain.zero is Zero.BOOT and domain.machine):
+        return domain
+    return domain.owned_by(f"{index}:{trace.sources[0].name}")
 
 
 def _graph(traces: Sequence[Trace], domains: list[list[ClockDomain]]) -> ClockGraph:
-    owned = [dict(zip(trace.clocks, own, strict=True)) for trace, own in zip(traces, domains, strict=True)]
     snapshots = [
-        snapshot.between(names.get(snapshot.clock, snapshot.clock), names.get(snapshot.other, snapshot.other))
-        for trace, names in zip(traces, owned, strict=True)
+        snapshot.between(_own(snapshot.clock, trace, index), _own(snapshot.other, trace, index))
+        for index, trace in enumerate(traces)
         for snapshot in trace.snapshots
     ]
     return ClockGraph([REALTIME, *(domain for own in domains for domain in own)], snapshots)

@@ -1,0 +1,304 @@
+"""Clocks: the graph that relates them, and the alignment that is drawn from it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from traceconv.align import Alignment, align
+from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Run, Zero
+from traceconv.errors import UnrelatedClocks
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import ClockId, SourceInfo, Trace
+from traceconv.lanes import lay_out
+from traceconv.times import parse_duration
+
+PRIVATE = ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC, 10)
+START = ClockDomain("since start", Zero.RUN_START, Run.MONOTONIC)
+BOOT = ClockDomain("boot", Zero.BOOT, Run.MONOTONIC)
+NONE = ClockDomain("no times", Zero.UNKNOWN, Run.NONE)
+A, B, C, D = (replace(PRIVATE, name=name) for name in "ABCD")
+
+
+def snap(
+    clock: ClockDomain, ts: int, other: ClockDomain, other_ts: int, bound: int = 0, how: str = ""
+) -> ClockSnapshot:
+    return ClockSnapshot(clock, ts, other, other_ts, bound, how or f"{clock.name}-{other.name}")
+
+
+# -- domains ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (PRIVATE, PRIVATE, True),
+        (PRIVATE, replace(PRIVATE, resolution_ns=1), False),
+        (PRIVATE.owned_by("a"), PRIVATE.owned_by("b"), False),
+        (PRIVATE.owned_by("a"), PRIVATE, False),
+        (START, replace(START, name="other"), False),
+        (REALTIME, ClockDomain("system_clock", Zero.UNIX_EPOCH, Run.UNKNOWN, 1000), True),
+        (REALTIME, replace(REALTIME, machine="elsewhere"), True),
+        (replace(REALTIME, resolution_ns=5), REALTIME.owned_by("a"), False),
+        (REALTIME, BOOT, False),
+        (replace(BOOT, name="x"), BOOT, False),
+        (replace(BOOT, name="x", machine="m"), replace(BOOT, machine="m"), True),
+        (replace(BOOT, machine="m"), replace(BOOT, machine="n"), False),
+        (replace(BOOT, machine="m"), BOOT, False),
+        (replace(PRIVATE, machine="m"), replace(PRIVATE, machine="m", name="x"), False),
+        (NONE, replace(NONE, name="x"), False),
+    ],
+)
+def test_same_timebase(one: ClockDomain, other: ClockDomain, same: bool) -> None:
+    assert one.same_timebase(other) is same
+    assert other.same_timebase(one) is same
+
+
+def test_words() -> None:
+    assert REALTIME.describe() == "CLOCK_REALTIME (wall clock, zero at Unix epoch)"
+    assert NONE.describe() == "no times (no clock: order and durations only)"
+    assert (NONE.synthetic, PRIVATE.synthetic) == (True, False)
+
+
+# -- the graph --------------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_leads_both_ways() -> None:
+    graph = ClockGraph([A, B], [snap(A, 100, B, 1000, 7, "read")])
+    assert graph.maps_to(B) == {B: ClockMap(), A: ClockMap(900, 7, "read")}
+    assert graph.maps_to(A) == {A: ClockMap(), B: ClockMap(-900, 7, "read")}
+
+
+def test_bounds_and_methods_add_up_along_the_way() -> None:
+    graph = ClockGraph([A, B, C, D], [snap(A, 0, B, 10, 1), snap(C, 0, B, 100, 2), snap(C, 0, D, 1000, 4)])
+    assert graph.maps_to(D)[A] == ClockMap(10 - 100 + 1000, 7, "A-B, then C-B, then C-D")
+    assert graph.maps_to(A)[D] == ClockMap(-(10 - 100 + 1000), 7, "C-D, then C-B, then A-B")
+
+
+def test_the_smallest_bound_wins_not_the_shortest_way() -> None:
+    graph = ClockGraph([A, B, C], [snap(A, 0, C, 50, 100), snap(A, 0, B, 20, 30), snap(B, 0, C, 31, 30)])
+    assert graph.maps_to(C)[A] == ClockMap(51, 60, "A-B, then B-C")
+    assert graph.maps_to(C)[B] == ClockMap(31, 30, "B-C")
+
+
+def test_of_equal_bounds_the_shorter_way_wins() -> None:
+    graph = ClockGraph([A, B, C], [snap(A, 0, B, 1), snap(B, 0, C, 1), snap(A, 0, C, 5)])
+    assert graph.maps_to(C)[A] == ClockMap(5, 0, "A-C")
+
+
+def test_of_two_snapshots_the_better_one_wins() -> None:
+    for order in (1, -1):
+        graph = ClockGraph([A, B], [snap(A, 0, B, 5, 9, "bad"), snap(A, 0, B, 6, 2, "good")][::order])
+        assert graph.maps_to(B)[A] == ClockMap(6, 2, "good")
+
+
+def test_equal_timebases_are_joined_for_nothing() -> None:
+    wall = ClockDomain("system_clock", Zero.UNIX_EPOCH, Run.WALL, 1000)
+    graph = ClockGraph([wall, A], [snap(A, 0, REALTIME, 5, 3)])
+    assert graph.maps_to(wall) == {wall: ClockMap(), REALTIME: ClockMap(), A: ClockMap(5, 3, "A-CLOCK_REALTIME")}
+
+
+def test_what_is_unrelated_has_no_map() -> None:
+    graph = ClockGraph([A, B, C], [snap(A, 0, B, 1)])
+    assert C not in graph.maps_to(A)
+    assert graph.maps_to(D) == {D: ClockMap()}
+
+
+def test_a_large_graph_against_all_paths() -> None:
+    """The bound of each map is the length of the shortest path, found here by relaxing all edges often enough."""
+    rng = random.Random(2)
+    nodes = [replace(PRIVATE, name=str(number)) for number in range(30)]
+    place = {node: rng.randrange(10**18) for node in nodes}  # what each clock shows at one instant
+    pairs = [rng.sample(nodes, 2) for _ in range(60)]
+    edges = [(one, other, rng.randrange(1000)) for one, other in pairs]
+    snapshots = [snap(one, place[one] + 5, other, place[other] + 5, bound) for one, other, bound in edges]
+    found = ClockGraph(nodes, snapshots).maps_to(nodes[0])
+    best = {nodes[0]: 0}
+    for _ in nodes:
+        for one, other, bound in edges:
+            for here, there in ((one, other), (other, one)):
+                if here in best and best[here] + bound < best.get(there, 10**9):
+                    best[there] = best[here] + bound
+    assert {node: way.bound_ns for node, way in found.items()} == best
+    assert all(way.offset_ns == place[nodes[0]] - place[node] for node, way in found.items())
+
+
+# -- alignment --------------------------------------------------------------------------------------------------------
+
+
+def trace(
+    name: str, clock: ClockDomain, *times: int, snapshots: Any = (), beside: dict[ClockDomain, int] | None = None
+) -> Trace:
+    """A trace with an event at each of these times, and one on a track of each further clock."""
+    out = Builder(SourceInfo(name, "test"), clock)
+    track = out.track("t")
+    for ts in times:
+        out.slice(track, ts, 10, "x")
+    for other, ts in (beside or {}).items():
+        out.slice(out.track(other.name, clock=out.clock(other)), ts, 10, "y")
+    for snapshot in snapshots:
+        out.snapshot(snapshot)
+    return lay_out(out.finish())
+
+
+def offsets(alignment: Alignment) -> list[dict[int, int]]:
+    return [{clock: found.offset_ns for clock, found in maps.items()} for maps in alignment.maps]
+
+
+def test_one_file_keeps_its_own_times() -> None:
+    alignment = align([trace("a", PRIVATE, 5)])
+    assert alignment.clock.name == "private"
+    assert offsets(alignment) == [{0: 0}]
+    (line,) = alignment.receipt
+    assert (line.method, line.verdict, line.bound_ns) == ("its own times", "ok", 10)
+
+
+def test_wall_clocks_are_one() -> None:
+    other = ClockDomain("system_clock", Zero.UNIX_EPOCH, Run.WALL, 1000, machine="m")
+    alignment = align([trace("a", REALTIME, 5), trace("b", other, 7)])
+    assert alignment.clock == REALTIME
+    assert offsets(alignment) == [{0: 0}, {0: 0}]
+    assert [line.bound_ns for line in alignment.receipt] == [1, 1000]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_unix_time_is_the_target_when_any_file_knows_it(first: int) -> None:
+    traces = [trace("a", START, 5, snapshots=[snap(START, 0, REALTIME, 10**18, 50, "header")]), trace("b", REALTIME, 9)]
+    alignment = align(traces if first == 0 else traces[::-1])
+    assert alignment.clock == REALTIME
+    assert offsets(alignment)[first] == {0: 10**18}
+    line = alignment.receipt[first]
+    assert (line.file, line.method, line.offset_ns, line.bound_ns, line.verdict) == ("a", "header", 10**18, 51, "ok")
+    assert line.as_json()["offset_ns"] == 10**18
+
+
+def test_unix_time_also_when_only_a_snapshot_knows_it() -> None:
+    alignment = align([trace("a", START, 5, snapshots=[snap(START, 1, REALTIME, 101)])])
+    assert alignment.clock == REALTIME
+    assert offsets(alignment) == [{0: 100}]
+
+
+def test_boot_clocks_of_one_machine_are_one() -> None:
+    here = replace(BOOT, machine="m")
+    alignment = align([trace("a", here, 5), trace("b", replace(here, name="x"), 7)])
+    assert alignment.clock == here
+    assert offsets(alignment) == [{0: 0}, {0: 0}]
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [PRIVATE, START, BOOT, replace(PRIVATE, machine="m"), NONE],
+    ids=lambda clock: f"{clock.name}{clock.machine}",
+)
+def test_private_clocks_of_two_files_are_never_the_same(clock: ClockDomain) -> None:
+    with pytest.raises(UnrelatedClocks):
+        align([trace("a", clock, 5), trace("b", clock, 5)])
+
+
+def test_two_files_of_one_name_are_two_files() -> None:
+    with pytest.raises(UnrelatedClocks):
+        align([trace("a", PRIVATE, 5), trace("a", PRIVATE, 5)])
+
+
+def test_private_clocks_stay_apart_when_only_snapshots_name_them() -> None:
+    """Both files speak of a clock "B" that no event is on: it is another B in each."""
+    with pytest.raises(UnrelatedClocks):
+        align([trace("a", A, 5, snapshots=[snap(A, 0, B, 10)]), trace("b", A, 5, snapshots=[snap(A, 0, B, 20)])])
+
+
+def test_a_snapshot_through_a_clock_without_events() -> None:
+    ways = [snap(A, 0, B, 10, 1), snap(B, 10, REALTIME, 1000, 2)]
+    alignment = align([trace("a", A, 5, snapshots=ways), trace("b", REALTIME, 5)])
+    assert offsets(alignment)[0] == {0: 1000}
+    assert alignment.receipt[0].bound_ns == 3 + A.resolution_ns
+
+
+def test_unrelated_clocks_are_refused_with_all_that_is_needed() -> None:
+    with pytest.raises(UnrelatedClocks) as error:
+        align([trace("a.json", REALTIME, 10**18), trace("b.log", PRIVATE, 500, 700)])
+    for word in ("a.json", "b.log", REALTIME.describe(), PRIVATE.describe()):
+        assert word in error.value.message
+    assert "--offset b.log=" in error.value.hint
+    # The example of the hint lets both begin together.
+    example = error.value.hint.split("b.log=")[-1].split(" ")[0]
+    aligned = align([trace("a.json", REALTIME, 10**18), trace("b.log", PRIVATE, 500)], {1: parse_duration(example)})
+    assert 500 + offsets(aligned)[1][0] == 10**18
+
+
+def test_the_third_file_is_named() -> None:
+    with pytest.raises(UnrelatedClocks, match="of a and c cannot"):
+        align([trace("a", REALTIME, 1), trace("b", REALTIME, 1), trace("c", START, 1)])
+
+
+def test_an_offset_settles_it() -> None:
+    alignment = align([trace("a", REALTIME, 10), trace("b", PRIVATE, 5)], {1: -7})
+    assert offsets(alignment) == [{0: 0}, {0: -7}]
+    line = alignment.receipt[1]
+    assert (line.method, line.verdict) == ("--offset", "assumed")
+
+
+def test_an_offset_comes_on_top_of_what_files_say() -> None:
+    snapshots = [snap(START, 0, REALTIME, 1000, 5, "header")]
+    alignment = align([trace("a", START, 5, snapshots=snapshots), trace("b", REALTIME, 9)], {0: 33})
+    assert offsets(alignment)[0] == {0: 1033}
+    assert (alignment.receipt[0].method, alignment.receipt[0].verdict) == ("header, then --offset", "assumed")
+
+
+def test_an_offset_of_the_first_file_alone_relates_nothing() -> None:
+    with pytest.raises(UnrelatedClocks):
+        align([trace("a", PRIVATE, 10), trace("b", PRIVATE, 5)], {0: 100})
+
+
+def test_without_unix_time_the_clock_of_the_first_file_counts() -> None:
+    alignment = align([trace("a", PRIVATE, 10), trace("b", START, 5)], {1: 100})
+    assert alignment.clock.name == "private"
+    assert offsets(alignment) == [{0: 0}, {0: 100}]
+
+
+def test_an_offset_of_zero_is_a_word_too() -> None:
+    assert offsets(align([trace("a", REALTIME, 10), trace("b", PRIVATE, 5)], {1: 0})) == [{0: 0}, {0: 0}]
+
+
+def test_tracks_without_times_begin_with_the_timed_ones_of_their_file() -> None:
+    snapshots = [snap(START, 0, REALTIME, 1000)]
+    mixed = trace("a", START, 40, 50, snapshots=snapshots, beside={NONE: 3})
+    alignment = align([mixed, trace("b", REALTIME, 9)])
+    assert offsets(alignment)[0] == {0: 1000, 1: 1040}
+    line = alignment.receipt[1]
+    assert (line.verdict, line.clock) == ("assumed", NONE.name)
+    assert "no times in the file" in line.method
+
+
+def test_an_offset_moves_both_parts_of_a_mixed_file() -> None:
+    alignment = align([trace("a", REALTIME, 40, beside={NONE: 3})], {0: 5})
+    assert offsets(alignment) == [{0: 5, 1: 45}]
+
+
+def test_a_file_without_times_alone() -> None:
+    alignment = align([trace("a", NONE, 0)])
+    assert offsets(alignment) == [{0: 0}]
+    assert alignment.receipt[0].verdict == "assumed"
+
+
+def test_two_files_without_times_are_unrelated() -> None:
+    with pytest.raises(UnrelatedClocks, match="order and durations only"):
+        align([trace("a", REALTIME, 1), trace("b", NONE, 0)])
+
+
+def test_empty_traces_are_no_obstacle() -> None:
+    assert align([trace("a", PRIVATE)]).clock == REALTIME
+    alignment = align([trace("a", PRIVATE), trace("b", START, 5), trace("c", NONE)])
+    assert alignment.clock.name == "since start"
+    assert offsets(alignment) == [{}, {0: 0}, {}]
+    assert [line.file for line in alignment.receipt] == ["b"]
+
+
+def test_a_clock_that_no_event_uses_needs_no_relation() -> None:
+    out = Builder(SourceInfo("a", "test"), PRIVATE)
+    wall = out.clock(REALTIME)
+    out.slice(out.track("t", clock=ClockId(wall)), 5, 5, "x")
+    alignment = align([lay_out(out.finish()), trace("b", REALTIME, 1)])
+    assert offsets(alignment) == [{1: 0}, {0: 0}]
