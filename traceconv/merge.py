@@ -173,8 +173,8 @@ class _Known:
     """A process that is in the merged trace already."""
 
     track: TrackId
+    source: int
     span: tuple[int, int]
-    threads: dict[int, TrackId]
 
 
 def _machines(traces: Sequence[Trace], same_machine: bool) -> list[str]:
@@ -188,35 +188,22 @@ def _join_processes(trace: Trace, machines: list[str], spans: list[tuple[int, in
     known: dict[tuple[str, int], _Known] = {}
     joined: dict[int, TrackId] = {}  # process tracks that give way to the one of an earlier file
     for number, track in enumerate(trace.tracks):
-        if track.kind is TrackKind.PROCESS:
-            earlier = _same_process(track, known, machines, spans)
-            if earlier is not None:
-                joined[number] = earlier.track
-                earlier.span = _hull(earlier.span, spans[track.source])
-            elif track.pid is not None and machines[track.source] and spans[track.source]:
-                known[machines[track.source], track.pid] = _Known(TrackId(number), _hull(None, spans[track.source]), {})
+        machine, span = machines[track.source], spans[track.source]
+        if track.kind is not TrackKind.PROCESS or track.pid is None or not machine or span is None:
+            continue
+        earlier = known.get((machine, track.pid))
+        if earlier is None:
+            known[machine, track.pid] = _Known(TrackId(number), track.source, span)
+        elif earlier.source != track.source and _near(earlier.span, span):
+            joined[number] = earlier.track
+            earlier.span = min(earlier.span[0], span[0]), max(earlier.span[1], span[1])
     if not joined:
         return trace
     return _redirect(trace, joined)
 
 
-def _same_process(
-    track: Track,
-    known: dict[tuple[str, int], _Known],
-    machines: list[str],
-    spans: list[tuple[int, int] | None],
-) -> _Known | None:
-    earlier = known.get((machines[track.source], track.pid if track.pid is not None else -1))
-    span = spans[track.source]
-    if earlier is None or span is None or not machines[track.source]:
-        return None
-    apart = max(earlier.span[0] - span[1], span[0] - earlier.span[1])
-    return earlier if apart <= _PID_REUSE_NS else None
-
-
-def _hull(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int]:
-    spans = [span for span in (one, other) if span is not None]
-    return min(span[0] for span in spans), max(span[1] for span in spans)
+def _near(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return max(one[0] - other[1], other[0] - one[1]) <= _PID_REUSE_NS
 
 
 def _redirect(trace: Trace, joined: dict[int, TrackId]) -> Trace:
