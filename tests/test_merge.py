@@ -165,6 +165,13 @@ def test_metadata_of_each_file_and_the_receipt() -> None:
     assert result.snapshots == []
 
 
+def test_files_of_one_name_have_their_own_receipt() -> None:
+    result = merged(full("a"), full("a"), o1=5)
+    first, second = (track.description for track in result.tracks if track.parent == NO_TRACK)
+    assert ("--offset" in first, "--offset" in second) == (False, True)
+    assert first.count("Clock: ") == second.count("Clock: ") == 1
+
+
 # -- time -------------------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,7 +62,8 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
     merged = timed[0] if len(timed) == 1 else _concatenate(timed)
     if len(timed) > 1:
         merged = _join_processes(merged, _machines(traces, same_machine), [trace.span() for trace in timed])
-    tracks = _described(merged, alignment.receipt)
+    lines = iter(alignment.receipt)
+    tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
     metadata = merged.metadata | {"alignment": [line.as_json() for line in alignment.receipt]}
     return merged.with_tables(clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata)
 
@@ -231,18 +233,17 @@ def _beside(trace: Trace, track: Track, parent: TrackId, what: str) -> Track:
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def _described(trace: Trace, receipt: list[ReceiptLine]) -> list[Track]:
+def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> list[Track]:
     """The tracks, those at the top with a word on where they come from and how they were aligned."""
     tracks = []
     for track in trace.tracks:
         if track.parent == NO_TRACK or trace.tracks[track.parent].source != track.source:
-            track = replace(track, description=_description(track, trace.sources[track.source], receipt))
+            track = replace(track, description=_description(track, trace.sources[track.source], receipt[track.source]))
         tracks.append(track)
     return tracks
 
 
-def _description(track: Track, source: SourceInfo, receipt: list[ReceiptLine]) -> str:
-    lines = [line for line in receipt if line.file == source.name and line.format == source.format]
+def _description(track: Track, source: SourceInfo, lines: list[ReceiptLine]) -> str:
     words = [track.description] if track.description else []
     words.append(f"From {source.name} ({source.format}).")
     words += [f"Clock: {line.clock}; placed by {line.method}, within {format_time(line.bound_ns)}." for line in lines]
