@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from pathlib import Path
@@ -235,6 +236,23 @@ def test_odd_numbers_in_a_log(number: str, tmp_path: Path) -> None:
         path.write_bytes(b"".join([*lines[:index], b",".join(changed) + b"\n", *lines[index + 1 :]]))
         trace = converted(path)
         assert trace.sources[0].balance.even
+
+
+VALUES = ["1e999", '{"rank":1e999,"id":1e999}', '[{"id":1e999,"name":1e999}]', "9" * 400, "[" * 5000 + "]" * 5000]
+
+
+@pytest.mark.parametrize("format", list(importers()))
+def test_odd_numbers_beside_the_events(format: str, tmp_path: Path) -> None:
+    """Each top-level value that any of the formats knows, as an object and as a list, with a number beyond doubles."""
+    keys = ["distributedInfo", "deviceProperties", "otherData", "metadata", "baseTimeNanoseconds", "displayTimeUnit"]
+    keys += ["stackFrames", "samples", "systemTraceEvents", "schemaVersion", "traceName", "host_name"]
+    event = '{"ph":"X","cat":"cpu_op","name":"x","pid":1,"tid":1,"ts":1,"dur":2}'
+    for key in keys:
+        for value in VALUES:
+            path = tmp_path / "input.json"
+            path.write_text(f'{{"{key}":{value},"traceEvents":[{event}]}}')
+            with contextlib.suppress(MalformedInput):
+                assert read(path, format=format).sources[0].balance.even
 
 
 @pytest.mark.parametrize("depth", [10, 1000, 100_000])
