@@ -285,7 +285,7 @@ def test_a_loop_of_links(tmp_path: Path) -> None:
 def test_no_permission(written: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(DATA)
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
@@ -308,17 +308,23 @@ def test_a_disk_that_fails(written: Write, monkeypatch: pytest.MonkeyPatch) -> N
             raise OSError(5, "Input/output error")
 
     path = written(DATA)
-    monkeypatch.setattr(Path, "open", lambda *_: Failing())
+    monkeypatch.setattr(Path, "open", lambda *_, **__: Failing())
     assert refusal(path).message == f"{path}: Input/output error"
 
 
 def test_a_disk_that_fails_later(written: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     class Failing(io.BytesIO):
-        def read1(self, *_: object) -> bytes:
-            raise OSError(5, "Input/output error")
+        def seek(self, *_: object) -> int:
+            self.read1 = self.readinto = self.read  # type: ignore[assignment, method-assign]
+            return 0
+
+        def read(self, *_: object) -> bytes:
+            if "read1" in self.__dict__:
+                raise OSError(5, "Input/output error")
+            return super().read(4)
 
     path = written(DATA)
-    monkeypatch.setattr(Path, "open", lambda *_: Failing(DATA))
+    monkeypatch.setattr(Path, "open", lambda *_, **__: Failing(DATA))
     assert "Input/output error" in refusal(path).message
 
 
