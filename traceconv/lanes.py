@@ -65,7 +65,7 @@ def lay_out(trace: Trace) -> Trace:
 
 def _sort(trace: Trace) -> Trace:
     slices, flows = trace.slices, trace.flows
-    order = np.lexsort((-slices.dur, slices.ts, slices.track))
+    order = np.lexsort((slices.origin, -slices.dur, slices.ts, slices.track))
     if len(flows.from_slice):
         new_row = np.empty(len(order), np.int64)
         new_row[order] = np.arange(len(order))

@@ -130,7 +130,8 @@ class Source:
             raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb")))
         elif magic in _ZIP:
             raw = self._zip_member(raw, stack)
-        plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, self)), buffer_size=1 << 18)
+        packed = magic[:2] == b"\x1f\x8b" or magic in _ZIP
+        plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, packed, self)), buffer_size=1 << 18)
         encoding = _UTF16.get(plain.peek(2)[:2])
         if encoding is None:
             return plain
@@ -143,7 +144,7 @@ class Source:
             self._spooled.seek(0)
             return self._spooled
         try:
-            return stack.enter_context(self._path.open("rb"))
+            return stack.enter_context(self._path.open("rb", buffering=0))
         except OSError as error:
             raise _unreadable(self.display, error) from None
 
@@ -187,8 +188,9 @@ class Source:
 class _Plain(io.RawIOBase):
     """Reads on, and turns what goes wrong on the way into an InputError; a cut compressed file just ends early."""
 
-    def __init__(self, inner: IO[bytes], source: Source) -> None:
+    def __init__(self, inner: IO[bytes], packed: bool, source: Source) -> None:
         self._inner = cast(io.BufferedReader, inner)
+        self._packed = packed
         self._source = source
 
     def readable(self) -> bool:
@@ -197,6 +199,8 @@ class _Plain(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         view = memoryview(cast(bytearray, buffer))
         try:
+            if not self._packed:
+                return self._inner.readinto(view) or 0
             data = self._inner.read1(len(view))
         except EOFError:  # from gzip and zip: what came before the cut was handed on already
             self._source.cut_short = True

@@ -31,6 +31,7 @@ def command(ctx: click.Context, files: tuple[str, ...]) -> None:
         counts = ", ".join(f"{count} {what}" for what, count in result.counts.items() if count)
         click.echo(f"{file}: {result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}")
         for problem in result.problems:
-            click.echo(f"  {problem.severity.label}: {problem.message} ({problem.code}) [{problem.at}]")
+            times = f"{problem.count} x " if problem.count > 1 else ""
+            click.echo(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]")
         failed |= not result.ok
     ctx.exit(failed)

@@ -7,17 +7,19 @@ tool does differently: what its pids and tids stand for, how its names and args 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import Raw
 
 from traceconv.diagnostics import Severity, declare
-from traceconv.importers._chrome_flows import FlowSteps, Step
+from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ABSENT, Event, decode_json, text_of
+from traceconv.importers._chrome_times import microseconds
 from traceconv.ir.builder import Builder, join_args
-from traceconv.ir.trace import NO_TRACK, StackId, TrackId
+from traceconv.ir.trace import I64, NO_TRACK, StackId, TrackId
 from traceconv.times import LIMIT_NS, US, parse_ns
 
 BAD_TIME = declare("chrome.bad_time", Severity.DATA_LOSS, "an event has no time that can be read, and was skipped")
@@ -38,12 +40,33 @@ NO_ID = declare("chrome.no_id", Severity.DATA_LOSS, "an event that belongs toget
 BAD_ARGS = declare("chrome.bad_args", Severity.NOTICE, "args that are no JSON object were kept under the key `args`")
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
 _MAX_TIME_TEXT = 22
 _SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
 _LARGEST = sys.float_info.max
 _INT32 = range(-(2**31), 2**31)
+
+
+class _Known(dict[_Key, _Value]):
+    """What belongs to each key, made when the key is met first: one lookup in the loops over all events."""
+
+    def __init__(self, make: Callable[[_Key], _Value]) -> None:
+        self._make = make
+
+    def __missing__(self, key: _Key) -> _Value:
+        value = self[key] = self._make(key)
+        return value
+
+
+class _Columns(NamedTuple):
+    """What complete events become without a closer look at each; times in ns."""
+
+    ts: Sequence[int] | I64
+    dur: Sequence[int] | I64
+    args: list[bytes]
 
 
 class ChromeEvents:
@@ -60,11 +83,11 @@ class ChromeEvents:
         self._exponent = exponent
         self._seen = 0
         self._processes: dict[bytes, TrackId] = {}
-        self._threads: dict[tuple[bytes, bytes], TrackId] = {}
+        self._threads: _Known[tuple[bytes, bytes], TrackId] = _Known(lambda key: self._declare_thread(*key))
         self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
         self._counters: dict[tuple[bytes, str, bytes, str], TrackId] = {}
         self._global = NO_TRACK
-        self._strings: dict[str, int] = {}
+        self._strings = _Known(out.string)
         self._samples: list[tuple[int, TrackId, int, str, Raw, int]] = []
         self._handlers: dict[str, Callable[[Event, int, int], None]] = {
             "X": self.complete,
@@ -94,45 +117,46 @@ class ChromeEvents:
     def add_plain(self, batch: list[Event]) -> None:
         """Like `add`, for traces whose complete events need no change: these go in as whole columns.
 
-        This is the loop that sees every event of a big file.
+        This is what sees every event of a big file.
         """
-        threads, strings, new_string, absent = self._threads, self._strings, self.string, ABSENT
+        absent = ABSENT
+        plain = [event for event in batch if event.ph == "X" and event.extra is None and event.id is absent]
+        columns = self._columns(plain)
+        if columns is None:
+            self.add(batch)
+            return
+        threads, strings = self._threads, self._strings
         tracks: list[int] = []
-        starts: list[int] = []
-        durations: list[int] = []
-        names: list[int] = []
-        categories: list[int] = []
-        args: list[bytes] = []
         origins: list[int] = []
         number = self._seen
         for event in batch:
             number += 1
-            if event.ph != "X" or event.extra is not None or event.id is not absent:
+            if event.ph == "X" and event.extra is None and event.id is absent:
+                tracks.append(threads[bytes(event.pid), bytes(event.tid)])
+                origins.append(number)
+            else:
                 self.dispatch(event, number)
-                continue
-            try:
-                ts = self.time(bytes(event.ts))
-                dur = self.time(bytes(event.dur))
-                piece = bytes(event.args)
-            except ValueError:
-                dur = -1
-            if dur < 0 or piece[:1] != b"{":
-                self.dispatch(event, number)
-                continue
-            key = (bytes(event.pid), bytes(event.tid))
-            track = threads.get(key)
-            tracks.append(self.thread(*key) if track is None else track)
-            starts.append(ts)
-            durations.append(dur)
-            name = strings.get(event.name)
-            names.append(new_string(event.name) if name is None else name)
-            category = strings.get(event.cat)
-            categories.append(new_string(event.cat) if category is None else category)
-            args.append(piece)
-            origins.append(number)
         self._seen = number
-        self.out.slices(tracks, starts, durations, names, categories, args, origins)
-        self.out.balance.written += len(tracks)
+        names = [strings[event.name] for event in plain]
+        categories = [strings[event.cat] for event in plain]
+        self.out.slices(tracks, columns.ts, columns.dur, names, categories, columns.args, origins)
+        self.out.balance.written += len(plain)
+
+    def _columns(self, plain: list[Event]) -> _Columns | None:
+        """Times, durations and args of complete events; None if one of them needs a closer look."""
+        args = [bytes(event.args) for event in plain]
+        if any(piece[:1] != b"{" for piece in args):
+            return None
+        try:
+            ts = self._times([event.ts for event in plain])
+            dur = self._times([event.dur for event in plain])
+        except ValueError:
+            return None
+        return None if len(dur) and np.min(dur) < 0 else _Columns(ts, dur, args)
+
+    def _times(self, raws: list[Raw]) -> Sequence[int] | I64:
+        found = microseconds(raws) if self._exponent == US else None
+        return [self.time(bytes(raw)) for raw in raws] if found is None else found
 
     def dispatch(self, event: Event, number: int) -> None:
         """One event of any phase; `number` is its place in the file, from 1."""
@@ -168,11 +192,6 @@ class ChromeEvents:
             stack = self._stack(text_of(bytes(raw)), frames, stacks) if raw is not ABSENT else None
             self.out.sample(track, ts, self.out.frame(name) if stack is None else stack, name, weight, number)
 
-    def string(self, text: str) -> int:
-        """The index of an interned string, through a table of this class: one lookup in the hot loop."""
-        index = self._strings[text] = self.out.string(text)
-        return index
-
     def time(self, raw: bytes) -> int:
         """Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
         if self._exponent == US and len(raw) < _MAX_TIME_TEXT:
@@ -199,12 +218,10 @@ class ChromeEvents:
 
     def thread(self, pid: bytes, tid: bytes) -> TrackId:
         """The thread of a pid and tid as they stand in the file."""
-        track = self._threads.get((pid, tid))
-        if track is None:
-            track = self._threads[pid, tid] = self.new_thread(
-                self.process(pid), _number_or_text(pid), _number_or_text(tid)
-            )
-        return track
+        return self._threads[pid, tid]
+
+    def _declare_thread(self, pid: bytes, tid: bytes) -> TrackId:
+        return self.new_thread(self.process(pid), _number_or_text(pid), _number_or_text(tid))
 
     def new_process(self, pid: int | str) -> TrackId:
         """The track for a pid that was not seen before; texts are names."""
@@ -368,7 +385,7 @@ class ChromeEvents:
             return
         key = (event.cat, event.name, bytes(event.id).strip(b'"'))
         to_next = event.ph == "f" and event.bp != "e"
-        self.flows.add(Step(key, event.ph, self.place(event), ts, number, to_next))
+        self.flows.add(key, event.ph, self.place(event), ts, number, to_next=to_next)
 
     def _flow_fields(self, event: Event, ts: int, number: int, track: TrackId, row: int = -1) -> None:
         """flow_in and flow_out of a slice: it takes part in the flow of its bind_id."""
@@ -378,7 +395,7 @@ class ChromeEvents:
         comes, goes = (self.extra(event, key) == b"true" for key in ("flow_in", "flow_out"))
         if comes or goes:
             phase = "t" if comes and goes else "s" if goes else "f"
-            self.flows.add(Step(("", "", bind.strip(b'"')), phase, track, ts, number, row=row, counts=False))
+            self.flows.add(("", "", bind.strip(b'"')), phase, track, ts, number, row=row, counts=False)
 
     def sample(self, event: Event, ts: int, number: int) -> None:
         """P: what a thread was doing, as a call stack if the event has one."""

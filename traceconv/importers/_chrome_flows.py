@@ -9,16 +9,15 @@ at or before it, or to the first start if there is none; arrows go from the last
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 
 import numpy as np
+import numpy.typing as npt
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import Code, Severity, declare
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SliceId
+from traceconv.ir.trace import I64
 
 UNBOUND = declare(
     "chrome.flow_unbound",
@@ -30,86 +29,217 @@ UNPAIRED = declare(
 )
 
 FlowKey = tuple[str, str, bytes]
-
-
-@dataclass(slots=True)
-class Step:
-    """One flow event.
-
-    Attributes:
-        key: category, name and id of the flow.
-        phase: "s", "t" or "f".
-        track, ts: where it stands.
-        at: the number of the event.
-        to_next: whether it belongs to the next slice instead of the one around it.
-        row: the slice that it belongs to, once known.
-        counts: whether it is an event of its own (a flow field of a slice is not).
-    """
-
-    key: FlowKey
-    phase: str
-    track: int
-    ts: int
-    at: int
-    to_next: bool = False
-    row: int = -1
-    counts: bool = True
+_START, _STEP, _END = 0, 1, 2
+_PHASES = {"s": _START, "t": _STEP, "f": _END}
+_NO_SLICE = -1
 
 
 class FlowSteps:
-    """Collects the flow events of a trace."""
+    """Collects the flow events of a trace, in columns.
 
-    def __init__(self) -> None:
-        self._steps: list[Step] = []
+    Args:
+        unpaired: the diagnostic for a flow that has only one end in the file.
+    """
 
-    def add(self, step: Step) -> None:
-        """Add one step, in the order of the input."""
-        self._steps.append(step)
+    def __init__(self, unpaired: Code = UNPAIRED) -> None:
+        self._unpaired = unpaired
+        self._keys: dict[FlowKey, int] = {}
+        self._key = array("q")
+        self._phase = array("b")
+        self._track = array("q")
+        self._ts = array("q")
+        self._at = array("q")
+        self._to_next = array("b")
+        self._row = array("q")
+        self._counts = array("b")
+
+    def add(
+        self,
+        key: FlowKey,
+        phase: str,
+        track: int,
+        ts: int,
+        at: int,
+        *,
+        to_next: bool = False,
+        row: int = _NO_SLICE,
+        counts: bool = True,
+    ) -> None:
+        """Add one flow event, in the order of the input.
+
+        Args:
+            key: category, name and id of the flow.
+            phase: "s", "t" or "f".
+            track: where it stands, and `ts` when, in ns.
+            at: the number of the event.
+            to_next: whether it belongs to the next slice instead of the one around it.
+            row: the slice that it belongs to, if that is known.
+            counts: whether it is an event of its own (a flow field of a slice is not).
+        """
+        self._key.append(self._keys.setdefault(key, len(self._keys)))
+        self._phase.append(_PHASES[phase])
+        self._track.append(track)
+        self._ts.append(ts)
+        self._at.append(at)
+        self._to_next.append(to_next)
+        self._row.append(row)
+        self._counts.append(counts)
+
+    @property
+    def last(self) -> int:
+        """The number of the flow event that was added last, for `move`."""
+        return len(self._key) - 1
+
+    def move(self, number: int, track: int) -> None:
+        """Put a flow event on another track than it seemed to stand on."""
+        self._track[number] = track
 
     def resolve(self, out: Builder) -> None:
         """Draw the arrows. All slices must be in the builder."""
-        self._bind(out)
-        bound = [step for step in self._steps if step.row >= 0]
-        for step in self._steps:
-            if step.row < 0:
-                out.skip(UNBOUND, step.at, f"{step.phase} of flow {_shown(step.key)}")
-        for _, steps in groupby(sorted(bound, key=attrgetter("key")), key=attrgetter("key")):
-            _draw(list(steps), out)
+        if self._key:
+            _Resolution(self, out).run()
 
-    def _bind(self, out: Builder) -> None:
-        waiting = sorted((s for s in self._steps if s.row < 0), key=attrgetter("track", "ts"))
-        if not waiting:
+    def columns(self) -> tuple[I64, ...]:
+        """Key, phase, track, ts, at, to_next, row and counts of all flow events."""
+        columns = (self._key, self._phase, self._track, self._ts, self._at, self._to_next, self._row, self._counts)
+        return tuple(np.array(column, np.int64) for column in columns)
+
+    def names(self) -> list[FlowKey]:
+        """The keys by number."""
+        return list(self._keys)
+
+    @property
+    def unpaired(self) -> Code:
+        """The diagnostic for a flow with only one end."""
+        return self._unpaired
+
+
+class _Resolution:
+    """Finds the slice of each flow event and draws the arrows."""
+
+    def __init__(self, steps: FlowSteps, out: Builder) -> None:
+        self._out = out
+        self._names = steps.names()
+        self._unpaired = steps.unpaired
+        self.key, self.phase, self.track, self.ts, self.at, self.to_next, self.row, self.counts = steps.columns()
+
+    def run(self) -> None:
+        left = np.arange(len(self.key))
+        left = self._without_unpaired(left)
+        self._bind(left[self.row[left] == _NO_SLICE])
+        lost = left[self.row[left] == _NO_SLICE]
+        self._skip(UNBOUND, lost)
+        left = self._without_unpaired(left[self.row[left] != _NO_SLICE])
+        self._draw(left[np.lexsort((left, self.phase[left], self.ts[left], self.key[left]))])
+
+    def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """The steps of flows that have both a start and something after it; the others are reported."""
+        starts = np.bincount(self.key[steps][self.phase[steps] == _START], minlength=len(self._names)) > 0
+        others = np.bincount(self.key[steps][self.phase[steps] != _START], minlength=len(self._names)) > 0
+        paired = (starts & others)[self.key[steps]]
+        self._skip(self._unpaired, steps[~paired])
+        return steps[paired]
+
+    def _skip(self, code: Code, steps: npt.NDArray[np.intp]) -> None:
+        for step in steps.tolist():
+            category, name, number = self._names[self.key[step]]
+            shown = f"{'stf'[self.phase[step]]} of flow {category or name} {number.decode('utf-8', 'replace')}"
+            if self.counts[step]:
+                self._out.skip(code, int(self.at[step]), shown)
+            else:
+                self._out.problem(code, int(self.at[step]), shown)
+
+    # -- the slices -------------------------------------------------------------------------------------------
+
+    def _bind(self, steps: npt.NDArray[np.intp]) -> None:
+        """Find the slice of each of the steps."""
+        if not len(steps):
             return
-        columns = out.slice_columns()
-        track = np.frombuffer(columns["track"], np.int32)
-        ts = np.frombuffer(columns["ts"], np.int64)
-        dur = np.frombuffer(columns["dur"], np.int64)
-        order = np.lexsort((-dur, ts, track))
-        sorted_track = track[order]
-        for number, steps in groupby(waiting, key=attrgetter("track")):
-            first, last = np.searchsorted(sorted_track, [number, number + 1])
-            rows = order[first:last]
-            _bind_on_track(list(steps), rows.tolist(), ts[rows].tolist(), (ts + dur)[rows].tolist())
+        steps = steps[np.lexsort((self.ts[steps], self.track[steps]))]
+        columns = self._out.slice_columns()
+        track = np.array(columns["track"])
+        ts = np.array(columns["ts"], np.int64)
+        end = ts + np.array(columns["dur"], np.int64)
+        order = np.lexsort((ts - end, ts, track))
+        for number in np.unique(self.track[steps]).tolist():
+            here = steps[slice(*np.searchsorted(self.track[steps], [number, number + 1]))]
+            rows = order[slice(*np.searchsorted(track[order], [number, number + 1]))]
+            if len(rows):
+                self._bind_on_track(here, rows, ts[rows], end[rows])
 
+    def _bind_on_track(self, steps: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], starts: I64, ends: I64) -> None:
+        """Both the steps and the slices are in order of time, slices that begin together the longer first."""
+        around = np.searchsorted(starts, self.ts[steps], "right") - 1
+        begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
+        self.row[steps[begins_here]] = rows[around[begins_here]]  # nothing can lie further inside
+        rest = steps[~begins_here].tolist()
+        if rest:
+            self._sweep(rest, rows.tolist(), starts.tolist(), ends.tolist())
 
-def _bind_on_track(steps: list[Step], rows: list[int], starts: list[int], ends: list[int]) -> None:
-    """Find the slice of each step; both are in order of time, slices that begin together the longer first."""
-    open_slices: list[int] = []
-    upcoming = 0
-    for step in steps:
-        if step.to_next:
-            following = bisect_left(starts, step.ts)
-            step.row = rows[following] if following < len(rows) else -1
-            continue
-        while upcoming < len(rows) and starts[upcoming] <= step.ts:
-            while open_slices and ends[open_slices[-1]] < starts[upcoming]:
+    def _sweep(self, steps: list[int], rows: list[int], starts: list[int], ends: list[int]) -> None:
+        open_slices: list[int] = []
+        upcoming = 0
+        for step in steps:
+            ts = int(self.ts[step])
+            if self.to_next[step]:
+                following = bisect_left(starts, ts)
+                self.row[step] = rows[following] if following < len(rows) else _NO_SLICE
+                continue
+            while upcoming < len(rows) and starts[upcoming] <= ts:
+                while open_slices and ends[open_slices[-1]] < starts[upcoming]:
+                    open_slices.pop()
+                open_slices.append(upcoming)
+                upcoming += 1
+            while open_slices and ends[open_slices[-1]] < ts:
                 open_slices.pop()
-            open_slices.append(upcoming)
-            upcoming += 1
-        while open_slices and ends[open_slices[-1]] < step.ts:
-            open_slices.pop()
-        around = _innermost(open_slices, starts, ends, step.ts)
-        step.row = rows[around] if around >= 0 else -1
+            around = _innermost(open_slices, starts, ends, ts)
+            self.row[step] = rows[around] if around >= 0 else _NO_SLICE
+
+    # -- the arrows -------------------------------------------------------------------------------------------
+
+    def _draw(self, steps: npt.NDArray[np.intp]) -> None:
+        """The arrows of all flows; the steps are in order of key, time and phase."""
+        if not len(steps):
+            return
+        bounds = np.flatnonzero(np.diff(self.key[steps])) + 1
+        firsts = np.concatenate(([0], bounds))
+        sizes = np.diff(np.concatenate((firsts, [len(steps)])))
+        pairs = steps[firsts[sizes == 2]], steps[firsts[sizes == 2] + 1]
+        is_start = self.phase[pairs[0]] == _START
+        self._arrows(np.where(is_start, *pairs), np.where(is_start, pairs[1], pairs[0]))
+        for first, size in zip(firsts[sizes > 2].tolist(), sizes[sizes > 2].tolist(), strict=True):
+            self._draw_flow(steps[first : first + size].tolist())
+        self._out.balance.written += int(self.counts[steps].sum())
+
+    def _draw_flow(self, steps: list[int]) -> None:
+        """The arrows of all flows with one key: each start begins one of its own."""
+        starts = [step for step in steps if self.phase[step] == _START]
+        pending = set(starts)
+        sources, targets = [], []
+        before = starts[0]
+        for step in steps:
+            if self.phase[step] == _START:
+                before = step
+                continue
+            pending.discard(before)
+            sources.append(before)
+            targets.append(step)
+            if self.phase[step] == _STEP:
+                before = step
+        self._arrows(np.array(sources), np.array(targets))
+        lonely = np.array(sorted(pending), np.intp)
+        self._skip(self._unpaired, lonely)
+        self._out.balance.written -= int(self.counts[lonely].sum())
+
+    def _arrows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
+        names = [self._names[key] for key in self.key[sources].tolist()]
+        self._out.flows(
+            self.row[sources].tolist(),
+            self.row[targets].tolist(),
+            [self._out.string(name) for _, name, _ in names],
+            [self._out.string(category) for category, _, _ in names],
+            self.at[targets].tolist(),
+        )
 
 
 def _innermost(open_slices: list[int], starts: list[int], ends: list[int], ts: int) -> int:
@@ -121,47 +251,3 @@ def _innermost(open_slices: list[int], starts: list[int], ends: list[int], ts: i
         if ends[index] == ts and ending < 0:
             ending = index
     return ending
-
-
-def _draw(steps: list[Step], out: Builder) -> None:
-    """The arrows of all flows with one key."""
-    steps.sort(key=lambda step: (step.ts, "stf".index(step.phase)))
-    flows: list[list[Step]] = [[step] for step in steps if step.phase == "s"]
-    starts = [flow[0].ts for flow in flows]
-    current = -1
-    for step in steps:
-        if step.phase == "s":
-            current += 1
-        elif flows:
-            flows[max(current, 0)].append(step)
-        else:
-            _unpaired(step, out)
-    assert len(starts) == len(flows)
-    for flow in flows:
-        _draw_flow(flow, out)
-
-
-def _draw_flow(flow: list[Step], out: Builder) -> None:
-    if len(flow) == 1:
-        _unpaired(flow[0], out)
-        return
-    category, name, _ = flow[0].key
-    before = flow[0]
-    for step in flow[1:]:
-        out.flow(SliceId(before.row), SliceId(step.row), name, category, step.at)
-        if step.phase != "f":
-            before = step
-    out.balance.written += sum(step.counts for step in flow)
-
-
-def _unpaired(step: Step, out: Builder) -> None:
-    detail = f"{step.phase} of flow {_shown(step.key)}"
-    if step.counts:
-        out.skip(UNPAIRED, step.at, detail)
-    else:
-        out.problem(UNPAIRED, step.at, detail)
-
-
-def _shown(key: FlowKey) -> str:
-    category, name, number = key
-    return f"{category or name} {number.decode('utf-8', 'replace')}"

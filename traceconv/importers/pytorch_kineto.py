@@ -22,7 +22,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import Raw
 
@@ -30,7 +29,8 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
-from traceconv.importers._chrome_json import ABSENT, ChromeReader, Event, text_of
+from traceconv.importers._chrome_flows import FlowSteps
+from traceconv.importers._chrome_json import ABSENT, ChromeReader, Event, decode_json, text_of
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId, TrackKind
 from traceconv.registry import Match, importer
@@ -57,7 +57,6 @@ _METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the 
 _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "xpu_sync", "mtia_ccp_events")
 _DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
 _ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Memset"))
-_FLOWS = ("ac2g", "fwdbwd")
 _TRACK_FACTS = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
 _DEVICE_PID = "(device) "
 _HOST_LABEL = "CPU"
@@ -73,8 +72,6 @@ _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 
 _FOREIGN = (b'"viztracer_metadata"', b'"highres-ticks"')
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|fwdbwd)"')
 _EPOCH_NS = range(10**18, 4 * 10**18)
-
-_decode = msgspec.json.Decoder().decode
 
 
 @importer
@@ -132,7 +129,7 @@ class PytorchKineto:
 
 def _top(reader: ChromeReader, key: str) -> Any:
     """A top-level value, however large it is."""
-    return _decode(bytes(reader.top[key])) if key in reader.top else None
+    return decode_json(bytes(reader.top[key])) if key in reader.top else None
 
 
 def _device_names(reader: ChromeReader) -> dict[str, str]:
@@ -157,7 +154,8 @@ class KinetoEvents(ChromeEvents):
     def __init__(self, out: Builder) -> None:
         super().__init__(out)
         self._facts: list[tuple[str, bytes, bytes, Any]] = []
-        self._half_flows: list[tuple[Event, int, int]] = []
+        self.flows = FlowSteps(unpaired=HALF_FLOW)
+        self._late_ends: list[tuple[int, tuple[bytes, bytes]]] = []
         self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
 
     def add_plain(self, batch: list[Event]) -> None:
@@ -201,10 +199,16 @@ class KinetoEvents(ChromeEvents):
 
     def flow(self, event: Event, ts: int, number: int) -> None:
         """s, f: from a launch to what it launched, from a forward op to its backward op."""
-        if event.cat in _FLOWS and event.id is not ABSENT:
-            self._half_flows.append((event, ts, number))
-        else:
+        if event.cat != "ac2g" or event.ph != "f" or event.id is ABSENT:
             super().flow(event, ts, number)
+            return
+        on_device = _device_pid(bytes(event.pid)), bytes(event.tid)
+        if on_device in self._threads:
+            event.pid = Raw(on_device[0])
+            super().flow(event, ts, number)
+        else:  # whether the device has such a stream is known only at the end
+            super().flow(event, ts, number)
+            self._late_ends.append((self.flows.last, on_device))
 
     def instant(self, event: Event, ts: int, number: int) -> None:
         """i: a point in time; one of the allocator also is a value of its counters."""
@@ -232,16 +236,10 @@ class KinetoEvents(ChromeEvents):
     # -- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, frames: dict[str, Any] | None = None) -> None:
-        """Join the flows whose both ends are known."""
-        known = {phase: {_flow_key(one) for one, _, _ in self._half_flows if one.ph == phase} for phase in "sf"}
-        for event, ts, number in self._half_flows:
-            if _flow_key(event) not in known["f" if event.ph == "s" else "s"]:
-                self.out.skip(HALF_FLOW, number, f"{event.ph} of {event.cat} {bytes(event.id).decode()}")
-                continue
-            device = _device_pid(bytes(event.pid))
-            if event.cat == "ac2g" and event.ph == "f" and (device, bytes(event.tid)) in self._threads:
-                event.pid = Raw(device)
-            super().flow(event, ts, number)
+        """Put the ends of launches on the streams of their device, then all as usual."""
+        for step, on_device in self._late_ends:
+            if on_device in self._threads:
+                self.flows.move(step, self._threads[on_device])
         super().finish(frames)
 
     def name_tracks(self, devices: dict[str, str], rank: str) -> None:
@@ -319,7 +317,3 @@ class KinetoEvents(ChromeEvents):
 def _device_pid(pid: bytes) -> bytes:
     """The pid that stands for a device, as JSON; a text is none of a process anyway."""
     return pid if pid[:1] == b'"' else b'"' + _DEVICE_PID.encode() + pid + b'"'
-
-
-def _flow_key(event: Event) -> tuple[str, bytes]:
-    return event.cat, bytes(event.id).strip(b'"')

@@ -18,6 +18,7 @@ from traceconv.clocks import ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Code, Severity, declare
 from traceconv.ir.pairing import Mark, Pairing
 from traceconv.ir.trace import (
+    I64,
     NO_TRACK,
     TABLES,
     Args,
@@ -83,7 +84,9 @@ class Builder:
             for table, cls in TABLES.items()
         }
         self._strings: dict[str, int] = {"": 0}
-        self._args = bytearray()
+        self._args = bytearray()  # of events that came one at a time, since the last bulk
+        self._args_parts: list[bytes | bytearray] = []
+        self._args_before = 0  # bytes in the parts
         self._tracks: list[Track] = []
         self._clocks: list[ClockDomain] = []
         self._snapshots: list[ClockSnapshot] = []
@@ -180,9 +183,17 @@ class Builder:
     def _put_args(self, columns: dict[str, array[Any]], args: bytes | dict[str, Any]) -> None:
         if isinstance(args, dict):
             args = _encode(args) if args else b""
-        columns["args_at"].append(len(self._args))
+        columns["args_at"].append(self._args_before + len(self._args))
         columns["args_len"].append(len(args))
         self._args += args
+
+    def _put_args_part(self, part: bytes) -> int:
+        """Keep the args of many events as they are, without copying what is there; where they begin."""
+        for one in (self._args, part):
+            self._args_parts.append(one)
+            self._args_before += len(one)
+        self._args = bytearray()
+        return self._args_before - len(part)
 
     def slice(
         self,
@@ -215,29 +226,30 @@ class Builder:
     def slices(
         self,
         track: Sequence[int],
-        ts: Sequence[int],
-        dur: Sequence[int],
+        ts: Sequence[int] | I64,
+        dur: Sequence[int] | I64,
         name: Sequence[int],
         category: Sequence[int],
         args: Sequence[bytes],
         origin: Sequence[int],
     ) -> None:
         """Many slices at once, as columns of equal length; `name` and `category` are interned strings."""
-        if len(ts) and not _all_possible(ts, dur):
-            possible = [self._possible(*row) for row in zip(ts, dur, args, origin, strict=True)]
+        if not len(ts):
+            return
+        if not _all_possible(ts, dur):
+            possible = [self._possible(*row) for row in zip(map(int, ts), map(int, dur), args, origin, strict=True)]
             ts, dur, args = zip(*possible, strict=True)
         columns = self._columns["slices"]
         columns["track"].extend(track)
-        columns["ts"].extend(ts)
-        columns["dur"].extend(dur)
+        columns["ts"].frombytes(np.asarray(ts, np.int64).tobytes())
+        columns["dur"].frombytes(np.asarray(dur, np.int64).tobytes())
         columns["name"].extend(name)
         columns["category"].extend(category)
         columns["origin"].extend(origin)
-        lengths = [len(piece) for piece in args]
-        starts = np.cumsum([len(self._args), *lengths[:-1]], dtype=np.int64) if lengths else np.empty(0, np.int64)
+        lengths = np.array([len(piece) for piece in args], np.int64)
+        starts = self._put_args_part(b"".join(args)) + np.cumsum(lengths) - lengths
         columns["args_at"].frombytes(starts.tobytes())
-        columns["args_len"].extend(lengths)
-        self._args += b"".join(args)
+        columns["args_len"].frombytes(lengths.astype(np.int32).tobytes())
 
     def _possible(self, ts: int, dur: int, args: bytes | dict[str, Any], at: int) -> tuple[int, int, bytes]:
         """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
@@ -324,6 +336,22 @@ class Builder:
         columns["category"].append(self.string(category))
         columns["origin"].append(at)
 
+    def flows(
+        self,
+        from_slice: Sequence[int],
+        to_slice: Sequence[int],
+        name: Sequence[int],
+        category: Sequence[int],
+        origin: Sequence[int],
+    ) -> None:
+        """Many arrows at once, as columns of equal length; `name` and `category` are interned strings."""
+        columns = self._columns["flows"]
+        columns["from_slice"].extend(from_slice)
+        columns["to_slice"].extend(to_slice)
+        columns["name"].extend(name)
+        columns["category"].extend(category)
+        columns["origin"].extend(origin)
+
     def frame(self, name: str, category: str = "", parent: int = -1) -> StackId:
         """A frame of a call stack; its id also stands for the stack that ends in it."""
         frame = Frame(name, category, parent)
@@ -397,16 +425,22 @@ class Builder:
             clocks=self._clocks,
             snapshots=self._snapshots,
             frames=list(self._frames),
-            args=Args([self._args]),
+            args=Args([*self._args_parts, self._args]),
             metadata=self._metadata,
             **tables,
         )
 
 
-def _all_possible(ts: Sequence[int], dur: Sequence[int]) -> bool:
+def _all_possible(ts: Sequence[int] | I64, dur: Sequence[int] | I64) -> bool:
     """Whether no slice needs a change; may doubt, but is never wrong about it."""
-    longest = index(max(dur))
-    return min(dur) >= 0 and longest <= LIMIT_NS and min(ts) >= -LIMIT_NS and index(max(ts)) <= LIMIT_NS - longest
+    (first, last), (shortest, longest) = _range(ts), _range(dur)
+    return shortest >= 0 and longest <= LIMIT_NS and first >= -LIMIT_NS and last <= LIMIT_NS - longest
+
+
+def _range(column: Sequence[int] | I64) -> tuple[int, int]:
+    if isinstance(column, np.ndarray):
+        return int(np.min(column)), int(np.max(column))
+    return index(min(column)), index(max(column))
 
 
 def _limited(ts: int) -> int:

@@ -191,6 +191,7 @@ class Args:
 
     def __init__(self, parts: Sequence[bytes | bytearray] = ()) -> None:
         self.parts = [part for part in parts if part]
+        self._views = [memoryview(part) for part in self.parts] or [memoryview(b"")]
         self._starts = [0]
         for part in self.parts:
             self._starts.append(self._starts[-1] + len(part))
@@ -198,13 +199,15 @@ class Args:
     def __len__(self) -> int:
         return self._starts[-1]
 
+    def view(self, at: int, length: int) -> memoryview:
+        """The bytes of one JSON object, not copied; empty when the length is 0."""
+        part = bisect_right(self._starts, at) - 1 if len(self._views) > 1 and length else 0
+        start = at - self._starts[part]
+        return self._views[part][start : start + length]
+
     def get(self, at: int, length: int) -> bytes:
         """The bytes of one JSON object; empty when the length is 0."""
-        if length == 0:
-            return b""
-        part = bisect_right(self._starts, at) - 1 if len(self.parts) > 1 else 0
-        start = at - self._starts[part]
-        return bytes(self.parts[part][start : start + length])
+        return bytes(self.view(at, length))
 
 
 @dataclass(slots=True)

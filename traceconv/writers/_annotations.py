@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ _ANNOTATION = 4
 _NAME_IID, _BOOL, _INT, _DOUBLE, _TEXT, _NAME, _ENTRY, _ITEM, _TEXT_IID = 1, 2, 4, 5, 6, 10, 11, 12, 17
 _INTERNED_NAME, _INTERNED_TEXT = 3, 29
 _ANNOTATION_TAG, _INT_TAG = wire.tag(_ANNOTATION, 2), wire.tag(_INT, 0)
+_LONGEST_VARINT = 10
 _SHORT = 18  # digits that fit into an int64 in any case
 
 _raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -51,37 +53,40 @@ class Annotations:
         self.interned: list[bytes] = []
         self._names: dict[str, bytes] = {}
         self._texts: dict[str, bytes] = {}
-        self._memos: dict[str, dict[bytes, bytes]] = {}
+        self._memos: defaultdict[str, dict[bytes, bytes]] = defaultdict(dict)
+        self._int_heads: dict[str, list[bytes]] = {}
         self._memo_bytes = 0
 
-    def encode(self, args: bytes) -> bytes:
+    def encode(self, args: bytes | memoryview) -> bytes:
         """The annotation fields of a TrackEvent."""
         try:
             members = _raw_members(args)
         except _BROKEN:
-            members = _raw_members(_repaired(args))
-        memos = self._memos
-        pieces = []
-        for key, raw in members.items():
-            value = bytes(raw)
-            memo = memos.get(key)
-            piece = memo.get(value) if memo is not None else None
-            pieces.append(self._new(key, value, memo) if piece is None else piece)
-        return b"".join(pieces)
+            members = _raw_members(_repaired(bytes(args)))
+        memos, rare = self._memos, self._rare
+        return b"".join([memos[key].get(value := bytes(raw)) or rare(key, value) for key, raw in members.items()])
 
-    def _new(self, key: str, raw: bytes, memo: dict[bytes, bytes] | None) -> bytes:
-        if memo is not None and len(memo) >= _MEMO_PER_KEY and len(raw) < _SHORT and raw.isdigit():
+    def _rare(self, key: str, raw: bytes) -> bytes:
+        """A value that is not in the memo of its key."""
+        heads = self._int_heads.get(key)
+        if heads is not None and len(raw) < _SHORT and raw.isdigit():
             # Ids that each event has for itself: the most frequent values that never repeat.
-            body = b"".join((self._name(key), _INT_TAG, wire.varint(int(raw))))
-            return b"".join((_ANNOTATION_TAG, wire.length(len(body)), body))
-        if memo is None and len(self._memos) < _MAX_KEYS:
-            memo = self._memos[key] = {}
-        keep = memo is not None and len(memo) < _MEMO_PER_KEY and self._memo_bytes + 2 * len(raw) <= _MEMO_BYTES
+            number = wire.varint(int(raw))
+            return heads[len(number)] + number
+        memo = self._memos[key]
+        keep = len(memo) < _MEMO_PER_KEY and self._memo_bytes + 2 * len(raw) <= _MEMO_BYTES
         piece = wire.blob(_ANNOTATION, self._name(key) + self._value(raw, 0, keep))
-        if memo is not None and keep:
+        if keep:
             memo[raw] = piece
             self._memo_bytes += len(raw) + len(piece)
+        elif len(self._int_heads) < _MAX_KEYS:
+            self._int_heads[key] = self._heads_of_ints(key)
         return piece
+
+    def _heads_of_ints(self, key: str) -> list[bytes]:
+        """What stands before the varint of an integer value of this key, by the length of the varint."""
+        head = self._name(key) + _INT_TAG
+        return [_ANNOTATION_TAG + wire.length(len(head) + size) + head for size in range(_LONGEST_VARINT + 1)]
 
     def _name(self, key: str) -> bytes:
         found = self._names.get(key)

@@ -28,6 +28,8 @@ def varint(value: int) -> bytes:
     """A varint; a negative number as its 64-bit two's complement, as protobuf's int32 and int64 have it."""
     if 0 <= value < _STEP:
         return _SMALL[value]
+    if 0 < value < _STEP * _STEP:
+        return _CONTINUED[value % _STEP] + _SMALL[value // _STEP]
     value &= 2**64 - 1
     out = b""
     while value >= _STEP:

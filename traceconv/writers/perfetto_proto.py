@@ -92,7 +92,7 @@ class _Writing:
         self._known_names, self._known_categories = bytearray(len(trace.strings)), bytearray(len(trace.strings))
         self._pieces: dict[tuple[int, int, int, int], bytes] = {}
         self._tracks = [wire.integer(_TRACK_UUID, uuid) for uuid in self._uuids]
-        self._ends = [wire.integer(_TYPE, _TYPE_END) + track for track in self._tracks]
+        self._ends = [_event_tail(wire.integer(_TYPE, _TYPE_END) + track) for track in self._tracks]
         self._flows = _flow_fields(trace)
         self._sampling: dict[int, _Sampling] = {}
         self._written: dict[Kind, int] = defaultdict(int)
@@ -224,29 +224,28 @@ class _Writing:
         return self._named(_TYPE_INSTANT, take(self._trace.instants, rows), stamps, [b""] * len(stamps))
 
     def _named(self, kind: int, table: Slices | Instants, stamps: list[bytes], flows: list[bytes]) -> list[bytes]:
-        piece, get_args, annotate = self._piece, self._trace.args.get, self._annotations.encode
+        pieces, new_piece = self._pieces, self._piece
+        get_args, annotate = self._trace.args.view, self._annotations.encode
         packets = []
         columns = (table.track, table.name, table.category, table.args_at, table.args_len)
         for stamp, flow, track, name, category, at, size in zip(
             stamps, flows, *(column.tolist() for column in columns), strict=True
         ):
-            event = piece(kind, track, name, category) + flow
+            key = (kind, track, name, category)
+            event = (pieces.get(key) or new_piece(*key)) + flow
             if size:
                 event += annotate(get_args(at, size))
             packets.append(_event_packet(stamp, event))
         return packets
 
     def _piece(self, kind: int, track: int, name: int, category: int) -> bytes:
-        """The fields that events of one track and name have in common."""
-        key = (kind, track, name, category)
-        piece = self._pieces.get(key)
-        if piece is None:
-            if len(self._pieces) >= _MAX_PIECES:
-                self._pieces.clear()
-            piece = wire.integer(_TYPE, kind) + self._tracks[track]
-            piece += self._text_iid(_CATEGORY_IID, _CATEGORIES, category, self._known_categories)
-            piece += self._text_iid(_NAME_IID, _NAMES, name, self._known_names)
-            self._pieces[key] = piece
+        """The fields that events of one track and name have in common, kept for the next ones."""
+        if len(self._pieces) >= _MAX_PIECES:
+            self._pieces.clear()
+        piece = wire.integer(_TYPE, kind) + self._tracks[track]
+        piece += self._text_iid(_CATEGORY_IID, _CATEGORIES, category, self._known_categories)
+        piece += self._text_iid(_NAME_IID, _NAMES, name, self._known_names)
+        self._pieces[kind, track, name, category] = piece
         return piece
 
     def _text_iid(self, field: int, table: int, string: int, known: bytearray) -> bytes:
@@ -261,7 +260,10 @@ class _Writing:
     def _end_packets(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         ends = self._ends
         tracks = self._trace.slices.track[rows].tolist()
-        return [_event_packet(stamp, ends[track]) for stamp, track in zip(stamps, tracks, strict=True)]
+        return [
+            b"".join((_PACKET_HEADS[len(stamp) + len(ends[track])], stamp, ends[track]))
+            for stamp, track in zip(stamps, tracks, strict=True)
+        ]
 
     def _counters(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         table: Counters = take(self._trace.counters, rows)
@@ -372,6 +374,15 @@ _EVENT_HEAD = _STATE + wire.tag(_TRACK_EVENT, 2)
 
 def _packet(payload: bytes) -> bytes:
     return wire.packet(payload + _STATE)
+
+
+#: Tag and length of a packet, by its size, for small ones.
+_PACKET_HEADS = [b"\x0a" + wire.length(size) for size in range(256)]
+
+
+def _event_tail(event: bytes) -> bytes:
+    """A packet with an event, from behind its timestamp on."""
+    return _EVENT_HEAD + wire.length(len(event)) + event
 
 
 def _event_packet(stamp: bytes, event: bytes) -> bytes:
