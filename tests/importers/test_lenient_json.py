@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.importers._lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.importers._lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -56,7 +56,7 @@ def test_defects(text: str, value: Any) -> None:
     assert repaired(text) == value
 
 
-@pytest.mark.parametrize("text", ["{", '{"a', '{"a":', '{"a":[1,2', '{"a":{"b":1}', '["x', '{"a":"b'])
+@pytest.mark.parametrize("text", ["{", "[" * 300, '{"a', '{"a":', '{"a":[1,2', '{"a":{"b":1}', '["x', '{"a":"b'])
 def test_incomplete(text: str) -> None:
     with pytest.raises(Incomplete):
         repair_value(text.encode(), 0, Counter())
@@ -64,8 +64,22 @@ def test_incomplete(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a":[1}}', "[" * 300, '{"a":1,{"b":2}}', '{"a":{}{}}', '{"args":{"x":[1,{"name":"n","ph":"X"}]}}'],
+    ['{"a":[1}}', '{"a":1,{"b":2}}', '{"a":{}{}}', '{"args":{"x":[1,{"name":"n","ph":"X"}]}}'],
 )
 def test_hopeless(text: str) -> None:
     with pytest.raises(Hopeless):
         repair_value(text.encode(), 0, Counter())
+
+
+@pytest.mark.parametrize("depth", [1, MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 2, 3000])
+def test_what_is_nested_too_deeply_becomes_text(depth: int) -> None:
+    value = b'{"a":' * (depth - 1) + b'{"]":"}"}' + b"}" * (depth - 1)
+    flat = flatten(value)
+    assert (flat == value) == (depth <= MAX_DEPTH)
+    inner = json.loads(flat)
+    for _ in range(min(depth, MAX_DEPTH) - 1):
+        inner = inner["a"]
+    if depth > MAX_DEPTH:
+        assert inner["a"].encode() == value[5 * MAX_DEPTH : len(value) - MAX_DEPTH]
+    else:
+        assert inner == {"]": "}"}

@@ -18,6 +18,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ABSENT, Event, decode_json, text_of
 from traceconv.importers._chrome_times import microseconds
+from traceconv.importers._lenient_json import flatten, may_be_deep
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import I64, NO_TRACK, StackId, TrackId
 from traceconv.times import LIMIT_NS, US, parse_ns
@@ -145,7 +146,7 @@ class ChromeEvents:
     def _columns(self, plain: list[Event]) -> _Columns | None:
         """Times, durations and args of complete events; None if one of them needs a closer look."""
         args = [bytes(event.args) for event in plain]
-        if any(piece[:1] != b"{" for piece in args):
+        if any(piece[:1] != b"{" or may_be_deep(piece) for piece in args):
             return None
         try:
             ts = self._times([event.ts for event in plain])
@@ -252,7 +253,8 @@ class ChromeEvents:
                 args = b'{"args":' + args + b"}"
             else:
                 args = b""
-        more = {key: raw for key, raw in (event.extra or {}).items() if key not in used}
+        args = flatten(args)
+        more = {key: Raw(flatten(bytes(raw))) for key, raw in (event.extra or {}).items() if key not in used}
         if event.id is not ABSENT and "id" not in used:
             more["id"] = event.id
         return join_args(args, msgspec.json.encode(more)) if more else args

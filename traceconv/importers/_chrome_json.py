@@ -25,7 +25,7 @@ from msgspec import Raw
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.importers._lenient_json import Hopeless, Incomplete, flatten, repair_value
 from traceconv.ir.builder import Builder
 from traceconv.source import CHUNK_BYTES, Source
 
@@ -118,12 +118,11 @@ def event_of(members: dict[str, Raw]) -> Event:
 
 def decode_json(raw: bytes) -> Any:
     """The value of a valid JSON text. Numbers beyond a double, and what is nested too deeply, stay text."""
+    raw = flatten(raw)
     try:
         return _decode_any(raw)
     except msgspec.ValidationError:
         return json.loads(raw, parse_float=_number_or_text, parse_int=_number_or_text)
-    except RecursionError:
-        return raw.decode()
 
 
 def _number_or_text(text: str) -> float | str:
@@ -372,12 +371,12 @@ class ChromeReader:
             return [event]
         try:
             value, end = self._value_here(self._repairs)
-            event = event_of(_decode_member(value))
+            event = event_of(_decode_member(flatten(value)))
         except Incomplete:
             self._skip_cut()
             return []
-        except (Hopeless, msgspec.DecodeError, RecursionError) as error:
-            self._skip_garbage(str(error) or "nested too deeply")
+        except (Hopeless, msgspec.DecodeError) as error:
+            self._skip_garbage(str(error))
             return []
         self._pos = end
         return [event]

@@ -14,9 +14,11 @@ here leave valid JSON as it is and turn each of these defects into what the writ
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 
+#: What is nested deeper than this becomes text: how deep decoders can go differs between versions of Python.
 MAX_DEPTH = 200
 
 _SPACE = re.compile(rb"[\s\x00]*")
@@ -31,6 +33,7 @@ _ENDS_TEXT = re.compile(rb"\s*\Z")
 _QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _SURROGATES = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _PAIR_LENGTH = 12
 
@@ -67,8 +70,6 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
         if char in b"{[":
             _check_place(data, pos, out, open_brackets)
             open_brackets.append(char)
-            if len(open_brackets) > MAX_DEPTH:
-                raise Hopeless(f"nested deeper than {MAX_DEPTH} levels")
             out.append(char)
             pos += 1
         elif char in b"}]":
@@ -157,3 +158,28 @@ def _clean(text: bytes, repairs: Counter[str]) -> bytes:
     if b"\\ud" not in text.lower():
         return text
     return _SURROGATES.sub(lambda m: m[0] if len(m[0]) == _PAIR_LENGTH else b"\\ufffd", text)
+
+
+def may_be_deep(value: bytes) -> bool:
+    """Whether a valid JSON value has enough brackets to be nested deeper than MAX_DEPTH: a quick first look."""
+    return value.count(b"[") + value.count(b"{") > MAX_DEPTH
+
+
+def flatten(value: bytes) -> bytes:
+    """A valid JSON value with everything nested deeper than MAX_DEPTH turned into text."""
+    if not may_be_deep(value):
+        return value
+    out: list[bytes] = []
+    depth = done = deep = 0
+    for match in _STRING_OR_BRACKET.finditer(value):
+        if match[0] in b"{[":
+            depth += 1
+            if depth == MAX_DEPTH + 1:
+                out.append(value[done : match.start()])
+                deep = match.start()
+        elif match[0] in b"}]":
+            if depth == MAX_DEPTH + 1:
+                done = match.end()
+                out.append(json.dumps(value[deep:done].decode("utf-8", "replace"), ensure_ascii=False).encode())
+            depth -= 1
+    return b"".join(out) + value[done:]
