@@ -25,7 +25,7 @@ from msgspec import Raw
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._lenient_json import Hopeless, Incomplete, flatten, repair_value
+from traceconv.importers._lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.ir.builder import Builder
 from traceconv.source import CHUNK_BYTES, Source
 
@@ -371,7 +371,7 @@ class ChromeReader:
             return [event]
         try:
             value, end = self._value_here(self._repairs)
-            event = event_of(_decode_member(flatten(value)))
+            event = event_of(_decode_member(flatten(value, MAX_DEPTH + 1)))  # the args begin one level further in
         except Incomplete:
             self._skip_cut()
             return []

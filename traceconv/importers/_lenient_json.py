@@ -165,8 +165,8 @@ def may_be_deep(value: bytes) -> bool:
     return value.count(b"[") + value.count(b"{") > MAX_DEPTH
 
 
-def flatten(value: bytes) -> bytes:
-    """A valid JSON value with everything nested deeper than MAX_DEPTH turned into text."""
+def flatten(value: bytes, levels: int = MAX_DEPTH) -> bytes:
+    """A valid JSON value with everything nested deeper than so many levels turned into text."""
     if not may_be_deep(value):
         return value
     out: list[bytes] = []
@@ -174,11 +174,11 @@ def flatten(value: bytes) -> bytes:
     for match in _STRING_OR_BRACKET.finditer(value):
         if match[0] in b"{[":
             depth += 1
-            if depth == MAX_DEPTH + 1:
+            if depth == levels + 1:
                 out.append(value[done : match.start()])
                 deep = match.start()
         elif match[0] in b"}]":
-            if depth == MAX_DEPTH + 1:
+            if depth == levels + 1:
                 done = match.end()
                 out.append(json.dumps(value[deep:done].decode("utf-8", "replace"), ensure_ascii=False).encode())
             depth -= 1
