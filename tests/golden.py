@@ -26,7 +26,7 @@ from traceconv.ir.trace import Trace
 from traceconv.merge import merge_traces
 from traceconv.times import parse_duration
 from traceconv.validate import validate
-from traceconv.writers import writer_for
+from traceconv.writers import writer_named
 
 ROOT = Path(__file__).parent.parent / "golden"
 
@@ -96,5 +96,5 @@ def cases() -> Iterator[Case]:
 def written(trace: Trace, format: str) -> bytes:
     """The bytes of a trace in an output format."""
     sink = io.BytesIO()
-    writer_for(format).write(trace, sink)
+    writer_named(format).write(trace, sink)
     return sink.getvalue()

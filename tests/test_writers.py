@@ -14,12 +14,13 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tests import oracle
 from tests.oracle.fixtures import OpenTrace
+from traceconv.api import write
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace, TrackId
 from traceconv.lanes import lay_out
-from traceconv.writers import WriteCounts, Writer, writer_for
+from traceconv.writers import WriteCounts, Writer, writer_for_path, writer_named
 from traceconv.writers import _wire as wire
 
 T = 1_795_245_457_236_000_123
@@ -41,12 +42,12 @@ def written(trace: Trace, writer: Writer) -> bytes:
 
 def packets(trace: Trace) -> list[Any]:
     decoded = pb.Trace()
-    decoded.ParseFromString(written(trace, writer_for("perfetto")))
+    decoded.ParseFromString(written(trace, writer_named("perfetto")))
     return list(decoded.packet)
 
 
 def chrome(trace: Trace) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(written(trace, writer_for("chrome-json")))
+    loaded: dict[str, Any] = json.loads(written(trace, writer_named("chrome-json")))
     return loaded
 
 
@@ -85,7 +86,7 @@ Load = Callable[[Trace, str], Any]
 def load(trace_processor: OpenTrace, tmp_path: Path) -> Load:
     def open_written(trace: Trace, suffix: str) -> Any:
         path = tmp_path / f"out{suffix}"
-        path.write_bytes(written(trace, writer_for(path)))
+        path.write_bytes(written(trace, writer_for_path(path)))
         return trace_processor(path)
 
     return open_written
@@ -94,7 +95,7 @@ def load(trace_processor: OpenTrace, tmp_path: Path) -> Load:
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_trace_processor_takes_everything(load: Load, suffix: str) -> None:
     trace = rich()
-    counts = writer_for("x" + suffix).write(trace, io.BytesIO())
+    counts = writer_for_path("x" + suffix).write(trace, io.BytesIO())
     assert counts == WriteCounts(slices=3, instants=2, counters=2, flows=2, samples=2)
     with load(trace, suffix) as tp:
         assert oracle.import_problems(tp) == []
@@ -268,7 +269,7 @@ def test_chrome_text() -> None:
     out = builder()
     args = b'{\n  "a": "\\ud83d\\ude00 \\u00e9 \\\\ud83d \\u0022 \\ud800",\r\n  "b": 123456789012345678901\n}'
     out.slice(out.track("t"), T, 1500, 'na"me \ud83d', args=args)
-    text = written(out.finish(), writer_for("chrome-json")).decode()
+    text = written(out.finish(), writer_named("chrome-json")).decode()
     assert '"a": "\U0001f600 \u00e9 \\\\ud83d \\u0022 \ufffd","b": 123456789012345678901}' in text
     (event,) = [e for e in json.loads(text)["traceEvents"] if e["ph"] == "X"]
     assert event["name"] == 'na"me \ufffd'
@@ -282,7 +283,7 @@ def test_chrome_leaves_out_what_is_no_number_and_says_so() -> None:
     for value in (float("nan"), float("inf"), 3.0):
         out.counter(track, T, value)
     trace = out.finish()
-    assert writer_for("x.json").write(trace, io.BytesIO()).counters == 1
+    assert writer_for_path("x.json").write(trace, io.BytesIO()).counters == 1
     assert [e["args"] for e in chrome(trace)["traceEvents"] if e["ph"] == "C"] == [{"value": 3.0}]
 
 
@@ -310,11 +311,11 @@ def test_chrome_names_of_nested_tracks() -> None:
 def test_same_bytes_each_time_and_nothing_changed() -> None:
     for suffix in FORMATS:
         trace = rich()
-        first = written(trace, writer_for("x" + suffix))
-        assert written(trace, writer_for("x" + suffix)) == first
-        assert written(rich(), writer_for("x" + suffix)) == first
+        first = written(trace, writer_for_path("x" + suffix))
+        assert written(trace, writer_for_path("x" + suffix)) == first
+        assert written(rich(), writer_for_path("x" + suffix)) == first
         if suffix.endswith(".gz"):
-            assert gzip.decompress(first) == written(trace, writer_for("x" + suffix[:-3]))
+            assert gzip.decompress(first) == written(trace, writer_for_path("x" + suffix[:-3]))
 
 
 @pytest.mark.parametrize("suffix", [".pftrace", ".json"])
@@ -324,9 +325,33 @@ def test_empty_trace(load: Load, suffix: str) -> None:
         assert oracle.rows(tp, SLICES) == []
 
 
-def test_unknown_output() -> None:
-    with pytest.raises(UsageError):
-        writer_for("out.txt")
+@pytest.mark.parametrize("name", ["whatever.json", ".pftrace", "JSON", "perfetto.gz", ""])
+def test_only_names_name_a_writer(name: str) -> None:
+    with pytest.raises(UsageError, match="no output format is called") as error:
+        writer_named(name)
+    assert error.value.hint == "known: perfetto, chrome-json"
+
+
+@pytest.mark.parametrize("path", ["out.txt", "perfetto", "chrome-json", "folder.json/out", "x.json.zip"])
+def test_only_endings_choose_a_writer(path: str) -> None:
+    with pytest.raises(UsageError, match=f"^{path}: ") as error:
+        writer_for_path(path)
+    assert ".json.gz" in error.value.hint
+
+
+@pytest.mark.parametrize("path", ["a.pftrace", "A.PFTRACE.GZ", "a.perfetto-trace", "a.json", "a.JSON.gz"])
+def test_the_ending_decides_about_compression(path: str) -> None:
+    packed = written(rich(), writer_for_path(path))[:2] == b"\x1f\x8b"
+    assert packed == path.lower().endswith(".gz")
+
+
+@pytest.mark.parametrize("to", ["perfetto", "chrome-json"])
+@pytest.mark.parametrize("name", ["z.json.gz", "z.json", "z.gz", "z"])
+def test_the_ending_decides_about_compression_of_a_named_format(to: str, name: str, tmp_path: Path) -> None:
+    write(rich(), tmp_path / name, to=to)
+    data = (tmp_path / name).read_bytes()
+    plain = gzip.decompress(data) if name.endswith(".gz") else data
+    assert plain == written(rich(), writer_named(to))
 
 
 def test_varints_match_one_by_one() -> None:

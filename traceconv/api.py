@@ -19,7 +19,7 @@ from traceconv.registry import Importer, Match, configure, importer_class, impor
 from traceconv.registry import identify as _identify
 from traceconv.source import Source
 from traceconv.validate import validate
-from traceconv.writers import writer_for
+from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
 CUT_SHORT = declare(
     "source.cut_short",
@@ -129,7 +129,7 @@ def merge(
         LostData: strict, and something was lost; nothing is written.
         TraceconvError: any other failure; nothing is written.
     """
-    writer = writer_for(to or _writer_of(output))
+    writer = _writer_of(output, to)
     sources = [Source(path) for path in paths]
     _refuse_overwriting(sources, os.fspath(output))
     traces = _read_all(sources, list(formats or [None] * len(sources)), dict(options or {}))
@@ -152,13 +152,15 @@ def merge(
 
 def write(trace: Trace, output: AnyPath, *, to: str | None = None, force: bool = False) -> None:
     """Write a trace that is on one clock, as `Result.trace` is."""
-    writer = writer_for(to or _writer_of(output))
+    writer = _writer_of(output, to)
     write_output(os.fspath(output), lambda sink: writer.write(trace, sink), binary=writer.binary, force=force)
 
 
-def _writer_of(output: AnyPath) -> str:
-    """What decides about the writer when the user does not: the ending of the output; Perfetto for a stream."""
-    return "perfetto" if output == "-" else os.fspath(output)
+def _writer_of(output: AnyPath, to: str | None) -> Writer:
+    """The writer that the user names, or the one for the ending of the output; Perfetto for a stream."""
+    if to or output == "-":
+        return writer_named(to or "perfetto", compress=is_compressed(output))
+    return writer_for_path(output)
 
 
 def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:

@@ -53,17 +53,34 @@ def writers() -> tuple[type[Writer], ...]:
     return PerfettoProto, ChromeJson
 
 
-def writer_for(path_or_name: str | os.PathLike[str]) -> Writer:
-    """The writer of that name, or the one for files with such a suffix; ".gz" compresses.
+def writer_named(name: str, *, compress: bool = False) -> Writer:
+    """The writer of that name, which may compress.
 
     Raises:
-        UsageError: there is none; the hint lists the names and suffixes.
+        UsageError: there is none; the hint lists the names.
     """
-    wanted = os.path.basename(os.fspath(path_or_name)).lower()
     for cls in writers():
-        if wanted == cls.name:
-            return cls()
-        if wanted.endswith(cls.suffixes):
-            return cls(compress=wanted.endswith(".gz"))  # type: ignore[call-arg]
+        if name == cls.name:
+            return cls(compress=compress)  # type: ignore[call-arg]
+    known = ", ".join(cls.name for cls in writers())
+    raise UsageError(f"no output format is called {name!r}", hint=f"known: {known}")
+
+
+def writer_for_path(path: str | os.PathLike[str]) -> Writer:
+    """The writer for files with such an ending.
+
+    Raises:
+        UsageError: there is none; the hint lists the endings.
+    """
+    for cls in writers():
+        if os.fspath(path).lower().endswith(cls.suffixes):
+            return writer_named(cls.name, compress=is_compressed(path))
     known = "; ".join(f"{cls.name}: {' '.join(cls.suffixes)}" for cls in writers())
-    raise UsageError(f"no output format is called {wanted!r} or has such files", hint=f"known: {known}")
+    raise UsageError(
+        f"{os.fspath(path)}: no output format has files with such an ending", hint=f"name one with --to; known: {known}"
+    )
+
+
+def is_compressed(path: str | os.PathLike[str]) -> bool:
+    """Whether the name of an output asks for gzip."""
+    return os.fspath(path).lower().endswith(".gz")
