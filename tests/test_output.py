@@ -17,7 +17,7 @@ from typing import BinaryIO
 import pytest
 
 from traceconv.errors import OutputError, TraceconvError, UsageError
-from traceconv.output import write_output
+from traceconv.output import check_target, write_output
 
 
 def hello(sink: BinaryIO) -> int:
@@ -27,6 +27,10 @@ def hello(sink: BinaryIO) -> int:
 
 def put(target: str | Path, force: bool = False) -> int:
     return write_output(str(target), hello, binary=True, force=force)
+
+
+def ask(target: str | Path) -> None:
+    check_target(str(target), binary=True, force=False)
 
 
 @contextlib.contextmanager
@@ -76,6 +80,17 @@ def test_an_existing_file_needs_force(tmp_path: Path) -> None:
     put(path, force=True)
     assert path.read_bytes() == b"hello"
     assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+def test_a_replaced_file_keeps_its_permissions(mode: int, tmp_path: Path) -> None:
+    path, link = tmp_path / "out", tmp_path / "link"
+    path.write_bytes(b"secret")
+    path.chmod(mode)
+    link.symlink_to("out")
+    for name in (path, link):
+        put(name, force=True)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_nothing_appears_before_it_is_whole(tmp_path: Path) -> None:
@@ -177,6 +192,28 @@ def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="Not a directory"):
         put(tmp_path / "file" / "out")
+
+
+def test_what_will_be_refused_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("absent/out")
+    for name in ("", "file", "file/out", "absent/out", "link", "nul\0"):
+        refused: list[str] = []
+        for refuse in (ask, put):
+            with pytest.raises(TraceconvError) as error:
+                refuse(tmp_path / name)
+            refused.append(f"{error.value.message} {error.value.hint}")
+        assert refused[0] == refused[1]
+    assert sorted(os.listdir(tmp_path)) == ["file", "link"]
+
+
+def test_asking_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    for name in ("new", "old", os.devnull):
+        check_target(str(tmp_path / name), binary=True, force=True)
+    check_target("-", binary=False, force=False)
+    assert os.listdir(tmp_path) == ["old"]
+    assert (tmp_path / "old").read_bytes() == b"old"
 
 
 # -- links ------------------------------------------------------------------------------------------------------------

@@ -220,14 +220,21 @@ def test_timeout(start: Start) -> None:
     assert start(timeout_s=0.2).result() is False
 
 
-def test_ctrl_c(tmp_path: Path) -> None:
+def test_ctrl_c_is_no_timeout(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_bytes(b"{}")
+    links: list[str] = []
 
     def interrupt(link: str) -> None:
+        links.append(link)
         raise KeyboardInterrupt
 
-    assert serve.serve(file, open_browser=False, on_ready=interrupt, port=0) is False
+    with pytest.raises(KeyboardInterrupt):
+        serve.serve(file, open_browser=False, on_ready=interrupt, port=0)
+    port = urllib.parse.urlsplit(urllib.parse.unquote(links[0]).partition("url=")[2]).port
+    assert port is not None
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=JOIN_S)
 
 
 def test_opens_the_browser_after_the_link_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

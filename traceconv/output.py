@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -16,6 +17,44 @@ from traceconv.errors import OutputError, UsageError
 Result = TypeVar("Result")
 
 
+def check_target(target: str, *, binary: bool, force: bool) -> None:
+    """Refuse what `write_output` would refuse, before the work for it is done.
+
+    Args:
+        target: a path, or "-" for standard output.
+        binary: whether the bytes would garble a terminal.
+        force: whether a file that exists may be replaced.
+
+    Raises:
+        OutputError: a directory, or a path that leads nowhere.
+        UsageError: binary data for a terminal, or the file exists and force is not given.
+    """
+    if target == "-":
+        if binary and sys.stdout.buffer.isatty():
+            raise UsageError(
+                "standard output is a terminal and the trace is binary", hint="name a file: -o out.pftrace"
+            )
+        return
+    mode = _mode_of(Path(target))
+    if mode is not None and stat.S_ISDIR(mode):
+        raise OutputError(f"{target}: is a directory", hint="name a file in it, such as out.pftrace")
+    if mode is not None and stat.S_ISREG(mode) and not force:
+        raise UsageError(f"{target}: the file exists", hint="--force replaces it")
+
+
+def _mode_of(path: Path) -> int | None:
+    """What the path names, and its permissions; None for nothing yet, in a folder that exists."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            return path.stat().st_mode
+        os.stat(os.path.dirname(os.path.realpath(path)))
+        return None
+    except OSError as error:
+        raise _failure(path, error) from None
+    except ValueError as error:  # a path with a NUL character
+        raise OutputError(f"{path}: {error}") from None
+
+
 def write_output(target: str, write: Callable[[BinaryIO], Result], *, binary: bool, force: bool) -> Result:
     """Let `write` fill the target.
 
@@ -23,34 +62,24 @@ def write_output(target: str, write: Callable[[BinaryIO], Result], *, binary: bo
         target: a path, or "-" for standard output.
         write: gets the open sink; what it returns is returned.
         binary: whether the bytes would garble a terminal.
-        force: whether a file that exists may be replaced.
+        force: whether a file that exists may be replaced; it keeps its permissions.
 
     Raises:
         OutputError: it cannot be written; no part of it stays behind.
         UsageError: binary data for a terminal, or the file exists and force is not given.
     """
+    check_target(target, binary=binary, force=force)
     if target == "-":
-        return _to_stdout(write, binary)
+        return _to_stdout(write)
     path = Path(target)
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return _to_new_file(path, write)
-    except ValueError as error:  # a path with a NUL character
-        raise OutputError(f"{target}: {error}") from None
-    if stat.S_ISDIR(mode):
-        raise OutputError(f"{target}: is a directory", hint="name a file in it, such as out.pftrace")
-    if not stat.S_ISREG(mode):
+    mode = _mode_of(path)
+    if mode is not None and not stat.S_ISREG(mode):
         return _to_device(path, write)
-    if not force:
-        raise UsageError(f"{target}: the file exists", hint="--force replaces it")
-    return _to_new_file(path, write)
+    return _to_new_file(path, write, _usual_mode() if mode is None else stat.S_IMODE(mode))
 
 
-def _to_stdout(write: Callable[[BinaryIO], Result], binary: bool) -> Result:
+def _to_stdout(write: Callable[[BinaryIO], Result]) -> Result:
     sink = sys.stdout.buffer
-    if binary and sink.isatty():
-        raise UsageError("standard output is a terminal and the trace is binary", hint="name a file: -o out.pftrace")
     try:
         result = write(sink)
         sink.flush()
@@ -71,7 +100,7 @@ def _to_device(path: Path, write: Callable[[BinaryIO], Result]) -> Result:
         raise OutputError(f"{path}: {error.strerror or error}") from None
 
 
-def _to_new_file(path: Path, write: Callable[[BinaryIO], Result]) -> Result:
+def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int) -> Result:
     """Write beside the target, flush to disk, then rename: a reader never sees half a trace.
 
     A link stays a link: what it points to is replaced.
@@ -84,11 +113,11 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result]) -> Result:
             result = write(sink)
             sink.flush()
             os.fsync(sink.fileno())
-        os.chmod(temporary, _usual_mode())
+        os.chmod(temporary, mode)
         os.replace(temporary, final)
         temporary = None
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror or error}", hint=_hint(error)) from None
+        raise _failure(path, error) from None
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -103,7 +132,8 @@ def _usual_mode() -> int:
     return 0o666 & ~mask
 
 
-def _hint(error: OSError) -> str:
+def _failure(path: Path, error: OSError) -> OutputError:
+    hint = "free some space, or write elsewhere" if error.errno == errno.ENOSPC else ""
     if isinstance(error, FileNotFoundError):
-        return "the folder must exist"
-    return "free some space, or write elsewhere" if error.errno == 28 else ""
+        hint = "the folder must exist"
+    return OutputError(f"{path}: {error.strerror or error}", hint=hint)

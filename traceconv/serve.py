@@ -41,6 +41,8 @@ UI_ORIGIN = "https://ui.perfetto.dev"
 UI_PORT = 9001
 METHODS = "GET, HEAD, OPTIONS"
 
+#: How long the user has to open the link and to allow the fetch, unless told otherwise.
+TIMEOUT_S = 120.0
 # How long a client may neither read nor write before its connection is given up.
 STALL_S = 60.0
 # How long to wait for the client to confirm the end of the file by closing its side.
@@ -51,7 +53,7 @@ def serve(
     path: str | os.PathLike[str],
     *,
     open_browser: bool = True,
-    timeout_s: float = 300.0,
+    timeout_s: float = TIMEOUT_S,
     on_ready: Callable[[str], None] | None = None,
     port: int = UI_PORT,
 ) -> bool:
@@ -65,11 +67,12 @@ def serve(
         port: the port on 127.0.0.1; 0 takes a free one, which the UI will refuse.
 
     Returns:
-        True when the file was fetched completely, False after the timeout or Ctrl-C.
+        True when the file was fetched completely, False after the timeout.
 
     Raises:
         InputError: the file cannot be read.
         OutputError: the port is in use.
+        KeyboardInterrupt: Ctrl-C; the server has ended.
     """
     file = Path(path)
     _check_readable(file)
@@ -77,8 +80,6 @@ def serve(
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         try:
             return _wait(server, open_browser, timeout_s, on_ready)
-        except KeyboardInterrupt:
-            return False
         finally:
             server.shutdown()
 
