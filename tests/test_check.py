@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -625,22 +627,74 @@ def test_counts_and_place(tmp_path: Path) -> None:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_gzip_is_seen_by_content(tmp_path: Path) -> None:
-    text = json.dumps([complete(0, 1)]).encode()
-    assert check_bytes(tmp_path, gzip.compress(text)).counts["slices"] == 1
-    packed = gzip.compress(Builder().trace.SerializeToString())
-    assert check_bytes(tmp_path, packed).format == "pftrace"
-    with pytest.raises(InputError, match="trace"):
-        check_bytes(tmp_path, packed[:-9])
-    with pytest.raises(InputError, match="nowhere"):
-        check_file(tmp_path / "nowhere")
+def two_formats() -> Iterator[tuple[str, bytes]]:
+    yield "chrome-json", json.dumps([complete(0, 1)]).encode()
+    builder = Builder()
+    builder.slice(1, 2)
+    yield "pftrace", builder.trace.SerializeToString()
 
 
-def test_broken_gzip_inside(tmp_path: Path) -> None:
-    packed = bytearray(gzip.compress(Builder().trace.SerializeToString()))
-    packed[20:30] = bytes(10)
-    with pytest.raises(InputError, match="trace"):
-        check_bytes(tmp_path, bytes(packed))
+def zipped(data: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inside", data)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zipped])
+def test_compression_is_seen_by_content(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    for format, data in two_formats():
+        report = check_bytes(tmp_path, pack(data))
+        assert (report.format, report.counts["slices"], report.problems) == (format, 1, [])
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    for format, data in two_formats():
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        report = check_file("-")
+        assert (report.format, report.counts["slices"], report.problems) == (format, 1, [])
+
+
+def test_a_cut_gzip_is_checked_up_to_the_cut(tmp_path: Path) -> None:
+    for format, data in two_formats():
+        report = check_bytes(tmp_path, gzip.compress(data)[:-4])  # without the length at the end
+        assert (report.format, report.counts["slices"]) == (format, 1)
+        (cut,) = report.problems
+        assert (cut.code, cut.severity, cut.at) == ("check.cut_short", Severity.DATA_LOSS, str(tmp_path / "trace"))
+        assert not report.ok
+    assert codes(check_bytes(tmp_path, gzip.compress(data)[:-12])) >= {"cut_short", "truncated"}
+
+
+def test_utf16_is_refused_by_viewers_and_its_events_are_checked(tmp_path: Path) -> None:
+    text = json.dumps([event("E", 2)])
+    for data in (text.encode("utf-16"), gzip.compress(text.encode("utf-16"))):
+        report = check_bytes(tmp_path, data)
+        assert [problem.code for problem in report.problems] == ["check.utf16", "check-json.end_without_begin"]
+        assert report.problems[0].severity is Severity.ERROR
+
+
+def corrupt_gzip(at: int) -> bytes:
+    packed = bytearray(gzip.compress(bytes(range(256)) * 40, mtime=0))
+    packed[at : at + 10] = b"\xff" * 10
+    return bytes(packed)
+
+
+@pytest.mark.parametrize(
+    "data", [corrupt_gzip(10), corrupt_gzip(60), corrupt_gzip(-9), b"\x1f\x8b no gzip", b"PK\x03\x04"]
+)
+def test_broken_compression_is_one_line(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="trace: ") as error:
+        check_bytes(tmp_path, data)
+    assert "Errno" not in error.value.message
+
+
+def test_what_cannot_be_opened_has_a_hint(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(InputError) as error:
+            check_file(path)
+        assert error.value.message.startswith(f"{path}: ")
+        assert "Errno" not in error.value.message
+        assert error.value.hint
 
 
 def test_empty_file(tmp_path: Path) -> None:

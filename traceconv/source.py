@@ -73,6 +73,7 @@ class Source:
     Attributes:
         display: the input as the user named it, for messages.
         cut_short: whether a compressed file turned out to end before its end mark (known after reading it).
+        recoded: whether the file is UTF-16 and is handed on as UTF-8 (known after opening it).
 
     Raises:
         InputError: when there is nothing readable.
@@ -80,6 +81,7 @@ class Source:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.cut_short = False
+        self.recoded = False
         self.display = os.fspath(path)
         self._spooled: IO[bytes] | None = None
         if self.display == "-":
@@ -136,6 +138,7 @@ class Source:
         if encoding is None:
             return plain
         plain.read(2)
+        self.recoded = True
         recoded = _Recoded(plain, encoding)
         return io.BufferedReader(cast(io.RawIOBase, recoded), buffer_size=1 << 18)
 

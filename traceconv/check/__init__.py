@@ -6,44 +6,48 @@ that it can judge their output as well as files of other tools.
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
+import os
 from typing import BinaryIO, cast
 
-from traceconv.check._report import CheckReport, Problem
-from traceconv.errors import InputError
+from traceconv.check._report import CheckReport, Problem, extend_report
+from traceconv.diagnostics import Diagnostics, Severity, declare
+from traceconv.source import Source
 
 __all__ = ["CheckReport", "Problem", "check_file"]
 
-_GZIP_MAGIC = b"\x1f\x8b"
+CUT_SHORT = declare(
+    "check.cut_short",
+    Severity.DATA_LOSS,
+    "the compressed file ends before its end mark: it was cut off; what comes before the cut was checked",
+)
+UTF16 = declare("check.utf16", Severity.ERROR, "the file is UTF-16; viewers read UTF-8 only and refuse it")
+
 _PACKET_TAG = b"\x0a"
 
 
-def check_file(path: Path) -> CheckReport:
-    """Check a Chrome JSON or Perfetto trace; gzip and the format are seen by content.
+def check_file(path: str | os.PathLike[str]) -> CheckReport:
+    """Check a Chrome JSON or Perfetto trace; compression and the format are seen by content.
 
     Args:
-        path: the file; it is only read.
+        path: the file, which is only read, or "-" for standard input.
 
     Raises:
         InputError: the file cannot be read or its compression is broken.
     """
-    try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == _GZIP_MAGIC
-            raw.seek(0)
-            if not zipped:
-                return _check_stream(raw)
-            with gzip.open(raw) as plain:
-                return _check_stream(cast(BinaryIO, plain))
-    except (OSError, EOFError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    source = Source(path)
+    first = source.head().data[:1]
+    with source.open() as plain:
+        report = _check_stream(cast(BinaryIO, plain), first)
+    found = Diagnostics()
+    if source.cut_short:
+        found.add(CUT_SHORT, source.display)
+    if source.recoded:
+        found.add(UTF16, source.display)
+    return extend_report(report, found)
 
 
-def _check_stream(file: BinaryIO) -> CheckReport:
+def _check_stream(file: BinaryIO, first: bytes) -> CheckReport:
     # Either check pulls in its own heavy library: the other one is not paid for.
-    first = file.read(1)
-    file.seek(0)
     if first == _PACKET_TAG:
         from traceconv.check.pftrace import check_pftrace
 

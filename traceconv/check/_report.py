@@ -51,9 +51,20 @@ class CheckReport:
 
 def make_report(format: Format, found: Diagnostics, counts: dict[str, int]) -> CheckReport:
     """A report of the diagnostics; equal severities stay in the order of first occurrence."""
-    problems = [
+    return CheckReport(format, _worst_first(_problems(found)), counts)
+
+
+def extend_report(report: CheckReport, found: Diagnostics) -> CheckReport:
+    """The report with more diagnostics, before its own ones of the same severity."""
+    return CheckReport(report.format, _worst_first([*_problems(found), *report.problems]), report.counts)
+
+
+def _problems(found: Diagnostics) -> list[Problem]:
+    return [
         Problem(entry.code.name, entry.code.severity, entry.code.help, "; ".join(entry.places), entry.count)
         for entry in found
     ]
-    problems.sort(key=lambda problem: -problem.severity)
-    return CheckReport(format, problems, counts)
+
+
+def _worst_first(problems: list[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: -problem.severity)
