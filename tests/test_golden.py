@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests import decode, oracle
-from tests.golden import Case, cases, written
+from tests.golden import Case, cases, without_version, written
 from traceconv.api import read
 from traceconv.check import check_file
 from traceconv.diagnostics import Severity
@@ -67,7 +67,7 @@ def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
         return
     compare(case.folder / "expect.diag", diagnosis(traces), update_golden)
     compare(case.folder / "expect.txt", "\n".join(dump(trace) for trace in traces), update_golden)
-    compare(case.folder / "expect.json", written(merged, "chrome-json").decode(), update_golden)
+    compare(case.folder / "expect.json", without_version(written(merged, "chrome-json").decode()), update_golden)
 
 
 @every_case
