@@ -23,7 +23,7 @@ from traceconv.errors import (
     UsageError,
 )
 from traceconv.ir.trace import Trace
-from traceconv.merge import merge_traces
+from traceconv.merging import merge_traces
 from traceconv.registry import importers
 
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"

@@ -275,3 +275,52 @@ def test_every_command_has_an_example(name: str) -> None:
 
 def test_version() -> None:
     assert re.fullmatch(rb"traceconv, version \d+\.\d+\.\d+\S*\n", process("--version").stdout)
+
+
+# -- several inputs of one name, options for one of them --------------------------------------------------------------
+
+
+def test_inputs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    paths = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        paths.append(tmp_path / name / "log.txt")
+        paths[-1].write_bytes((ONEDNN if name == "one" else UNTIMED).read_bytes())
+    error = refusal(run("merge", *paths, "-o", tmp_path / "out.json"))
+    assert str(paths[0]) in error.message
+    offset = re.search(r"--offset (\S+/two/log.txt=[+-]\d+ns)", error.hint)
+    assert offset is not None
+    result = run("merge", *paths, "--offset", offset[1], "-o", tmp_path / "out.json")
+    assert result.exit_code == 0, result.output
+    assert str(paths[1]) in result.stderr
+
+
+def test_an_option_that_fits_two_inputs_needs_a_file(tmp_path: Path) -> None:
+    other = tmp_path / "other.log"
+    other.write_bytes(ONEDNN.read_bytes())
+    error = refusal(run("merge", ONEDNN, other, "-O", "pid=7", "-o", tmp_path / "out.json"))
+    assert "fits input.log and other.log" in error.message
+    assert "-O input.log:pid=7" in error.hint
+    assert run("merge", ONEDNN, other, "-O", "other.log:pid=7", "-o", tmp_path / "out.json").exit_code == 0
+    assert '"pid":7' in (tmp_path / "out.json").read_text()
+
+
+@pytest.mark.parametrize("option", ["--offset", "--from"])
+def test_what_is_said_twice_is_refused(option: str, tmp_path: Path) -> None:
+    values = [f"input.log={value}" for value in ("1ms", "2ms")]
+    error = refusal(run("merge", KINETO, ONEDNN, option, values[0], option, values[1], "-o", tmp_path / "a.json"))
+    assert "twice" in error.message
+
+
+def test_brackets_in_file_names_are_printed(tmp_path: Path) -> None:
+    path = tmp_path / "log[rank0].log"
+    path.write_bytes(ONEDNN.read_bytes())
+    assert "log[rank0].log (onednn-verbose)" in run("convert", path, "-o", tmp_path / "a.json").stderr
+
+
+def test_a_repeated_exact_start_is_not_shared_between_profiles(tmp_path: Path) -> None:
+    profile = ROOT / "onnxruntime" / "v1.31-one-thread" / "input.json"
+    other = tmp_path / "other.json"
+    other.write_bytes(profile.read_bytes())
+    error = refusal(run("merge", profile, other, "-O", "start_ns=1795245452966338432", "-o", tmp_path / "a.pftrace"))
+    assert error.exit_code == 2

@@ -82,3 +82,29 @@ def test_onnxruntime_starts_within_the_millisecond_of_its_name(name: str, start_
     assert abs(line.offset_ns - start_ns) <= line.bound_ns <= 600_000
     assert "start time in the file name" in line.method
     assert "good to 1 ms" in line.method
+
+
+def test_a_guessed_zone_is_called_assumed_and_a_given_one_ok(tmp_path: Path) -> None:
+    profile = tmp_path / next(iter(ORT_STARTS))
+    shutil.copyfile(ROOT / "onnxruntime" / "v1.31-perf-process" / "input.json", profile)
+    assert align([read(profile)]).receipt[0].verdict == "assumed"
+    assert align([read(profile, options={"utc_offset": "+00:00"})]).receipt[0].verdict == "ok"
+    assert align([read(profile, options={"start_ns": "1795245454140082108"})]).receipt[0].verdict == "assumed"
+
+
+def test_a_bound_that_nobody_measured_is_not_stated(tmp_path: Path) -> None:
+    trace = tmp_path / "a.json"
+    trace.write_text(
+        '{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}],"baseTimeNanoseconds":1700000000000000000}'
+    )
+    (line,) = align([read(trace)]).receipt
+    assert (line.offset_ns, line.bound_ns, line.verdict) == (1700000000000000000, None, "ok")
+
+
+def test_a_base_is_not_added_to_times_since_1970(tmp_path: Path) -> None:
+    trace = tmp_path / "a.json"
+    trace.write_text(
+        '{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1700000000000000,"dur":1}],"baseTimeNanoseconds":1700000000000000000}'
+    )
+    (line,) = align([read(trace)]).receipt
+    assert line.offset_ns == 0

@@ -17,7 +17,7 @@ from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, Track, TrackKind
 from traceconv.lanes import lay_out
-from traceconv.merge import NO_OVERLAP, merge_traces
+from traceconv.merging import NO_OVERLAP, SAME_PID, merge_traces
 from traceconv.times import LIMIT_NS
 from traceconv.validate import validate
 
@@ -111,7 +111,7 @@ def test_the_same_trace_twice_doubles_everything() -> None:
     assert rows(twice) == rows(once) + rows(once)
     assert len(twice.tracks) == 2 * len(once.tracks)
     assert len(twice.strings) == len(once.strings)
-    assert list(twice.metadata) == ["a", "a (2)", "alignment"]
+    assert twice.metadata["inputs"] == once.metadata["inputs"] * 2
 
 
 @pytest.mark.parametrize("case", ["chrome-trace/viztracer", "onnxruntime/v1.31-perf-process"])
@@ -135,7 +135,7 @@ def test_one_trace_stays_as_it_is_but_for_the_receipt() -> None:
     trace = full("a")
     result = merged(trace)
     assert rows(result) == rows(trace)
-    assert result.metadata["made by"] == "a"
+    assert result.metadata["inputs"] == [{"file": "a", "facts": {"made by": "a"}}]
 
 
 def test_empty_traces_merge() -> None:
@@ -150,8 +150,10 @@ def test_empty_traces_merge() -> None:
 def test_metadata_of_each_file_and_the_receipt() -> None:
     private = ClockDomain("p", Zero.UNKNOWN, Run.MONOTONIC, 10)
     result = merged(full("a"), full("b", clock=private), o1=55)
-    assert result.metadata["a"] == {"made by": "a"}
-    assert result.metadata["b"] == {"made by": "b"}
+    assert result.metadata["inputs"] == [
+        {"file": "a", "facts": {"made by": "a"}},
+        {"file": "b", "facts": {"made by": "b"}},
+    ]
     lines = result.metadata["alignment"]
     assert [(line["file"], line["offset_ns"], line["verdict"]) for line in lines] == [
         ("a", 0, "ok"),
@@ -300,7 +302,26 @@ def test_three_files_of_one_process_in_a_chain() -> None:
     traces = [process_trace(name, at * 50 * 10**9, 7, (1,)) for at, name in enumerate("abc")]
     result = merged(*traces)
     assert sum(track.kind is TrackKind.PROCESS for track in result.tracks) == 1
-    assert {"format-b: b 1", "format-c: c 1"} <= tree(result).keys()
+    threads = [track for track in result.tracks if track.kind is TrackKind.THREAD]
+    assert [track.tid for track in threads] == [1]
+    assert result.counts()["slices"] == sum(trace.counts()["slices"] for trace in traces)
+
+
+def test_a_thread_of_two_files_at_the_same_time_gets_a_track_beside_it() -> None:
+    result = merged(process_trace("a", 0, 7, (1,)), process_trace("b", 0, 7, (1,)))
+    assert "format-b: b 1" in tree(result)
+
+
+def test_equal_pids_of_unknown_machines_are_told() -> None:
+    traces = [process_trace(name, 0, 7, (1,), REALTIME) for name in "ab"]
+    merged(*traces)
+    assert [found.count for found in traces[1].sources[0].diagnostics if found.code is SAME_PID] == [1]
+
+
+def test_times_before_zero_are_told() -> None:
+    private = ClockDomain("p", Zero.UNKNOWN, Run.MONOTONIC)
+    result = merged(process_trace("a", -5000, 7, (1,), private))
+    assert any("before zero: outputs add 5 µs" in note for note in result.sources[0].notes)
 
 
 def test_a_file_with_two_processes_of_one_number_keeps_both() -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from traceconv.api import convert, formats, identify, merge, read, write
+    from traceconv.api import Input, convert, formats, identify, merge, read, write
     from traceconv.errors import TraceconvError
 
-__all__ = ["TraceconvError", "__version__", "convert", "formats", "identify", "merge", "read", "write"]
+__all__ = ["Input", "TraceconvError", "__version__", "convert", "formats", "identify", "merge", "read", "write"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ Without evidence there is no output: a plausible wrong timeline is the worst tha
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -30,8 +31,9 @@ class ReceiptLine:
         clock: the name of the domain.
         method: where the relation is known from.
         offset_ns: what was added to each time of that clock.
-        bound_ns: how wrong the position can be at most, the resolution of the clock included.
-        verdict: "ok" when files or clocks say so; "assumed" when the user said so or positions are synthetic.
+        bound_ns: how wrong the position can be at most, the resolution of the clock included; None: not known.
+        verdict: "ok" when the file says so; "assumed" when it rests on the word of the user or on an assumption, or
+            when positions are synthetic.
     """
 
     file: str
@@ -39,7 +41,7 @@ class ReceiptLine:
     clock: str
     method: str
     offset_ns: int
-    bound_ns: int
+    bound_ns: int | None
     verdict: str
 
     def as_json(self) -> dict[str, Any]:
@@ -146,7 +148,7 @@ def _apply_offset(
 ) -> None:
     if offset is not None:
         for number in first:
-            found[number] = found.get(number, ClockMap()).then(ClockMap(offset, 0, "--offset"))
+            found[number] = found.get(number, ClockMap()).then(ClockMap(offset, 0, "--offset", assumed=True))
 
 
 def _refuse_unrelated(
@@ -160,28 +162,33 @@ def _refuse_unrelated(
         lost = [number for number in first if number not in found]
         if not lost:
             continue
-        name, clock = trace.sources[0].name, clocks[lost[0]]
+        name, clock = trace.sources[0].name, clocks[lost[0]].describe()
         other = next(index for index, found_there in enumerate(maps) if found_there)
+        if traces[other] is trace:
+            raise UnrelatedClocks(
+                f"{name} holds times of two clocks that nothing relates: {target.describe()}, and {clock}",
+                hint="split it where the second recording begins, and merge the parts with --offset",
+            )
         start = min(used[other][number] + maps[other][number].offset_ns for number in maps[other])
         shift = start - first[lost[0]]
         raise UnrelatedClocks(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
-            f"{target.describe()}, the second {clock.describe()}",
+            f"{target.describe()}, the second {clock}",
             hint=f"say how: --offset {name}=TIME adds TIME to all times of that file, for instance "
-            f"--offset {name}={shift:+d}ns to let both begin together; or record with a wall clock",
+            f"--offset {shlex.quote(name)}={shift:+d}ns to let both begin together; or record with a wall clock",
         )
 
 
 def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap) -> ReceiptLine:
     source = trace.sources[0]
     method = "its own times" if found.method == _SAME_CLOCK else found.method
-    assumed = clock.synthetic or "--offset" in found.method
+    bound = None if found.bound_ns is None else found.bound_ns + clock.resolution_ns
     return ReceiptLine(
         source.name,
         source.format,
         clock.name,
         method,
         found.offset_ns,
-        found.bound_ns + clock.resolution_ns,
-        "assumed" if assumed else "ok",
+        bound,
+        "assumed" if clock.synthetic or found.assumed else "ok",
     )

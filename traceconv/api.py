@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import BinaryIO
 
 from traceconv.align import ReceiptLine, align
@@ -13,9 +14,9 @@ from traceconv.errors import LostData, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
-from traceconv.merge import merge_traces
+from traceconv.merging import merge_traces
 from traceconv.output import write_output
-from traceconv.registry import Importer, Match, configure, importer_class, importers
+from traceconv.registry import Importer, configure, importer_class, importers, option_names
 from traceconv.registry import identify as _identify
 from traceconv.source import Source
 from traceconv.validate import validate
@@ -28,6 +29,23 @@ CUT_SHORT = declare(
 )
 
 AnyPath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input of a merge.
+
+    Attributes:
+        path: a file, or "-" for standard input.
+        format: the importer, if it shall not be found out.
+        options: options of the importer as texts.
+        offset_ns: what to add to each of its times, on top of what the file says itself.
+    """
+
+    path: AnyPath
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    offset_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +90,13 @@ def read(path: AnyPath, *, format: str | None = None, options: Mapping[str, str]
     return read_source(Source(path), format=format, options=options)
 
 
-def read_source(source: Source, *, format: str | None = None, options: Mapping[str, str] | None = None) -> Trace:
-    """Like `read`, for an input that is open already."""
-    cls, _ = (importer_class(format), Match.yes("named")) if format else _identify(source)
+def read_source(
+    source: Source, *, format: str | None = None, options: Mapping[str, str] | None = None, name: str = ""
+) -> Trace:
+    """Like `read`, for an input that is open already; `name` is how messages and outputs call it."""
+    cls = importer_class(format) if format else _identify(source)[0]
     importer = configure(cls, dict(options or {}))
-    builder = Builder(SourceInfo(source.name, cls.name), cls.clock)
+    builder = Builder(SourceInfo(name or source.name, cls.name), cls.clock)
     importer.read(source, builder)
     if source.cut_short:
         builder.problem(CUT_SHORT, source.name)
@@ -96,17 +116,16 @@ def convert(
     strict: bool = False,
 ) -> Result:
     """One input to one output. See `merge`."""
-    return merge([path], output, formats=[format], to=to, options=options, force=force, strict=strict)
+    one = Input(path, format=format, options=options or {})
+    return merge([one], output, to=to, force=force, strict=strict)
 
 
 def merge(
-    paths: Sequence[AnyPath],
+    inputs: Sequence[AnyPath | Input],
     output: AnyPath,
     *,
-    formats: Sequence[str | None] | None = None,
     to: str | None = None,
     options: Mapping[str, str] | None = None,
-    offsets: Mapping[int, int] | None = None,
     same_machine: bool = False,
     force: bool = False,
     strict: bool = False,
@@ -114,12 +133,10 @@ def merge(
     """Several inputs to one output, on one clock.
 
     Args:
-        paths: the inputs.
+        inputs: paths, or paths with what is to be known about them.
         output: a path, or "-" for standard output.
-        formats: for each input its importer, or None to find it out.
         to: the name of the writer; by default the ending of the output decides.
-        options: importer options; each must be known to at least one of the importers.
-        offsets: for some inputs, by index, ns to add to each time.
+        options: importer options that are for whichever input has them; each must fit exactly one of them.
         same_machine: whether equal pids of different inputs are known to be the same process.
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
@@ -130,30 +147,38 @@ def merge(
         TraceconvError: any other failure; nothing is written.
     """
     writer = _writer_of(output, to)
-    sources = [Source(path) for path in paths]
+    given = [one if isinstance(one, Input) else Input(one) for one in inputs]
+    sources = [Source(one.path) for one in given]
     _refuse_overwriting(sources, os.fspath(output))
-    traces = _read_all(sources, list(formats or [None] * len(sources)), dict(options or {}))
+    traces = _read_all(given, sources, dict(options or {}))
+    offsets = {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
     alignment = align(traces, offsets)
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
     if strict:
         _refuse_losses(merged)
-
-    def write(sink: BinaryIO) -> None:
-        written = writer.write(merged, sink)
-        assert written.slices == len(merged.slices.ts), "the writer lost slices"
-        assert written.instants == len(merged.instants.ts), "the writer lost instants"
-        assert written.counters == len(merged.counters.ts), "the writer lost counters"
-
-    write_output(os.fspath(output), write, binary=writer.binary, force=force)
+    write_output(os.fspath(output), lambda sink: _write_all(writer, merged, sink), binary=writer.binary, force=force)
     return Result(merged, alignment.receipt)
 
 
 def write(trace: Trace, output: AnyPath, *, to: str | None = None, force: bool = False) -> None:
-    """Write a trace that is on one clock, as `Result.trace` is."""
+    """Write a trace, as `read` or `Result.trace` gives it.
+
+    Raises:
+        UnrelatedClocks: the trace is on several clocks that nothing relates.
+        TraceconvError: the output cannot be written.
+    """
+    if len(trace.clocks) > 1 or trace.snapshots:
+        trace = merge_traces([trace], align([trace]))
     writer = _writer_of(output, to)
-    write_output(os.fspath(output), lambda sink: writer.write(trace, sink), binary=writer.binary, force=force)
+    write_output(os.fspath(output), lambda sink: _write_all(writer, trace, sink), binary=writer.binary, force=force)
+
+
+def _write_all(writer: Writer, trace: Trace, sink: BinaryIO) -> None:
+    written = tuple(asdict(writer.write(trace, sink)).values())
+    if written != tuple(trace.counts().values()):
+        raise RuntimeError(f"the writer {writer.name} wrote {written} of {trace.counts()}")
 
 
 def _writer_of(output: AnyPath, to: str | None) -> Writer:
@@ -169,27 +194,59 @@ def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:
             raise UsageError(f"{output}: the output would replace an input", hint="give the output another name")
 
 
-def _read_all(sources: Sequence[Source], formats: list[str | None], options: dict[str, str]) -> list[Trace]:
+def _read_all(given: Sequence[Input], sources: Sequence[Source], options: dict[str, str]) -> list[Trace]:
     """All inputs; every one is tried, so that one run names all that is wrong."""
-    classes = [importer_class(name) if name else None for name in formats]
-    traces: list[Trace] = []
+    names = _names(sources)
+    classes: list[type[Importer]] = []
     errors: list[TraceconvError] = []
-    used: set[str] = set()
-    for source, cls in zip(sources, classes, strict=True):
+    for one, source in zip(given, sources, strict=True):
         try:
-            cls = cls or _identify(source)[0]
-            mine = {key: value for key, value in options.items() if key in option_names(cls)}
-            used |= mine.keys()
-            traces.append(read_source(source, format=cls.name, options=mine))
+            classes.append(importer_class(one.format) if one.format else _identify(source)[0])
         except TraceconvError as error:
             errors.append(error)
+    traces: list[Trace] = []
+    if not errors:
+        shared = _assign_options(options, names, classes)
+        for one, source, name, cls, more in zip(given, sources, names, classes, shared, strict=True):
+            try:
+                traces.append(read_source(source, format=cls.name, options=more | dict(one.options), name=name))
+            except TraceconvError as error:
+                errors.append(error)
     if errors:
         raise errors[0] if len(errors) == 1 else SeveralErrors(errors)
-    unknown = options.keys() - used
-    if unknown:
-        names = ", ".join(sorted({trace.sources[0].format for trace in traces}))
-        raise UsageError(f"no input has an option {min(unknown)!r}", hint=f"see `traceconv formats NAME` for {names}")
     return traces
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    """How the inputs are called: by file name, those with the same one by path, the same path numbered."""
+    names: list[str] = []
+    base = Counter(source.name for source in sources)
+    for source in sources:
+        name = wanted = source.name if base[source.name] == 1 else source.display
+        number = 2
+        while name in names:
+            name, number = f"{wanted} ({number})", number + 1
+        names.append(name)
+    return names
+
+
+def _assign_options(
+    options: Mapping[str, str], names: Sequence[str], classes: Sequence[type[Importer]]
+) -> list[dict[str, str]]:
+    """For each input the options that were given without a file; each must fit exactly one input."""
+    shared: list[dict[str, str]] = [{} for _ in classes]
+    for key, value in options.items():
+        takers = [index for index, cls in enumerate(classes) if key in option_names(cls)]
+        if not takers:
+            known = ", ".join(sorted({cls.name for cls in classes}))
+            raise UsageError(f"no input has an option {key!r}", hint=f"see `traceconv formats NAME` for {known}")
+        if len(takers) > 1:
+            fitting = " and ".join(names[index] for index in takers)
+            raise UsageError(
+                f"option {key!r} fits {fitting}", hint=f"say for which one: -O {names[takers[0]]}:{key}={value}"
+            )
+        shared[takers[0]][key] = value
+    return shared
 
 
 class SeveralErrors(TraceconvError):
@@ -199,11 +256,6 @@ class SeveralErrors(TraceconvError):
         super().__init__(f"{len(errors)} inputs failed")
         self.errors = list(errors)
         self.exit_code = max(error.exit_code for error in errors)
-
-
-def option_names(cls: type[Importer]) -> list[str]:
-    """The options of an importer."""
-    return list(cls.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
 def _refuse_losses(trace: Trace) -> None:

@@ -83,6 +83,17 @@ class ClockDomain:
         return self.zero is Zero.BOOT and bool(self.machine) and self.machine == other.machine
 
 
+_WORST = 2**63
+
+#: Between these a number of ns can only be a time since 1970: 2001 and 2096. A clock since boot would need 31 years.
+_UNIX_TIMES = range(10**18, 4 * 10**18)
+
+
+def looks_like_unix_time(ns: int) -> bool:
+    """Whether a time is so large that it can only count from 1970."""
+    return ns in _UNIX_TIMES
+
+
 #: The wall clock of a machine, nanoseconds since 1970 (UTC).
 REALTIME = ClockDomain("CLOCK_REALTIME", Zero.UNIX_EPOCH, Run.WALL)
 
@@ -94,16 +105,18 @@ class ClockSnapshot:
     Attributes:
         clock: a domain, and `ts` its reading in ns.
         other: another domain, and `other_ts` its reading in ns.
-        bound_ns: how far apart the readings can be at most: |true - stated| <= bound_ns.
+        bound_ns: how far apart the readings can be at most: |true - stated| <= bound_ns; None when nobody knows.
         method: where this is known from, for the receipt: "baseTimeNanoseconds of the file".
+        assumed: whether this rests on the word of the user or on an assumption, and not on the file.
     """
 
     clock: ClockDomain
     ts: int
     other: ClockDomain
     other_ts: int
-    bound_ns: int
+    bound_ns: int | None
     method: str
+    assumed: bool = False
 
     def between(self, clock: ClockDomain, other: ClockDomain) -> ClockSnapshot:
         """The same reading, of domains by other names."""
@@ -112,19 +125,26 @@ class ClockSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClockMap:
-    """Turns times of one domain into another: t' = t + offset_ns, at most bound_ns wrong."""
+    """Turns times of one domain into another: t' = t + offset_ns, at most bound_ns wrong (None: not known)."""
 
     offset_ns: int = 0
-    bound_ns: int = 0
+    bound_ns: int | None = 0
     method: str = "same clock"
+    assumed: bool = False
+
+    @property
+    def uncertainty(self) -> int:
+        """The bound as something to compare: a map without one is worse than any other."""
+        return _WORST if self.bound_ns is None else self.bound_ns
 
     def then(self, after: ClockMap) -> ClockMap:
         """This map followed by another one; an identity adds nothing to the method."""
         methods = [m.method for m in (self, after) if m.method != "same clock"]
         return ClockMap(
             self.offset_ns + after.offset_ns,
-            self.bound_ns + after.bound_ns,
+            None if self.bound_ns is None or after.bound_ns is None else self.bound_ns + after.bound_ns,
             ", then ".join(methods) or "same clock",
+            self.assumed or after.assumed,
         )
 
 
@@ -145,8 +165,8 @@ class ClockGraph:
 
     def _add(self, snap: ClockSnapshot) -> None:
         offset = snap.other_ts - snap.ts
-        there = ClockMap(offset, snap.bound_ns, snap.method)
-        back = ClockMap(-offset, snap.bound_ns, snap.method)
+        there = ClockMap(offset, snap.bound_ns, snap.method, snap.assumed)
+        back = ClockMap(-offset, snap.bound_ns, snap.method, snap.assumed)
         self._edges.setdefault(snap.clock, []).append((snap.other, there))
         self._edges.setdefault(snap.other, []).append((snap.clock, back))
 
@@ -172,6 +192,6 @@ class ClockGraph:
                 if neighbour not in best:
                     pushed += 1
                     # The edge leads away from the target: its reverse comes first on the way back.
-                    back = ClockMap(-edge.offset_ns, edge.bound_ns, edge.method).then(path)
-                    heapq.heappush(queue, (back.bound_ns, hops + 1, pushed, neighbour, back))
+                    back = ClockMap(-edge.offset_ns, edge.bound_ns, edge.method, edge.assumed).then(path)
+                    heapq.heappush(queue, (back.uncertainty, hops + 1, pushed, neighbour, back))
         return best

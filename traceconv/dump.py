@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from traceconv.ir.trace import NO_TRACK, Trace, Track, TrackKind
+from traceconv.times import format_bound
 
 _KINDS = {
     TrackKind.PROCESS: "process",
@@ -27,7 +28,7 @@ def _lines(trace: Trace) -> Iterator[str]:
     yield from (f"clock {clock.describe()}, resolution {clock.resolution_ns} ns" for clock in trace.clocks)
     for snap in trace.snapshots:
         there = f"{snap.other.name} {snap.other_ts}"
-        yield f"snapshot {snap.clock.name} {snap.ts} = {there} (±{snap.bound_ns} ns: {snap.method})"
+        yield f"snapshot {snap.clock.name} {snap.ts} = {there} ({format_bound(snap.bound_ns)}: {snap.method})"
     for key, value in trace.metadata.items():
         yield f"metadata {key} = {json.dumps(value, ensure_ascii=False, sort_keys=True)}"
     for number, track in enumerate(trace.tracks):

@@ -137,19 +137,29 @@ def _unrecognized(source: Source, head: Head, answers: list[tuple[type[Importer]
     )
 
 
+def options_of(cls: type[Importer]) -> dict[str, Any]:
+    """The options of an importer with their defaults."""
+    assert dataclasses.is_dataclass(cls)
+    return {field.name: field.default for field in dataclasses.fields(cls)}
+
+
+def option_names(cls: type[Importer]) -> list[str]:
+    """The names of the options of an importer."""
+    return list(options_of(cls))
+
+
 def configure(cls: type[Importer], options: dict[str, str]) -> Importer:
     """An importer with options given as text, such as {"pid": "42"}.
 
     Raises:
         UsageError: an unknown option or a value of the wrong type, with what is known.
     """
-    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    known = options_of(cls)
     values: dict[str, Any] = {}
     for key, text in options.items():
-        if key not in fields:
-            known = ", ".join(fields) or "none"
-            raise UsageError(f"{cls.name} has no option {key!r}", hint=f"its options: {known}")
-        values[key] = _option_value(cls.name, key, text, fields[key].default)
+        if key not in known:
+            raise UsageError(f"{cls.name} has no option {key!r}", hint=f"its options: {', '.join(known) or 'none'}")
+        values[key] = _option_value(cls.name, key, text, known[key])
     return cls(**values)
 
 

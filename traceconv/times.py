@@ -89,3 +89,8 @@ def format_time(ns: int) -> str:
             digits = str(rest).rjust(len(str(size)) - 1, "0").rstrip("0")
             return f"{'-' if ns < 0 else ''}{whole}{'.' + digits if digits else ''} {unit}"
     return f"{ns} ns"
+
+
+def format_bound(ns: int | None) -> str:
+    """How far off a time can be, for people."""
+    return "not known" if ns is None else f"±{format_time(ns)}"

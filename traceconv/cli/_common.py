@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from traceconv.align import ReceiptLine
-from traceconv.api import Result
+from traceconv.api import Input, Result
 from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
 from traceconv.ir.trace import SourceInfo
-from traceconv.times import format_time, parse_duration
+from traceconv.times import format_bound, format_time, parse_duration
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,19 +42,56 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors on
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Print every diagnostic, also mere information.")
 
 
-def key_values(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """The values of a repeated KEY=VALUE option. Raises UsageError for a text without `=`."""
-    values = {}
+def inputs_of(
+    paths: tuple[str, ...], formats: tuple[str, ...], offsets: tuple[str, ...], options: tuple[str, ...]
+) -> tuple[list[Input], dict[str, str]]:
+    """The inputs with what was said about each, and the importer options that were given without a file.
+
+    Args:
+        paths: the inputs.
+        formats: the values of `--from FILE=FORMAT`.
+        offsets: the values of `--offset FILE=TIME`.
+        options: the values of `-O [FILE:]KEY=VALUE`.
+
+    Raises:
+        UsageError: a value has another form, names no input, or is given twice.
+    """
+    format_of = {_index_of(name, paths, "--from"): value for name, value in _pairs(formats, "--from").items()}
+    offset_of = {_index_of(name, paths, "--offset"): _ns(value) for name, value in _pairs(offsets, "--offset").items()}
+    own: list[dict[str, str]] = [{} for _ in paths]
+    shared: dict[str, str] = {}
+    for text, value in _pairs(options, "-O", first=True).items():
+        file, colon, key = text.rpartition(":")
+        (own[_index_of(file, paths, "-O")] if colon else shared)[key] = value
+    inputs = [Input(path, format_of.get(i), own[i], offset_of.get(i)) for i, path in enumerate(paths)]
+    return inputs, shared
+
+
+def options_for(file: str, options: tuple[str, ...]) -> dict[str, str]:
+    """The importer options of a single input."""
+    (one,), shared = inputs_of((file,), (), (), options)
+    return shared | dict(one.options)
+
+
+def _pairs(texts: tuple[str, ...], option: str, *, first: bool = False) -> dict[str, str]:
+    """The values of a repeated option of the form NAME=VALUE, cut at the last `=` or at the first one."""
+    values: dict[str, str] = {}
     for text in texts:
-        key, equals, value = text.rpartition("=") if option == "--offset" else text.partition("=")
-        if not equals or not key:
-            raise UsageError(f"{option} {text!r}: expected {'FILE=TIME' if option == '--offset' else 'KEY=VALUE'}")
-        values[key] = value
+        name, equals, value = text.partition("=") if first else text.rpartition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {text!r}: expected {_FORMS[option]}")
+        if name in values:
+            raise UsageError(f"{option} is given twice for {name!r}")
+        values[name] = value
     return values
 
 
-def index_of(name: str, paths: tuple[str, ...], option: str) -> int:
+_FORMS = {"--from": "FILE=FORMAT", "--offset": "FILE=TIME", "-O": "KEY=VALUE or FILE:KEY=VALUE"}
+
+
+def _index_of(name: str, paths: tuple[str, ...], option: str) -> int:
     """Which input a name means: the path as given, or the file name if only one input has it."""
+    name = "-" if name == "<stdin>" else name
     exact = [index for index, path in enumerate(paths) if path == name]
     found = exact or [index for index, path in enumerate(paths) if os.path.basename(path) == name]
     if len(found) != 1:
@@ -62,20 +100,18 @@ def index_of(name: str, paths: tuple[str, ...], option: str) -> int:
     return found[0]
 
 
-def offsets_of(texts: tuple[str, ...], paths: tuple[str, ...]) -> dict[int, int]:
-    """The values of `--offset FILE=TIME` as ns by input."""
-    offsets = {}
-    for name, text in key_values(texts, "--offset").items():
-        try:
-            offsets[index_of(name, paths, "--offset")] = parse_duration(text)
-        except ValueError as error:
-            raise UsageError(f"--offset {name}: {error}") from None
-    return offsets
+def _ns(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--offset: {error}") from None
 
 
 def console() -> Console:
     """Standard error; wide when nobody looks, so that lines stay whole in logs."""
-    return Console(stderr=True, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else 200)
+    return Console(
+        stderr=True, markup=False, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else 200
+    )
 
 
 @contextlib.contextmanager
@@ -84,7 +120,7 @@ def working(text: str, quiet: bool) -> Iterator[None]:
     if quiet or not sys.stderr.isatty():
         yield
         return
-    with console().status(text):
+    with console().status(Text(text)):
         yield
 
 
@@ -101,17 +137,17 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    out.print(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}", markup=False)
+    out.print(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}")
 
 
 def print_source(out: Console, source: SourceInfo, verbose: bool) -> None:
     """The balance, the notes and the diagnostics of one input."""
-    out.print(f"{source.name} ({source.format}): {source.balance.describe()}", markup=False)
+    out.print(f"{source.name} ({source.format}): {source.balance.describe()}")
     for note in source.notes:
-        out.print(f"  note: {note}", markup=False)
+        out.print(f"  note: {note}")
     for entry in source.diagnostics:
         if verbose or entry.code.severity > Severity.INFO:
-            out.print(f"  {_describe(entry)}", markup=False)
+            out.print(f"  {_describe(entry)}")
 
 
 def _describe(entry: Diagnostic) -> str:
@@ -128,5 +164,5 @@ def receipt_table(receipt: list[ReceiptLine]) -> Table:
     for line in receipt:
         sign = "+" if line.offset_ns >= 0 else ""
         offset = f"{sign}{format_time(line.offset_ns)}"
-        table.add_row(line.file, line.clock, line.method, offset, f"±{format_time(line.bound_ns)}", line.verdict)
+        table.add_row(line.file, line.clock, line.method, offset, format_bound(line.bound_ns), line.verdict)
     return table

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from traceconv.check import check_file
@@ -23,7 +21,7 @@ def command(ctx: click.Context, files: tuple[str, ...]) -> None:
     failed = 0
     for file in files:
         try:
-            result = check_file(Path(file))
+            result = check_file(file)
         except TraceconvError as error:
             report(error)
             failed = 1

@@ -44,7 +44,7 @@ def command(
             output,
             format=format_name,
             to=to,
-            options=common.key_values(options, "-O"),
+            options=common.options_for(file, options),
             force=force,
             strict=strict,
         )

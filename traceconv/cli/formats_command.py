@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import click
 
 from traceconv import api
-from traceconv.registry import Importer, importer_class
+from traceconv.registry import Importer, importer_class, options_of
 
 
 @click.command("formats")
@@ -36,9 +34,9 @@ def _details(cls: type[Importer]) -> str:
         f"  record    {cls.record}",
         f"  see       {cls.url}",
     ]
-    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-        default = "not given" if field.default is None else field.default
-        lines.append(f"  option    {field.name} (default: {default}){_option_help(cls, field.name)}")
+    for option, value in options_of(cls).items():
+        default = "not given" if value in (None, "") else value
+        lines.append(f"  option    {option} (default: {default}){_option_help(cls, option)}")
     return "\n".join(lines)
 
 

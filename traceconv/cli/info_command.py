@@ -11,7 +11,7 @@ from traceconv.cli import _common as common
 from traceconv.cli import report
 from traceconv.errors import TraceconvError
 from traceconv.ir.trace import Trace, TrackKind
-from traceconv.times import format_time
+from traceconv.times import format_bound, format_time
 
 _LONGEST_VALUE = 100
 
@@ -30,7 +30,7 @@ def command(ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...]
     failed = 0
     for file in files:
         try:
-            trace = api.read(file, format=format_name, options=common.key_values(options, "-O"))
+            trace = api.read(file, format=format_name, options=common.options_for(file, options))
         except TraceconvError as error:
             report(error)
             failed = max(failed, error.exit_code)
@@ -45,7 +45,7 @@ def _describe(file: str, trace: Trace) -> list[str]:
     lines += [f"  clock     {clock.describe()}" for clock in trace.clocks]
     for snap in trace.snapshots:
         there = f"{snap.other.name} {snap.other_ts} ns"
-        lines.append(f"  snapshot  {snap.ts} ns = {there} ±{format_time(snap.bound_ns)} ({snap.method})")
+        lines.append(f"  snapshot  {snap.ts} ns = {there} {format_bound(snap.bound_ns)} ({snap.method})")
     span = trace.span()
     if span is not None:
         lines.append(f"  span      {format_time(span[1] - span[0])}, from {span[0]} ns")

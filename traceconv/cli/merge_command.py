@@ -52,19 +52,7 @@ def command(
     Each file is placed by what it says about its clock; the receipt at the end says how, and how sure that is. Files
     whose clocks nothing relates are refused.
     """
-    chosen: list[str | None] = [None] * len(files)
-    for name, format_name in common.key_values(formats, "--from").items():
-        chosen[common.index_of(name, files, "--from")] = format_name
+    inputs, shared = common.inputs_of(files, formats, offsets, options)
     with common.working(f"merging {len(files)} files", quiet):
-        result = api.merge(
-            files,
-            output,
-            formats=chosen,
-            to=to,
-            options=common.key_values(options, "-O"),
-            offsets=common.offsets_of(offsets, files),
-            same_machine=same_machine,
-            force=force,
-            strict=strict,
-        )
+        result = api.merge(inputs, output, to=to, options=shared, same_machine=same_machine, force=force, strict=strict)
     common.print_summary(result, output, quiet=quiet, verbose=verbose)

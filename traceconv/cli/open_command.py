@@ -7,14 +7,16 @@ from pathlib import Path
 import click
 
 from traceconv.errors import OutputError
-from traceconv.serve import serve
+from traceconv.serve import TIMEOUT_S, serve
 
 
 @click.command("open")
 @click.argument("file")
 @click.option("--browser/--no-browser", default=True, help="Whether to start the browser, or only print the address.")
-@click.option("--timeout", default=120, show_default=True, metavar="SECONDS", help="How long to wait for the browser.")
-def command(file: str, browser: bool, timeout: int) -> None:
+@click.option(
+    "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="How long to wait for the browser."
+)
+def command(file: str, browser: bool, timeout: float) -> None:
     """Show a trace in ui.perfetto.dev.
 
     \b
@@ -26,6 +28,6 @@ def command(file: str, browser: bool, timeout: int) -> None:
     fetched = serve(Path(file), open_browser=browser, timeout_s=timeout, on_ready=click.echo)
     if not fetched:
         raise OutputError(
-            f"{file}: nobody fetched the trace within {timeout} s",
+            f"{file}: nobody fetched the trace within {timeout:g} s",
             hint="when the browser asks, allow ui.perfetto.dev to connect to this device; --timeout waits longer",
         )

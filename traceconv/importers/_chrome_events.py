@@ -214,7 +214,9 @@ class ChromeEvents:
         """The process of a pid as it stands in the file."""
         track = self._processes.get(pid)
         if track is None:
-            track = self._processes[pid] = self.new_process(_number_or_text(pid))
+            same = self._processes.get(_spelled(pid))
+            track = self.new_process(_number_or_text(pid)) if same is None else same
+            self._processes[pid] = self._processes[_spelled(pid)] = track
         return track
 
     def thread(self, pid: bytes, tid: bytes) -> TrackId:
@@ -222,6 +224,9 @@ class ChromeEvents:
         return self._threads[pid, tid]
 
     def _declare_thread(self, pid: bytes, tid: bytes) -> TrackId:
+        key = _spelled(pid), _spelled(tid)
+        if key != (pid, tid):
+            return self._threads[key]
         return self.new_thread(self.process(pid), _number_or_text(pid), _number_or_text(tid))
 
     def new_process(self, pid: int | str) -> TrackId:
@@ -364,12 +369,12 @@ class ChromeEvents:
     def _async_id(self, event: Event) -> tuple[bytes, bytes] | None:
         """The pid and the id that an async event is known by; the pid is empty for an id of the whole trace."""
         if event.id is not ABSENT:
-            return bytes(event.pid), bytes(event.id)
+            return _spelled(bytes(event.pid)), _spelled(bytes(event.id))
         raw = self.extra(event, "id2")
         members = _decode_object(raw) if raw[:1] == b"{" else {}
         if "global" in members:
-            return b"", bytes(members["global"])
-        return (bytes(event.pid), bytes(members["local"])) if "local" in members else None
+            return b"", _spelled(bytes(members["global"]))
+        return (_spelled(bytes(event.pid)), _spelled(bytes(members["local"]))) if "local" in members else None
 
     def async_track(self, event: Event, pid: bytes, identity: bytes) -> TrackId:
         """The track of one id. Those of one name share lanes later, where they do not overlap."""
@@ -439,7 +444,10 @@ class ChromeEvents:
         elif event.name == "thread_sort_index":
             self.out.track_info(self.place(event)).rank = _rank(args.get("sort_index"))
         else:
-            self.out.metadata(f"{event.name} (pid {_number_or_text(bytes(event.pid))})", args)
+            place = f"pid {_number_or_text(bytes(event.pid))}"
+            if event.tid is not ABSENT:
+                place += f", tid {_number_or_text(bytes(event.tid))}"
+            self.out.metadata(f"{event.name} ({place})", args)
 
     def global_fact(self, event: Event, number: int) -> None:
         """v, V, c: memory dumps and clock marks, which are kept as they are."""
@@ -447,6 +455,11 @@ class ChromeEvents:
         fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": self.members(event)}
         self.out.metadata(f"{kind} (event {number})", fact)
         self.out.balance.merged["memory dumps and clock marks kept as metadata"] += 1
+
+
+def _spelled(raw: bytes) -> bytes:
+    """One spelling for a pid, tid or id: 7 and "7" are the same."""
+    return raw[1:-1] if raw[:1] == b'"' and raw[1:-1].isdigit() else raw
 
 
 def _number_or_text(raw: bytes) -> int | str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_like_unix_time
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, decode_json, event_of
@@ -28,9 +28,6 @@ _EVENT = re.compile(rb'"ph"\s*:\s*"')
 _EVENTS = re.compile(rb'"traceEvents"\s*:')
 #: The escapes of JSON that stand for control characters, as they were written.
 _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
-
-#: Between these a number of ns can only be a time since 1970: 2001 and 2096.
-_EPOCH_NS = range(10**18, 4 * 10**18)
 
 
 def looks_like_chrome(head: Head) -> Match:
@@ -96,14 +93,29 @@ def base_time(top: dict[str, Any]) -> int | None:
     return None
 
 
-def set_clock(top: dict[str, Any], out: Builder, private: ClockDomain) -> None:
-    """Say what the times of the trace count from, as far as the file tells."""
+def set_clock(
+    top: dict[str, Any],
+    out: Builder,
+    private: ClockDomain,
+    *,
+    bound_ns: int | None = None,
+    method: str = "baseTimeNanoseconds of the file",
+) -> None:
+    """Say what the times of the trace count from, as far as the file tells.
+
+    Args:
+        top: the top-level values.
+        out: where the events went.
+        private: the domain of the times.
+        bound_ns: how well times of this writer follow the wall clock; None if nobody has measured it.
+        method: what the receipt says about a base time.
+    """
+    out.set_clock(private)
     base = base_time(top)
-    if base is not None:
-        out.set_clock(private)
-        out.snapshot(ClockSnapshot(private, 0, REALTIME, base, 0, "baseTimeNanoseconds of the file"))
-    elif out.first_ts() in _EPOCH_NS:
-        out.set_clock(REALTIME)
-        out.note("the times are so large that they can only count from 1970: read as Unix time")
-    else:
-        out.set_clock(private)
+    if looks_like_unix_time(out.first_ts()):
+        if base is not None:
+            out.note("the times count from 1970 by their size, so baseTimeNanoseconds was not added to them")
+        snapshot = ClockSnapshot(private, 0, REALTIME, 0, bound_ns, "times since 1970, by their size")
+        out.snapshot(snapshot)
+    elif base is not None:
+        out.snapshot(ClockSnapshot(private, 0, REALTIME, base, bound_ns, method))

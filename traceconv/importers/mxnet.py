@@ -33,7 +33,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
@@ -70,7 +70,6 @@ _HASHED_PID = re.compile(rb'"pid": (?:3060606181218273969|849786139768988538)\b'
 
 #: pids below this are indices of devices, all others are 64-bit hashes.
 _DEVICES = 10**6
-_EPOCH_FROM_NS = 10**18
 #: How far apart the begins of an operator and of its copy can be: 1 us as seen, 2 with rounding.
 _COPY_SLACK_NS = 2000
 _BEGINS = {"B": "E", "b": "e", "(": ")"}
@@ -379,7 +378,7 @@ def _set_clock(out: Builder, is_old: bool) -> None:
     first = out.first_ts()
     if out.last_ts() == 0:
         return  # no events: nothing to tell a clock by
-    if first >= _EPOCH_FROM_NS:
+    if looks_like_unix_time(first):
         out.set_clock(WALL_CLOCK)
         out.note("the times are so large that they can only count microseconds since 1970: read as Unix time")
     elif is_old:

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Raw
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import UsageError
 from traceconv.importers import _chrome_facts as facts
@@ -75,7 +75,6 @@ _NAME_TIME = re.compile(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)(?:_(\d{1,3}))?\.json
 _OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>[0-5]\d)", re.ASCII)
 #: The name is made, then the file is opened, then the clock is read: what that takes on a local disk.
 _OPENING_NS = 40_000
-_EPOCH_NS = range(10**18, 4 * 10**18)
 
 _SUFFIX = "_kernel_time"
 _DEVICE = b"-1"
@@ -150,10 +149,10 @@ class OnnxRuntime:
         """Say when the profiler started, if that is known."""
         if self.start_ns is not None:
             method = "start time given by the user (get_profiling_start_time_ns)"
-            other = REALTIME if self.start_ns in _EPOCH_NS else _STEADY
+            other = REALTIME if looks_like_unix_time(self.start_ns) else _STEADY
             if other is not REALTIME:
                 out.note("start_ns is no time since 1970 (the clock of Windows and macOS): the date is not known")
-            out.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method))
+            out.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, assumed=True))
             return
         found = _time_in_name(name, zone)
         if found is None:
@@ -161,8 +160,9 @@ class OnnxRuntime:
         start, step, precision = found
         half = (step + _OPENING_NS) // 2
         method = f"start time in the file name (local time read as {zone}), good to {precision}"
-        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method))
-        if not self.utc_offset:
+        guessed = not self.utc_offset
+        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, assumed=guessed))
+        if guessed:
             out.note(
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
                 "-O utc_offset=+02:00"

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from msgspec import Raw
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
@@ -71,7 +71,6 @@ _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 
 
 _FOREIGN = (b'"viztracer_metadata"', b'"highres-ticks"')
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|fwdbwd)"')
-_EPOCH_NS = range(10**18, 4 * 10**18)
 
 
 @importer
@@ -115,16 +114,12 @@ class PytorchKineto:
         """Times count from 1970, or from the base that the file states."""
         machine = top.get("host_name")
         whole = not np.any(np.array(out.slice_columns()["ts"], np.int64) % 1000) and out.slice_count() > 0
-        since_1970 = out.first_ts() in _EPOCH_NS
         domain = replace(
-            REALTIME if since_1970 else self.clock,
+            self.clock,
             machine=machine if isinstance(machine, str) else "",
             resolution_ns=1000 if whole else 1,
         )
-        out.set_clock(domain)
-        base = facts.base_time(top)
-        if base is not None and not since_1970:
-            out.snapshot(ClockSnapshot(domain, 0, REALTIME, base, _BOUND_NS, _METHOD))
+        facts.set_clock(top, out, domain, bound_ns=_BOUND_NS, method=_METHOD)
 
 
 def _top(reader: ChromeReader, key: str) -> Any:

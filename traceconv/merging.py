@@ -31,9 +31,15 @@ from traceconv.ir.trace import (
     TrackKind,
     concatenate,
 )
-from traceconv.lanes import drop_unused_tracks
-from traceconv.times import LIMIT_NS, format_time
+from traceconv.lanes import drop_unused_tracks, sort_events
+from traceconv.times import LIMIT_NS, format_bound, format_time
 
+SAME_PID = declare(
+    "merge.same_pid",
+    Severity.NOTICE,
+    "another input has a process of the same pid at the same time; they were kept apart because nothing says that both "
+    "are of one machine: --same-machine says so",
+)
 NO_OVERLAP = declare(
     "merge.no_overlap",
     Severity.NOTICE,
@@ -63,8 +69,9 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
     if len(timed) > 1:
         merged = _join_processes(merged, _machines(traces, same_machine), [trace.span() for trace in timed])
     lines = iter(alignment.receipt)
+    _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
-    metadata = merged.metadata | {"alignment": [line.as_json() for line in alignment.receipt]}
+    metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _facts(timed)}
     return merged.with_tables(clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata)
 
 
@@ -100,6 +107,15 @@ def _warn_of_gaps(traces: Sequence[Trace]) -> None:
             trace.sources[0].diagnostics.add(NO_OVERLAP, f"{trace.sources[0].name}: {format_time(gap)} away")
 
 
+def _note_times_before_zero(trace: Trace) -> None:
+    span = trace.span()
+    if span is not None and span[0] < 0:
+        shift = format_time(-span[0])
+        note = f"there are times before zero: outputs add {shift} to all, since Perfetto drops such events"
+        notes = trace.sources[0].notes
+        notes.extend([] if note in notes else [note])
+
+
 # -- one set of tables ----------------------------------------------------------------------------------------------
 
 
@@ -133,7 +149,7 @@ def _concatenate(traces: Sequence[Trace]) -> Trace:
         snapshots=[],
         frames=frames,
         args=Args([part for trace in traces for part in trace.args.parts]),
-        metadata=_metadata(traces),
+        metadata={},
         **{name: concatenate(parts) for name, parts in tables.items()},
     )
 
@@ -154,17 +170,9 @@ def _moved_track(track: Track, by: int) -> Track:
     return replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
 
 
-def _metadata(traces: Sequence[Trace]) -> dict[str, Any]:
-    """The facts of each input under its name, numbered when names repeat."""
-    metadata: dict[str, Any] = {}
-    for trace in traces:
-        name = key = trace.sources[0].name
-        number = 2
-        while key in metadata:
-            key, number = f"{name} ({number})", number + 1
-        if trace.metadata:
-            metadata[key] = trace.metadata
-    return metadata
+def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+    """What each input says about its recording."""
+    return [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in traces if trace.metadata]
 
 
 # -- processes that two files speak of ------------------------------------------------------------------------------
@@ -191,38 +199,73 @@ def _join_processes(trace: Trace, machines: list[str], spans: list[tuple[int, in
     joined: dict[int, TrackId] = {}  # process tracks that give way to the one of an earlier file
     for number, track in enumerate(trace.tracks):
         machine, span = machines[track.source], spans[track.source]
-        if track.kind is not TrackKind.PROCESS or track.pid is None or not machine or span is None:
+        if track.kind is not TrackKind.PROCESS or track.pid is None or span is None:
             continue
-        earlier = known.get((machine, track.pid))
-        if earlier is None:
-            known[machine, track.pid] = _Known(TrackId(number), track.source, span)
-        elif earlier.source != track.source and _near(earlier.span, span):
+        earlier = known.get((machine, track.pid)) if machine else None
+        if earlier is not None and earlier.source != track.source and _gap(earlier.span, span) <= _PID_REUSE_NS:
             joined[number] = earlier.track
             earlier.span = min(earlier.span[0], span[0]), max(earlier.span[1], span[1])
-    if not joined:
-        return trace
-    return _redirect(trace, joined)
+            continue
+        if machine:
+            known.setdefault((machine, track.pid), _Known(TrackId(number), track.source, span))
+        _warn_of_same_pid(trace, track, machines, spans)
+    return _redirect(trace, joined, spans) if joined else trace
 
 
-def _near(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return max(one[0] - other[1], other[0] - one[1]) <= _PID_REUSE_NS
+def _gap(one: tuple[int, int], other: tuple[int, int]) -> int:
+    """How far two spans are apart in ns; negative when they overlap."""
+    return max(one[0] - other[1], other[0] - one[1])
 
 
-def _redirect(trace: Trace, joined: dict[int, TrackId]) -> Trace:
-    """Put the tracks of the given processes under others; a thread that is there already gets a track beside it."""
+def _warn_of_same_pid(trace: Trace, track: Track, machines: list[str], spans: list[tuple[int, int] | None]) -> None:
+    """Tell of an equal pid of an earlier input, if it is not known whether both are of one machine."""
+    span = spans[track.source]
+    for other in trace.tracks:
+        there = spans[other.source]
+        if other.source >= track.source or other.pid != track.pid or span is None or there is None:
+            continue
+        if _gap(span, there) <= 0 and "" in (machines[track.source], machines[other.source]):
+            source = trace.sources[track.source]
+            where = f"{source.name}: pid {track.pid}, also in {trace.sources[other.source].name}"
+            source.diagnostics.add(SAME_PID, where)
+            return
+
+
+def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, int] | None]) -> Trace:
+    """Put the tracks of the given processes under others.
+
+    A thread that is there already goes on with the new events if these come before or after all others, as in two
+    recordings of one process; if they overlap in time, the new ones get a track beside it.
+    """
     tracks: list[Track] = []
-    threads: dict[tuple[TrackId, int], TrackId] = {}
+    threads: dict[tuple[TrackId, int], tuple[TrackId, list[tuple[int, int]]]] = {}
+    goes_to = list(range(len(trace.tracks)))
     for number, track in enumerate(trace.tracks):
         parent = joined.get(track.parent, track.parent)
+        if parent != NO_TRACK:
+            parent = TrackId(goes_to[parent])
         moved = replace(track, parent=parent)
+        span = spans[track.source]
         if number in joined:
             moved = _beside(trace, track, joined[number], "process")
-        elif track.kind is TrackKind.THREAD and track.tid is not None:
-            same = threads.setdefault((parent, track.tid), TrackId(number))
-            if same != number:
+        elif track.kind is TrackKind.THREAD and track.tid is not None and span is not None:
+            same, seen = threads.setdefault((parent, track.tid), (TrackId(number), []))
+            if all(_gap(span, other) >= 0 for other in seen):
+                goes_to[number] = same
+                seen.append(span)
+            else:
                 moved = _beside(trace, track, same, f"thread {track.tid}")
         tracks.append(moved)
-    return drop_unused_tracks(trace.with_tables(tracks=tracks))
+    return drop_unused_tracks(sort_events(_on_other_tracks(trace.with_tables(tracks=tracks), goes_to)))
+
+
+def _on_other_tracks(trace: Trace, goes_to: list[int]) -> Trace:
+    number = np.array(goes_to, np.int32)
+    tables: dict[str, Any] = {}
+    for name in ("slices", "instants", "counters", "samples"):
+        table = getattr(trace, name)
+        tables[name] = replace(table, track=number[table.track])
+    return trace.with_tables(**tables)
 
 
 def _beside(trace: Trace, track: Track, parent: TrackId, what: str) -> Track:
@@ -246,5 +289,5 @@ def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> list[Track]:
 def _description(track: Track, source: SourceInfo, lines: list[ReceiptLine]) -> str:
     words = [track.description] if track.description else []
     words.append(f"From {source.name} ({source.format}).")
-    words += [f"Clock: {line.clock}; placed by {line.method}, within {format_time(line.bound_ns)}." for line in lines]
+    words += [f"Clock: {line.clock}; placed by {line.method}, within {format_bound(line.bound_ns)}." for line in lines]
     return "\n".join(words)
