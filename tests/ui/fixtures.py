@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests import oracle
+from tests.oracle.fixtures import do_without
 from tests.ui import shot
 
 Shot = Callable[..., shot.Report]
@@ -14,11 +15,11 @@ Shot = Callable[..., shot.Report]
 
 @pytest.fixture(scope="session")
 def ui_shot() -> Shot:
-    """`shot.shot`; skips the test where Chromium, Node or the Perfetto UI is missing."""
+    """`shot.shot`; does without where Chromium, Node or the Perfetto UI is missing."""
     try:
         oracle.node_executable()
         oracle.ui_dir()
         shot.chromium_executable()
     except oracle.OracleMissing as missing:
-        pytest.skip(str(missing))
+        do_without("ui", missing)
     return shot.shot
