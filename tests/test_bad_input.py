@@ -11,7 +11,7 @@ import pytest
 
 from tests.golden import ROOT, written
 from traceconv.align import align
-from traceconv.api import CUT_SHORT, convert, read
+from traceconv.api import DAMAGED, convert, read
 from traceconv.errors import (
     AmbiguousFormat,
     InputError,
@@ -141,7 +141,7 @@ def test_a_compressed_file_that_ends_early(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(ONEDNN.read_bytes())[:-100])
     trace = read(path)
     assert 0 < len(trace.slices.ts) < len(read(ONEDNN).slices.ts)
-    assert trace.sources[0].diagnostics.count(CUT_SHORT) == 1
+    assert trace.sources[0].diagnostics.count(DAMAGED) == 1
     with pytest.raises(LostData):
         convert(path, tmp_path / "out.json", strict=True)
     assert not (tmp_path / "out.json").exists()
@@ -152,6 +152,10 @@ def test_a_broken_archive(tmp_path: Path) -> None:
     data = bytearray(gzip.compress(ONEDNN.read_bytes()))
     data[-6] ^= 0xFF
     path.write_bytes(data)
+    trace = read(path)
+    assert trace.counts() == read(ONEDNN).counts()
+    assert trace.sources[0].diagnostics.count(DAMAGED) == 1
+    path.write_bytes(data[:12] + b"x" * 50)
     assert isinstance(refusal(path), InputError)
 
 

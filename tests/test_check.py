@@ -660,9 +660,10 @@ def test_a_cut_gzip_is_checked_up_to_the_cut(tmp_path: Path) -> None:
         report = check_bytes(tmp_path, gzip.compress(data)[:-4])  # without the length at the end
         assert (report.format, report.counts["slices"]) == (format, 1)
         (cut,) = report.problems
-        assert (cut.code, cut.severity, cut.at) == ("check.cut_short", Severity.DATA_LOSS, str(tmp_path / "trace"))
+        assert (cut.code, cut.severity) == ("check.damaged", Severity.DATA_LOSS)
+        assert str(tmp_path / "trace") in cut.at
         assert not report.ok
-    assert codes(check_bytes(tmp_path, gzip.compress(data)[:-12])) >= {"cut_short", "truncated"}
+    assert codes(check_bytes(tmp_path, gzip.compress(data)[:-12])) >= {"damaged", "truncated"}
 
 
 def test_utf16_is_refused_by_viewers_and_its_events_are_checked(tmp_path: Path) -> None:

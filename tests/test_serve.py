@@ -41,15 +41,21 @@ class Session:
         self.results.append(done)
 
     def request(self, method: str = "GET", path: str = "", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
-        """Sends one request; underscores in the names of headers stand for hyphens."""
+        """Sends one request as the UI does; underscores in names of headers stand for hyphens, "" leaves one out."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=JOIN_S)
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        headers = {"Origin": serve.UI_ORIGIN} | headers
+        sent = {name.replace("_", "-"): value for name, value in headers.items() if value}
         try:
             connection.request(method, path or self.url.path, headers=sent)
             response = connection.getresponse()
             return response, response.read()
         finally:
             connection.close()
+
+    def get_request(self) -> bytes:
+        """A fetch as it goes over the wire."""
+        lines = [f"GET {self.url.path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", f"Origin: {serve.UI_ORIGIN}"]
+        return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
 
     def fetch(self) -> bytes:
         return self.request(Origin=serve.UI_ORIGIN)[1]
@@ -116,11 +122,12 @@ def test_sizes(start: Start, content: bytes) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
+        {"Origin": ""},
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://ui.perfetto.dev"},
-        {"Host": "evil.example:9001"},
-        {"Host": "127.0.0.1"},
+        {"Host": "evil.example:9001", "Origin": serve.UI_ORIGIN},
+        {"Host": "127.0.0.1", "Origin": serve.UI_ORIGIN},
     ],
     ids=str,
 )
@@ -174,7 +181,7 @@ def test_disconnect_in_the_middle(start: Start, size: int, capfd: pytest.Capture
     content = bytes(size)
     session = start(content)
     with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as client:
-        client.sendall(f"GET {session.url.path} HTTP/1.1\r\nHost: 127.0.0.1:{session.port}\r\n\r\n".encode())
+        client.sendall(session.get_request())
         assert client.recv(1000).startswith(b"HTTP/1.0 200")
     time.sleep(0.3)
     assert session.thread.is_alive()
@@ -209,7 +216,7 @@ def test_a_slow_fetch_outlives_the_timeout(start: Start) -> None:
     content = bytes(30_000_000)
     session = start(content, timeout_s=0.5)
     with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as client:
-        client.sendall(f"GET {session.url.path} HTTP/1.1\r\nHost: 127.0.0.1:{session.port}\r\n\r\n".encode())
+        client.sendall(session.get_request())
         time.sleep(1.2)
         with client.makefile("rb") as stream:
             assert stream.read().endswith(content)

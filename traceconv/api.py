@@ -15,17 +15,17 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
 from traceconv.merging import merge_traces
-from traceconv.output import write_output
+from traceconv.output import check_target, write_output
 from traceconv.registry import Importer, configure, importer_class, importers, option_names
 from traceconv.registry import identify as _identify
 from traceconv.source import Source
 from traceconv.validate import validate
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
-CUT_SHORT = declare(
-    "source.cut_short",
+DAMAGED = declare(
+    "source.damaged",
     Severity.DATA_LOSS,
-    "the compressed file ends before its end mark: it was cut off; everything before the cut was read",
+    "the compressed file is cut off or damaged: what could be unpacked before that was read",
 )
 
 AnyPath = str | os.PathLike[str]
@@ -98,8 +98,8 @@ def read_source(
     importer = configure(cls, dict(options or {}))
     builder = Builder(SourceInfo(name or source.name, cls.name), cls.clock)
     importer.read(source, builder)
-    if source.cut_short:
-        builder.problem(CUT_SHORT, source.name)
+    if source.damage:
+        builder.problem(DAMAGED, f"{source.name}: {source.damage}")
     trace = lay_out(builder.finish())
     validate(trace)
     return trace
@@ -148,8 +148,11 @@ def merge(
     """
     writer = _writer_of(output, to)
     given = [one if isinstance(one, Input) else Input(one) for one in inputs]
+    if [one.path for one in given].count("-") > 1:
+        raise UsageError("- is given more than once: standard input can be read only once")
     sources = [Source(one.path) for one in given]
     _refuse_overwriting(sources, os.fspath(output))
+    check_target(os.fspath(output), binary=writer.binary, force=force)
     traces = _read_all(given, sources, dict(options or {}))
     offsets = {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
     alignment = align(traces, offsets)

@@ -130,6 +130,10 @@ def _unrecognized(source: Source, head: Head, answers: list[tuple[type[Importer]
             f"{source.display}: the file is empty",
             hint="was the profiler stopped in an orderly way? Several write their file only at the end",
         )
+    if head.data[:1] == b"\x0a" and not head.data.isascii():
+        return UnrecognizedFormat(
+            f"{source.display}: looks like a Perfetto trace already", hint="`traceconv check` and `open` take such files"
+        )
     reasons = "; ".join(f"{cls.name}: {match.reason}" for cls, match in answers)
     return UnrecognizedFormat(
         f"{source.display}: no known format ({reasons})",

@@ -187,7 +187,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         ours = (
             secrets.compare_digest(self.path.encode(), self.server.path.encode())
             and self.headers.get_all("Host") == [self.server.host]
-            and self.headers.get_all("Origin", [UI_ORIGIN]) == [UI_ORIGIN]
+            and self.headers.get_all("Origin") == [UI_ORIGIN]
         )
         if not ours:
             self.send_error(HTTPStatus.NOT_FOUND)

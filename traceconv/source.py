@@ -72,7 +72,8 @@ class Source:
 
     Attributes:
         display: the input as the user named it, for messages.
-        cut_short: whether a compressed file turned out to end before its end mark (known after reading it).
+        damage: what is wrong with a compressed file whose beginning could be unpacked, such as that it ends before
+            its end mark; known after reading it, empty if nothing is.
         recoded: whether the file is UTF-16 and is handed on as UTF-8 (known after opening it).
 
     Raises:
@@ -80,7 +81,7 @@ class Source:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.cut_short = False
+        self.damage = ""
         self.recoded = False
         self.display = os.fspath(path)
         self._spooled: IO[bytes] | None = None
@@ -195,6 +196,7 @@ class _Plain(io.RawIOBase):
         self._inner = cast(io.BufferedReader, inner)
         self._packed = packed
         self._source = source
+        self._any = False  # whether anything could be unpacked
 
     def readable(self) -> bool:
         return True
@@ -205,11 +207,12 @@ class _Plain(io.RawIOBase):
             if not self._packed:
                 return self._inner.readinto(view) or 0
             data = self._inner.read1(len(view))
-        except EOFError:  # from gzip and zip: what came before the cut was handed on already
-            self._source.cut_short = True
+        except (EOFError, *_DAMAGED) as error:
+            if not self._packed or not (self._any or isinstance(error, EOFError)):
+                raise InputError(f"{self._source.display}: cannot be read: {error}") from None
+            self._source.damage = str(error)  # what came before was handed on already
             return 0
-        except _DAMAGED as error:
-            raise InputError(f"{self._source.display}: cannot be read: {error}") from None
+        self._any = True
         view[: len(data)] = data
         return len(data)
 

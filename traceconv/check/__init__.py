@@ -15,10 +15,10 @@ from traceconv.source import Source
 
 __all__ = ["CheckReport", "Problem", "check_file"]
 
-CUT_SHORT = declare(
-    "check.cut_short",
+DAMAGED = declare(
+    "check.damaged",
     Severity.DATA_LOSS,
-    "the compressed file ends before its end mark: it was cut off; what comes before the cut was checked",
+    "the compressed file is cut off or damaged; what could be unpacked before that was checked",
 )
 UTF16 = declare("check.utf16", Severity.ERROR, "the file is UTF-16; viewers read UTF-8 only and refuse it")
 
@@ -39,8 +39,8 @@ def check_file(path: str | os.PathLike[str]) -> CheckReport:
     with source.open() as plain:
         report = _check_stream(cast(BinaryIO, plain), first)
     found = Diagnostics()
-    if source.cut_short:
-        found.add(CUT_SHORT, source.display)
+    if source.damage:
+        found.add(DAMAGED, f"{source.display}: {source.damage}")
     if source.recoded:
         found.add(UTF16, source.display)
     return extend_report(report, found)

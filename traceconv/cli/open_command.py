@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from traceconv.errors import OutputError
+from traceconv.errors import OutputError, UsageError
 from traceconv.serve import TIMEOUT_S, serve
+from traceconv.source import Source
 
 
 @click.command("open")
@@ -25,6 +26,9 @@ def command(file: str, browser: bool, timeout: float) -> None:
     The file is served once, on 127.0.0.1 and to ui.perfetto.dev only; it does not leave the machine: the page reads it
     inside the browser, which may ask you to allow that. The command ends when the file was fetched.
     """
+    head = Source(file).head()
+    if head.data[:1] != b"\x0a" and head.text[:1] not in (b"{", b"["):
+        raise UsageError(f"{file}: is no trace that the UI can show", hint=f"traceconv convert {file} -o trace.pftrace")
     fetched = serve(Path(file), open_browser=browser, timeout_s=timeout, on_ready=click.echo)
     if not fetched:
         raise OutputError(

@@ -23,7 +23,16 @@ from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import I64, NO_TRACK, StackId, TrackId
 from traceconv.times import LIMIT_NS, US, parse_ns
 
-BAD_TIME = declare("chrome.bad_time", Severity.DATA_LOSS, "an event has no time that can be read, and was skipped")
+BAD_TIME = declare(
+    "chrome.bad_time",
+    Severity.DATA_LOSS,
+    "an event has no time that can be read, or one beyond 146 years (in ns? -O ts_unit=ns), and was skipped",
+)
+BAD_DURATION = declare(
+    "chrome.bad_duration",
+    Severity.DATA_LOSS,
+    "the duration of a complete event cannot be read: drawn with length 0 and marked `unfinished`",
+)
 NO_DURATION = declare(
     "chrome.no_duration",
     Severity.NOTICE,
@@ -282,7 +291,8 @@ class ChromeEvents:
         try:
             dur = self.time(bytes(event.dur))
         except ValueError as error:
-            self.out.problem(NO_DURATION, number, f"{event.name!r}: {error}")
+            missing = event.dur is ABSENT or bytes(event.dur) == b"null"
+            self.out.problem(NO_DURATION if missing else BAD_DURATION, number, f"{event.name!r}: {error}")
             dur, args = 0, join_args(args, {"unfinished": True})
         track = self.place(event)
         row = self.out.slice(track, ts, dur, event.name, event.cat, args, number)

@@ -25,6 +25,8 @@ from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import MS, NS, US, S
 
+_DAY_NS = 24 * 3600 * 10**9
+_MANY_DAYS = 10
 _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 
 
@@ -62,3 +64,6 @@ class ChromeTrace:
         facts.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
         facts.set_clock(top, out, self.clock)
+        days = (out.last_ts() - out.first_ts()) // _DAY_NS
+        if days >= _MANY_DAYS:
+            out.note(f"the trace spans {days} days: if its times are not microseconds, say so with -O ts_unit=ns")

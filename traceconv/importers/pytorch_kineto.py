@@ -38,7 +38,7 @@ from traceconv.source import Head, Source
 
 HALF_FLOW = declare(
     "kineto.half_flow",
-    Severity.NOTICE,
+    Severity.DATA_LOSS,
     "a flow has only one end in the file, because the other was not recorded: no arrow",
 )
 BACKSLASHES = declare(
