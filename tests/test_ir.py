@@ -6,8 +6,9 @@ import itertools
 import json
 import math
 import time
+import tracemalloc
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from traceconv.dump import dump
 from traceconv.ir.builder import (
     MISNAMED_END,
     NEGATIVE_DURATION,
+    NOT_A_NUMBER,
     OUT_OF_RANGE,
     UNBEGUN_END,
     UNENDED,
@@ -78,6 +80,33 @@ def test_a_time_that_is_no_integer_is_a_type_error(ts: Any) -> None:
         out = new()
         with pytest.raises(TypeError):
             call(out, out.track("t"))
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [1, 2.5, 3],
+        [1, 2.0, 3],
+        (1, np.float64(2), 3),
+        np.array([1.0, 2.0, 3.0]),
+        np.array([1, 1.9, 2]),
+        [1, True, None],
+    ],
+)
+def test_no_time_among_many_is_cut_to_an_integer(times: Any) -> None:
+    fine = [1, 2, 3]
+    for ts, dur in ((times, fine), (fine, times), (times, [1, -1, 1])):
+        out = new()
+        with pytest.raises(TypeError):
+            out.slices([out.track("t")] * 3, ts, dur, [0] * 3, [0] * 3, [b""] * 3, [0] * 3)
+        assert out.slice_count() == 0
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint64, np.uint8])
+def test_columns_of_any_integers_are_times(kind: Any, out: Builder) -> None:
+    times = np.array([1, 2], kind)
+    out.slices([out.track("t")] * 2, times, times, [0] * 2, [0] * 2, [b""] * 2, [0] * 2)
+    assert [row[:2] for row in slices(out.finish())] == [(1, 1), (2, 2)]
 
 
 def test_numpy_integers_are_times(out: Builder) -> None:
@@ -245,11 +274,9 @@ def test_a_pair_that_is_too_long(out: Builder) -> None:
         (-(2**63), -(2**63), -(2.0**63)),
         (2**63, None, 2.0**63),
         (2**64 - 1, None, 2.0**64),
-        (10**400, None, math.inf),
-        (-(10**400), None, -math.inf),
         (0.1, None, 0.1),
         (5.0, None, 5.0),
-        (math.inf, None, math.inf),
+        (-1.7976931348623157e308, None, -1.7976931348623157e308),
         (True, 1, 1.0),
     ],
 )
@@ -261,11 +288,17 @@ def test_counter_values(value: float, integer: int | None, double: float, out: B
     assert table.integer.tolist() == [integer or 0]
 
 
-def test_a_counter_that_is_not_a_number(out: Builder) -> None:
-    out.counter(out.counter_track("c"), 0, math.nan)
-    table = out.finish().counters
-    assert math.isnan(table.value[0])
-    assert table.is_integer[0] == 0
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400, -(10**400), np.float64("inf")])
+def test_a_counter_value_that_no_double_holds_is_left_out_and_counted(value: float, out: Builder) -> None:
+    track = out.counter_track("c")
+    out.counter(track, 0, 1)
+    out.counter(track, 1, value, at=7)
+    trace = out.finish()
+    assert trace.counters.value.tolist() == [1.0]
+    assert problems(trace) == {NOT_A_NUMBER.name: 1}
+    ((place,),) = [entry.places for entry in trace.sources[0].diagnostics]
+    assert place.startswith("in.json:event 7: ")
+    assert len(place) < 60
 
 
 # -- begins and ends --------------------------------------------------------------------------------------------------
@@ -348,6 +381,91 @@ def test_pairs_belong_to_their_track(out: Builder) -> None:
     out.end(one, 9)
     trace = out.finish()
     assert sorted(zip(trace.slices.track.tolist(), trace.slices.dur.tolist(), strict=True)) == [(0, 8), (1, 1)]
+
+
+def test_begins_and_ends_out_of_range(out: Builder) -> None:
+    track = out.track("t")
+    out.begin(track, -(10**30), "x", args={"a": 1})
+    out.end(track, -LIMIT_NS + 5, "x")
+    out.begin(track, LIMIT_NS - 7, "y")
+    out.end(track, 2**64, "y")
+    trace = out.finish()
+    assert problems(trace) == {OUT_OF_RANGE.name: 2}
+    assert slices(trace) == [
+        (-LIMIT_NS, 5, "x", {"a": 1, "ts_ns": str(-(10**30))}),
+        (LIMIT_NS - 7, 7, "y", {"end_ts_ns": str(2**64)}),
+    ]
+
+
+class Mark(NamedTuple):
+    track: int
+    ts: int
+    kind: str
+    name: str
+    at: int
+
+
+def paired_by_definition(marks: list[Mark]) -> list[tuple[int, int, int, str, int]]:
+    """Track, start, end, name and number of the begin, of what has an end: the rule as the documentation states it."""
+    rows = []
+    for number in sorted({mark.track for mark in marks}):
+        still_open: list[Mark] = []
+        for mark in sorted((mark for mark in marks if mark.track == number), key=lambda mark: (mark.ts, mark.at)):
+            if mark.kind == "B":
+                still_open.append(mark)
+                continue
+            named = [begin for begin in still_open if begin.name == mark.name and mark.name]
+            for begin in (named or still_open)[-1:]:
+                still_open.remove(begin)
+                rows.append((number, begin.ts, mark.ts, begin.name, begin.at))
+    return rows
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2), st.integers(0, 9), st.sampled_from("BE"), st.sampled_from(["", "a", "b"]), st.booleans()
+        )
+    )
+)
+def test_pairs_are_those_of_the_definition_in_its_order(rows: list[tuple[int, int, str, str, bool]]) -> None:
+    marks = [Mark(*row[:4], at) for at, row in enumerate(rows)]
+    out = new()
+    tracks = [out.track(str(number)) for number in range(3)]
+    for mark, row in zip(marks, rows, strict=True):
+        args = b'{"%s":%d}' % (mark.kind.encode(), mark.at) if row[4] else b" { }"
+        if mark.kind == "B":
+            out.begin(tracks[mark.track], mark.ts, mark.name, "cat", args, mark.at)
+        else:
+            out.end(tracks[mark.track], mark.ts, mark.name, args, mark.at)
+    trace = out.finish()
+    table = trace.slices
+    found = [
+        (track, ts, ts + dur, trace.strings[name], at)
+        for track, ts, dur, name, at, (_, _, _, members) in zip(
+            *(column.tolist() for column in (table.track, table.ts, table.dur, table.name, table.origin)),
+            slices(trace),
+            strict=True,
+        )
+        if "unfinished" not in members
+    ]
+    assert found == paired_by_definition(marks)
+    for at, (_, _, _, members) in zip(table.origin.tolist(), slices(trace), strict=True):
+        assert members.get("B") == (at if rows[at][4] else None)
+
+
+def test_begins_and_ends_take_little_memory(out: Builder) -> None:
+    """Half of what one Python object for each would take."""
+    track = out.track("t")
+    names = [f"function {number}" for number in range(50)]
+    tracemalloc.start()
+    for at in range(0, 100_000, 2):
+        out.begin(track, 10**15 + at, names[at % 50], "cat", b"", 10**6 + at)
+        out.end(track, 10**15 + at + 1, names[at % 50], b"", 10**6 + at + 1)
+    out.finish()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * 100_000
 
 
 def test_misnamed_ends_among_many_open_slices(out: Builder) -> None:
@@ -491,6 +609,11 @@ def test_a_sound_trace_is_valid() -> None:
         ("slices", "dur", -1, "negative duration"),
         ("flows", "to_slice", 1, "slice out of range"),
         ("samples", "stack", 1, "stack out of range"),
+        ("slices", "args_len", -1, "args out of range"),
+        ("flows", "name", 99, "name out of range"),
+        ("flows", "category", -1, "category out of range"),
+        ("samples", "name", -1, "name out of range"),
+        ("samples", "name", 99, "name out of range"),
     ],
 )
 def test_wrong_rows_are_found(table: str, column: str, value: int, rule: str) -> None:
@@ -518,12 +641,48 @@ def test_wrong_order_and_wrong_nesting_are_found() -> None:
 
 @pytest.mark.parametrize(
     ("attribute", "value", "rule"),
-    [("parent", TrackId(1), "before its parent"), ("kind", TrackKind.TRACK, "belongs to no process")],
+    [
+        ("parent", TrackId(1), "before its parent"),
+        ("parent", TrackId(-2), "parent out of range"),
+        ("kind", TrackKind.TRACK, "belongs to no process"),
+        ("clock", 1, "clock out of range"),
+        ("clock", -1, "clock out of range"),
+        ("source", 1, "source out of range"),
+        ("source", -1, "source out of range"),
+        ("lane_of", 2, "lane_of out of range"),
+        ("lane_of", -2, "lane_of out of range"),
+    ],
 )
 def test_wrong_tracks_are_found(attribute: str, value: int, rule: str) -> None:
     trace = sound()
     setattr(trace.tracks[0], attribute, value)
     with pytest.raises(InvalidTrace, match=rule):
+        validate(trace)
+
+
+def test_a_thread_without_a_process_is_found() -> None:
+    out = new()
+    out.slice(out.thread(TrackId(-1), 2), 0, 1, "x")
+    out.slice(out.process("p"), 0, 1, "x")
+    trace = out.finish()
+    with pytest.raises(InvalidTrace, match="belongs to no process"):
+        validate(trace)
+
+
+@pytest.mark.parametrize(("table", "column"), [("slices", "origin"), ("flows", "name"), ("counters", "is_integer")])
+def test_columns_of_different_lengths_are_found(table: str, column: str) -> None:
+    trace = sound()
+    rows = getattr(trace, table)
+    longer = np.append(getattr(rows, column), 0)
+    with pytest.raises(InvalidTrace, match=f"{table}: columns of different lengths"):
+        validate(trace.with_tables(**{table: replace(rows, **{column: longer})}))
+
+
+@pytest.mark.parametrize("parent", [0, 1, -2])
+def test_a_frame_that_does_not_stand_behind_its_parent_is_found(parent: int) -> None:
+    trace = sound()
+    trace.frames[0] = replace(trace.frames[0], parent=parent)
+    with pytest.raises(InvalidTrace, match="frame 0"):
         validate(trace)
 
 

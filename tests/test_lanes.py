@@ -73,7 +73,29 @@ def test_what_is_cut_is_cut_by_the_resolution_at_most(intervals: list[Interval],
         assert (dur > 0) == (was_dur > 0)
         moved += (ts, dur) != (was_ts, was_dur)
     assert moved == found(trace, TRIMMED)
+    most = max(dur - times(trace)[at][1] for at, (_, dur) in enumerate(intervals)) if moved else 0
+    places = [place for entry in trace.sources[0].diagnostics if entry.code is TRIMMED for place in entry.places]
+    assert [place.split(": ")[-1] for place in places] == ([f"at most {most} ns"] if moved else [])
     assert len(trace.slices.ts) == len(intervals)
+
+
+def test_the_most_that_was_cut_is_told_first() -> None:
+    out = builder(resolution=100)
+    cuts = [3, 5, 90, 7, 20]
+    for number, cut in enumerate(cuts):
+        track = out.track(f"track {number}")
+        out.slice(track, 0, 1000, "around")
+        out.slice(track, 10, 10 + cut, "by the start")
+        out.slice(track, 15, 5 + cut + 2, "inside", at=number)
+        out.slice(track, 500, 500 + cut, "at the end", at=10 + number)
+    trace = lay_out(out.finish())
+    (entry,) = [entry for entry in trace.sources[0].diagnostics if entry.code is TRIMMED]
+    assert entry.count == 2 * len(cuts)
+    assert entry.places == [
+        "test:event 12: 'at the end': at most 90 ns",
+        "test:event 14: 'at the end': at most 20 ns",
+        "test:event 13: 'at the end': at most 7 ns",
+    ]
 
 
 @given(some_intervals)

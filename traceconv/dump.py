@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from traceconv.ir.trace import NO_TRACK, Trace, Track, TrackKind
+from traceconv.ir.trace import NO_TRACK, Instants, Slices, Trace, Track, TrackKind
 from traceconv.times import format_bound
 
 _KINDS = {
@@ -69,23 +69,23 @@ def _args(trace: Trace, at: int, length: int) -> str:
     return f" {' '.join(trace.args.get(at, length).decode().split())}" if length else ""
 
 
+def _what(trace: Trace, table: Slices | Instants, row: int) -> str:
+    """The track and all that follows it."""
+    name = _name(trace, table.name[row], table.category[row])
+    args = _args(trace, table.args_at[row], table.args_len[row])
+    return f"on {table.track[row]} {name}{args} @{table.origin[row]}"
+
+
 def _slices(trace: Trace) -> Iterator[str]:
     table = trace.slices
     for row in range(len(table.ts)):
-        place = f"{table.ts[row]} +{table.dur[row]} on {table.track[row]}"
-        what = _name(trace, table.name[row], table.category[row]) + _args(
-            trace, table.args_at[row], table.args_len[row]
-        )
-        yield f"slice {row}: {place} {what} @{table.origin[row]}"
+        yield f"slice {row}: {table.ts[row]} +{table.dur[row]} {_what(trace, table, row)}"
 
 
 def _instants(trace: Trace) -> Iterator[str]:
     table = trace.instants
     for row in range(len(table.ts)):
-        what = _name(trace, table.name[row], table.category[row]) + _args(
-            trace, table.args_at[row], table.args_len[row]
-        )
-        yield f"instant {table.ts[row]} on {table.track[row]} {what} @{table.origin[row]}"
+        yield f"instant {table.ts[row]} {_what(trace, table, row)}"
 
 
 def _counters(trace: Trace) -> Iterator[str]:

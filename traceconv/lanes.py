@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ def lay_out(trace: Trace) -> Trace:
     """The trace in the form that the module describes; its diagnostics go to the first source."""
     found = trace.sources[0].diagnostics
     trace = _share_lanes(trace)
-    trace = _sort(trace)
+    trace = sort_events(trace)
     trace = _split_overlaps(trace, found)
     _report_unused_tracks(trace, found)
     return drop_unused_tracks(trace)
@@ -63,7 +63,8 @@ def lay_out(trace: Trace) -> Trace:
 # -- order --------------------------------------------------------------------------------------------------------
 
 
-def _sort(trace: Trace) -> Trace:
+def sort_events(trace: Trace) -> Trace:
+    """All tables in the order that the module describes; flows follow their slices."""
     slices, flows = trace.slices, trace.flows
     order = np.lexsort((slices.origin, -slices.dur, slices.ts, slices.track))
     if len(flows.from_slice):
@@ -145,6 +146,14 @@ class _Lanes:
     deep: set[int] = field(default_factory=set)
 
 
+class _Trimmed(NamedTuple):
+    """What was cut on one track: from one slice at most so much (ns), from which one, from how many."""
+
+    most: int
+    row: int
+    slices: int
+
+
 def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
     slices = trace.slices
     if not len(slices.ts):
@@ -153,6 +162,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
     bounds = np.flatnonzero(np.diff(slices.track)) + 1
     tracks = list(trace.tracks)
     changed: Slices | None = None
+    trimmed: list[_Trimmed] = []
     for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
         if np.all(slices.ts[begin + 1 : end] >= ends[begin : end - 1]):
             continue  # one after the other: nothing can cross
@@ -166,9 +176,13 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
         _report(lanes, begin, trace, found)
         changed.ts[begin:end] = lanes.starts
         changed.dur[begin:end] = np.array(lanes.ends) - np.array(lanes.starts)
+        if lanes.trimmed:
+            cut = slices.dur[begin:end] - changed.dur[begin:end]
+            trimmed.append(_Trimmed(int(np.max(cut)), begin + int(np.argmax(cut)), len(lanes.trimmed)))
         numbers = np.array([number, *_add_lanes(tracks, number, max(lanes.lane))], np.int32)
         changed.track[begin:end] = numbers[lanes.lane]
-    return trace if changed is None else _sort(trace.with_tables(slices=changed, tracks=tracks))
+    _report_trimmed(trimmed, trace, found)
+    return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks))
 
 
 def _nests(starts: list[int], ends: list[int]) -> bool:
@@ -269,11 +283,20 @@ class _OpenSlices:
 
 
 def _report(lanes: _Lanes, begin: int, trace: Trace, found: Diagnostics) -> None:
-    for code, indices in ((TRIMMED, lanes.trimmed), (OVERLAPPING, lanes.spilled), (TOO_DEEP, lanes.deep)):
+    for code, indices in ((OVERLAPPING, lanes.spilled), (TOO_DEEP, lanes.deep)):
         if indices:
-            row = begin + min(indices)
-            place = trace.place(int(trace.slices.track[row]), int(trace.slices.origin[row]))
-            found.add(code, f"{place}: {trace.strings[trace.slices.name[row]]!r}", len(indices))
+            found.add(code, _place(trace, begin + min(indices)), len(indices))
+
+
+def _report_trimmed(tracks: list[_Trimmed], trace: Trace, found: Diagnostics) -> None:
+    """The worst case first, so that its place is kept however many tracks there are."""
+    for most, row, slices in sorted(tracks, key=lambda track: (-track.most, track.row)):
+        found.add(TRIMMED, f"{_place(trace, row)}: at most {most} ns", slices)
+
+
+def _place(trace: Trace, row: int) -> str:
+    place = trace.place(int(trace.slices.track[row]), int(trace.slices.origin[row]))
+    return f"{place}: {trace.strings[trace.slices.name[row]]!r}"
 
 
 def _add_lanes(tracks: list[Track], number: TrackId, count: int) -> list[int]:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.ir.trace import NO_TRACK, Trace, TrackKind
+from traceconv.ir.trace import NO_TRACK, TABLES, Trace, TrackKind, column_types
 
 _TIMED = ("slices", "instants", "counters", "samples")
+_TEXTS = [(table, column) for table in ("slices", "instants", "flows") for column in ("name", "category")]
+_TEXTS.append(("samples", "name"))
 
 
 class InvalidTrace(AssertionError):
@@ -16,22 +18,26 @@ class InvalidTrace(AssertionError):
 
 
 def validate(trace: Trace) -> None:
-    """Check a laid-out trace: references, order, nesting, balance. Costs a few passes over the columns.
+    """Check a laid-out trace: columns, references, order, nesting, balance. Costs a few passes over the columns.
 
     Raises:
         InvalidTrace: with the rule that is broken and the first row that breaks it.
     """
     _check_tracks(trace)
+    _check_frames(trace)
+    for name in TABLES:
+        _check_columns(name, getattr(trace, name))
     for name in _TIMED:
         table = getattr(trace, name)
         _require(_in_range(table.track, len(trace.tracks)), f"{name}: track out of range")
         _require(_sorted(table), f"{name}: not sorted by track and time")
+    for name, text in _TEXTS:
+        _require(_in_range(getattr(getattr(trace, name), text), len(trace.strings)), f"{name}: {text} out of range")
     for name in ("slices", "instants"):
         table = getattr(trace, name)
-        _require(_in_range(table.name, len(trace.strings)), f"{name}: name out of range")
-        _require(_in_range(table.category, len(trace.strings)), f"{name}: category out of range")
         ends = table.args_at + table.args_len
-        _require((table.args_at >= 0) & (ends <= len(trace.args)), f"{name}: args out of range")
+        inside = (table.args_at >= 0) & (table.args_len >= 0) & (ends <= len(trace.args))
+        _require(inside, f"{name}: args out of range")
     slices, flows = trace.slices, trace.flows
     _require(slices.dur >= 0, "slices: negative duration")
     for column in (flows.from_slice, flows.to_slice):
@@ -57,13 +63,37 @@ def _sorted(table: Any) -> Any:
     return (step > 0) | ((step == 0) & (np.diff(table.ts) >= 0))
 
 
+def _check_columns(name: str, table: Any) -> None:
+    lengths = {column: len(getattr(table, column)) for column in column_types(type(table))}
+    if len(set(lengths.values())) > 1:
+        raise InvalidTrace(f"{name}: columns of different lengths: {lengths}")
+
+
+def _check_frames(trace: Trace) -> None:
+    for number, frame in enumerate(trace.frames):
+        if not -1 <= frame.parent < number:
+            raise InvalidTrace(f"frame {number} ({frame.name!r}) does not stand behind its parent, {frame.parent}")
+
+
+def _is_process(trace: Trace, track: int) -> bool:
+    return track != NO_TRACK and trace.tracks[track].kind is TrackKind.PROCESS
+
+
 def _check_tracks(trace: Trace) -> None:
     for number, track in enumerate(trace.tracks):
+        if not NO_TRACK <= track.lane_of < len(trace.tracks):
+            raise InvalidTrace(f"track {number} ({track.name!r}): lane_of out of range")
+        if not 0 <= track.clock < len(trace.clocks):
+            raise InvalidTrace(f"track {number} ({track.name!r}): clock out of range")
+        if not 0 <= track.source < len(trace.sources):
+            raise InvalidTrace(f"track {number} ({track.name!r}): source out of range")
+        if track.parent < NO_TRACK:
+            raise InvalidTrace(f"track {number} ({track.name!r}): parent out of range")
         if track.parent >= number:
             raise InvalidTrace(f"track {number} ({track.name!r}) stands before its parent")
         if track.kind is TrackKind.PROCESS and track.parent != NO_TRACK:
             raise InvalidTrace(f"process {number} ({track.name!r}) has a parent")
-        if track.kind is TrackKind.THREAD and trace.tracks[track.parent].kind is not TrackKind.PROCESS:
+        if track.kind is TrackKind.THREAD and not _is_process(trace, track.parent):
             raise InvalidTrace(f"thread {number} ({track.name!r}) belongs to no process")
 
 

@@ -45,9 +45,11 @@ def main() -> None:
         sys.exit("orjson is missing\nhint: pip install traceconv[bench]")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "trace.json"
-        summary = generate(source, args.events, pretty=not args.compact, seed=args.seed)
+        summary = generate(source, args.events, pretty=not args.compact, seed=args.seed, begin_end=args.begin_end)
         print(f"{summary.events} events, {summary.slices} slices, {summary.bytes / 1e6:.1f} MB", flush=True)
         commands = _commands(source, Path(folder))
+        if args.begin_end:
+            del commands["TraceProtoBuilder"]  # knows complete events only
         costs: dict[str, list[Cost]] = {name: [] for name in commands}
         for _ in range(args.repeats):
             for name, command in commands.items():
@@ -61,6 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=500_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--compact", action="store_true", help="no white space in the JSON")
+    parser.add_argument("--begin-end", action="store_true", help="slices of threads as pairs of begin and end events")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 

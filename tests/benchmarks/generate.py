@@ -45,7 +45,8 @@ class Summary:
     """What was written.
 
     Attributes:
-        events: all events, of which `slices` are complete ("X").
+        events: all events.
+        slices: complete events ("X") and pairs of begin and end.
         bytes: the size of the file.
     """
 
@@ -54,15 +55,17 @@ class Summary:
     bytes: int
 
 
-def generate(path: Path, events: int, *, pretty: bool = True, seed: int = 1) -> Summary:
+def generate(path: Path, events: int, *, pretty: bool = True, seed: int = 1, begin_end: bool = False) -> Summary:
     """Write a trace with exactly so many events.
 
     Args:
         path: the file to write.
         events: at least some tens, for the metadata.
         pretty: white space as Kineto writes it, or none.
+        begin_end: write the slices of the threads as pairs of begin ("B") and end ("E"), as writers other than
+            PyTorch do; those of the streams stay complete.
     """
-    generator = _Generator(random.Random(seed), pretty)
+    generator = _Generator(random.Random(seed), pretty, begin_end)
     written = slices = 0
     separator = ",\n  " if pretty else ","
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -70,7 +73,7 @@ def generate(path: Path, events: int, *, pretty: bool = True, seed: int = 1) -> 
         for batch in generator.batches(events):
             file.write((separator if written else "") + separator.join(batch))
             written += len(batch)
-            slices += sum(text.startswith(generator.slice_prefix) for text in batch)
+            slices += sum(text.startswith(generator.slice_prefixes) for text in batch)
         file.write(_TAIL_PRETTY if pretty else _TAIL_COMPACT)
     return Summary(written, slices, path.stat().st_size)
 
@@ -102,13 +105,14 @@ def _us(ns: int) -> str:
 
 
 class _Generator:
-    def __init__(self, rng: random.Random, pretty: bool) -> None:
+    def __init__(self, rng: random.Random, pretty: bool, begin_end: bool) -> None:
         self._rng = rng
+        self._begin_end = begin_end
         self._pretty = pretty
         self._batch: list[str] = []
         self._index = self._sequence = self._correlation = self._python = self._allocated = 0
         self._stream_free = dict.fromkeys(_STREAMS, 0)
-        self.slice_prefix = '{\n    "ph": "X"' if pretty else '{"ph":"X"'
+        self.slice_prefixes = ('{\n    "ph": "X"', '{\n    "ph": "B"') if pretty else ('{"ph":"X"', '{"ph":"B"')
 
     def batches(self, events: int) -> Iterator[list[str]]:
         """The events in pieces that are whole steps; the rest of the number is memory instants."""
@@ -147,10 +151,15 @@ class _Generator:
         return f'{{\n    {text}\n    ,\n    "args": {{\n      {inner}\n    }}\n  }}'
 
     def _slice(
-        self, category: str, name: str, place: tuple[int, int], start: int, end: int, args: dict[str, str]
-    ) -> str:
-        members = {"ph": '"X"', "cat": f'"{category}"', "name": f'"{name}"', "pid": place[0], "tid": place[1]}
-        return self._event({**members, "ts": _us(start), "dur": _us(end - start)}, args)
+        self, slot: int, category: str, name: str, place: tuple[int, int], start: int, end: int, args: dict[str, str]
+    ) -> None:
+        """Fill a reserved place; where the slice is a pair, its end is the latest event of the batch."""
+        members = {"cat": f'"{category}"', "name": f'"{name}"', "pid": place[0], "tid": place[1], "ts": _us(start)}
+        if self._begin_end and place[0] == _PID:
+            self._batch[slot] = self._event({"ph": '"B"', **members}, args)
+            self._batch.append(self._event({"ph": '"E"', **members, "ts": _us(end)}, None))
+        else:
+            self._batch[slot] = self._event({"ph": '"X"', **members, "dur": _us(end - start)}, args)
 
     def _flow(self, phase: str, name: str, id: int, place: tuple[int, int], ts: int) -> None:
         members: dict[str, object] = {"ph": f'"{phase}"', "id": id, "pid": place[0], "tid": place[1]}
@@ -178,9 +187,7 @@ class _Generator:
         for _ in range(12):
             ts, sequences = self._python_call(ts + self._gap(), self._rng.randrange(1, 5))
             forward += sequences
-        self._batch[slot] = self._slice(
-            "user_annotation", f"ProfilerStep#{step}", (_PID, _MAIN), start, ts, self._ids(step)
-        )
+        self._slice(slot, "user_annotation", f"ProfilerStep#{step}", (_PID, _MAIN), start, ts, self._ids(step))
         for sequence in reversed(forward):
             ts = self._backward(ts + self._gap(), sequence)
         self._counter(ts)
@@ -201,7 +208,7 @@ class _Generator:
         ts += self._gap()
         name = self._rng.choice(_MODULES if depth == 1 else _FUNCTIONS)
         args = {"Python parent id": str(python_id - 1), "Python id": str(python_id), "Ev Idx": self._next()}
-        self._batch[slot] = self._slice("python_function", name, (_PID, _MAIN), start, ts, args)
+        self._slice(slot, "python_function", name, (_PID, _MAIN), start, ts, args)
         return ts, sequences
 
     def _operator(self, ts: int) -> tuple[int, int]:
@@ -227,21 +234,21 @@ class _Generator:
         for (slot, start), name in zip(reversed(slots), reversed(names), strict=True):
             ts += self._gap()
             args = self._ids(sequence) | self._shapes()
-            self._batch[slot] = self._slice("cpu_op", name, (_PID, tid), start, ts, args)
+            self._slice(slot, "cpu_op", name, (_PID, tid), start, ts, args)
         return ts
 
     def _launch(self, ts: int, tid: int) -> int:
         self._correlation += 1
         id, end = self._correlation, ts + self._rng.randrange(3_000, 9_000)
         args = {"External id": str(id), "cbid": "211", "correlation": str(id)}
-        self._batch.append(self._slice("cuda_runtime", "cudaLaunchKernel", (_PID, tid), ts, end, args))
+        self._slice(self._reserve(), "cuda_runtime", "cudaLaunchKernel", (_PID, tid), ts, end, args)
         self._flow("s", "ac2g", id, (_PID, tid), ts)
         stream = self._rng.choice(_STREAMS)
         start = max(end + 2_000, self._stream_free[stream])
         done = self._stream_free[stream] = start + self._rng.randrange(1_500, 90_000)
         self._flow("f", "ac2g", id, (0, stream), start)
         name = self._rng.choice(_KERNELS)
-        self._batch.append(self._slice("kernel", name, (0, stream), start, done, self._kernel_args(id, stream)))
+        self._slice(self._reserve(), "kernel", name, (0, stream), start, done, self._kernel_args(id, stream))
         return end
 
     def _kernel_args(self, id: int, stream: int) -> dict[str, str]:

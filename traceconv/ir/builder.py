@@ -16,7 +16,7 @@ import numpy as np
 
 from traceconv.clocks import ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Code, Severity, declare
-from traceconv.ir.pairing import Mark, Pairing
+from traceconv.ir.pairing import Marks
 from traceconv.ir.trace import (
     I64,
     NO_TRACK,
@@ -66,6 +66,12 @@ OUT_OF_RANGE = declare(
     "a time or duration beyond 146 years: drawn at that limit; of slices and instants the value is kept in the args",
 )
 
+NOT_A_NUMBER = declare(
+    "counter.not_a_number",
+    Severity.DATA_LOSS,
+    "a counter value is infinite, too large for a double or no number at all: it was left out",
+)
+
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -92,7 +98,7 @@ class Builder:
         self._snapshots: list[ClockSnapshot] = []
         self._frames: dict[Frame, StackId] = {}
         self._metadata: dict[str, Any] = {}
-        self._pairing = Pairing()
+        self._marks = Marks()
         self.clock(clock)
 
     # -- what the input is ------------------------------------------------------------------------------------
@@ -180,14 +186,32 @@ class Builder:
             index = self._strings[text] = len(self._strings)
         return index
 
-    def _put_args(self, columns: dict[str, array[Any]], args: bytes | dict[str, Any]) -> None:
-        if isinstance(args, dict):
-            args = _encode(args) if args else b""
-        columns["args_at"].append(self._args_before + len(self._args))
-        columns["args_len"].append(len(args))
-        self._args += args
+    def _put(
+        self,
+        columns: dict[str, array[Any]],
+        track: int,
+        ts: int,
+        name: str,
+        category: str,
+        args: tuple[int, int],
+        at: int,
+    ) -> None:
+        """What slices and instants have in common; `args` tells where they are kept, and their length."""
+        columns["ts"].append(ts)
+        columns["track"].append(track)
+        columns["name"].append(self.string(name))
+        columns["category"].append(self.string(category))
+        columns["args_at"].append(args[0])
+        columns["args_len"].append(args[1])
+        columns["origin"].append(at)
 
-    def _put_args_part(self, part: bytes) -> int:
+    def _keep_args(self, args: bytes | dict[str, Any]) -> tuple[int, int]:
+        args = _as_bytes(args)
+        start = self._args_before + len(self._args)
+        self._args += args
+        return start, len(args)
+
+    def _keep_args_part(self, part: bytes | bytearray) -> int:
         """Keep the args of many events as they are, without copying what is there; where they begin."""
         for one in (self._args, part):
             self._args_parts.append(one)
@@ -214,13 +238,8 @@ class Builder:
         if not 0 <= dur <= LIMIT_NS or not -LIMIT_NS <= ts <= LIMIT_NS - dur:
             ts, dur, args = self._possible(ts, dur, args, at)
         columns = self._columns["slices"]
-        columns["ts"].append(ts)
         columns["dur"].append(dur)
-        columns["track"].append(track)
-        columns["name"].append(self.string(name))
-        columns["category"].append(self.string(category))
-        columns["origin"].append(at)
-        self._put_args(columns, args)
+        self._put(columns, track, ts, name, category, self._keep_args(args), at)
         return SliceId(len(columns["ts"]) - 1)
 
     def slices(
@@ -233,21 +252,26 @@ class Builder:
         args: Sequence[bytes],
         origin: Sequence[int],
     ) -> None:
-        """Many slices at once, as columns of equal length; `name` and `category` are interned strings."""
+        """Many slices at once, as columns of equal length; `name` and `category` are interned strings.
+
+        Raises:
+            TypeError: for a time or duration that is no integer.
+        """
         if not len(ts):
             return
         if not _all_possible(ts, dur):
-            possible = [self._possible(*row) for row in zip(map(int, ts), map(int, dur), args, origin, strict=True)]
+            possible = [self._possible(*row) for row in zip(map(index, ts), map(index, dur), args, origin, strict=True)]
             ts, dur, args = zip(*possible, strict=True)
+        exact_ts, exact_dur = _integers(ts), _integers(dur)
         columns = self._columns["slices"]
         columns["track"].extend(track)
-        columns["ts"].frombytes(np.asarray(ts, np.int64).tobytes())
-        columns["dur"].frombytes(np.asarray(dur, np.int64).tobytes())
+        columns["ts"].frombytes(exact_ts.tobytes())
+        columns["dur"].frombytes(exact_dur.tobytes())
         columns["name"].extend(name)
         columns["category"].extend(category)
         columns["origin"].extend(origin)
         lengths = np.array([len(piece) for piece in args], np.int64)
-        starts = self._put_args_part(b"".join(args)) + np.cumsum(lengths) - lengths
+        starts = self._keep_args_part(b"".join(args)) + np.cumsum(lengths) - lengths
         columns["args_at"].frombytes(starts.tobytes())
         columns["args_len"].frombytes(lengths.astype(np.int32).tobytes())
 
@@ -289,11 +313,17 @@ class Builder:
         at: int = 0,
     ) -> None:
         """The begin of a slice whose end comes later; paired when all events are known, in order of time."""
-        self._pairing.add(Mark(track, index(ts), True, name, category, _as_bytes(args), at))
+        self._mark(track, ts, True, name, category, join_args(args, b""), at)
 
     def end(self, track: TrackId, ts: int, name: str = "", args: bytes | dict[str, Any] = b"", at: int = 0) -> None:
         """The end of the innermost open slice of that name (or of any name, when it has none)."""
-        self._pairing.add(Mark(track, index(ts), False, name, "", _as_bytes(args), at))
+        self._mark(track, ts, False, name, "", join_args(args, b""), at)
+
+    def _mark(self, track: TrackId, ts: int, is_begin: bool, name: str, category: str, args: bytes, at: int) -> None:
+        possible = self._possible_ts(ts, at)
+        if possible != ts:
+            args = join_args(args, {"ts_ns" if is_begin else "end_ts_ns": str(ts)})
+        self._marks.add(track, possible, is_begin, name, category, args, at)
 
     def instant(
         self,
@@ -308,21 +338,18 @@ class Builder:
         possible = self._possible_ts(ts, at)
         if possible != ts:
             args = join_args(args, {"ts_ns": str(ts)})
-        columns = self._columns["instants"]
-        columns["ts"].append(possible)
-        columns["track"].append(track)
-        columns["name"].append(self.string(name))
-        columns["category"].append(self.string(category))
-        columns["origin"].append(at)
-        self._put_args(columns, args)
+        self._put(self._columns["instants"], track, possible, name, category, self._keep_args(args), at)
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> None:
-        """A value that holds from `ts` until the next one of the track."""
+        """A value that holds from `ts` until the next one of the track; one that no double holds is left out."""
+        if not _is_finite(value):
+            self.problem(NOT_A_NUMBER, at, f"{value!s:.40}" if isinstance(value, float) else "more than 1.8e308")
+            return
         exact = isinstance(value, int) and value in _INT64
         columns: dict[str, Any] = self._columns["counters"]
         columns["ts"].append(self._possible_ts(ts, at))
         columns["track"].append(track)
-        columns["value"].append(_nearest_double(value))
+        columns["value"].append(float(value))
         columns["integer"].append(int(value) if exact else 0)
         columns["is_integer"].append(exact)
         columns["origin"].append(at)
@@ -373,7 +400,7 @@ class Builder:
 
     def first_ts(self) -> int:
         """The first instant seen so far, ns; 0 when there is none."""
-        return min([*(min(table["ts"]) for table in self._timed_tables()), *self._pairing.span()], default=0)
+        return min([*(min(table["ts"]) for table in self._timed_tables()), *self._marks.span()], default=0)
 
     def last_ts(self) -> int:
         """The last instant seen so far, ns; 0 when there is none."""
@@ -382,7 +409,7 @@ class Builder:
         if slices["ts"]:
             ends = np.array(slices["ts"], np.int64) + np.array(slices["dur"], np.int64)
             latest.append(int(np.max(ends)))
-        return max([*latest, *self._pairing.span()], default=0)
+        return max([*latest, *self._marks.span()], default=0)
 
     def _timed_tables(self) -> list[dict[str, array[Any]]]:
         tables = [self._columns[table] for table in ("slices", "instants", "counters", "samples")]
@@ -391,25 +418,33 @@ class Builder:
     def pair(self) -> None:
         """Turn the begins and ends so far into slices."""
         close_at = self.last_ts()
-        for pair in self._pairing.pairs():
-            begin, end = pair.begin, pair.end
-            if begin is None:
-                assert end is not None
-                self.skip(UNBEGUN_END, end.at, repr(end.name) if end.name else "")
+        marks, self._marks = self._marks, Marks()
+        args_start = self._keep_args_part(marks.args)
+        for begin, end, misnamed in marks.pairs():
+            if begin < 0:
+                self.skip(UNBEGUN_END, marks.at[end], repr(marks.name(end)) if marks.name(end) else "")
                 continue
-            args = begin.args
-            if end is None:
-                self.problem(UNENDED, begin.at, repr(begin.name))
-                args = join_args(args, {"unfinished": True})
-                self.balance.written += 1
-            else:
-                if pair.misnamed:
-                    self.problem(MISNAMED_END, end.at, f"{end.name!r} ends {begin.name!r}")
-                args = join_args(args, end.args)
-                self.balance.written += 1
-                self.balance.merged["ends joined to their begin"] += 1
-            end_ts = close_at if end is None else end.ts
-            self.slice(TrackId(begin.track), begin.ts, end_ts - begin.ts, begin.name, begin.category, args, begin.at)
+            if end < 0:
+                self.problem(UNENDED, marks.at[begin], repr(marks.name(begin)))
+                self._slice_of_marks(marks, begin, close_at, args_start, b'{"unfinished":true}')
+                continue
+            if misnamed:
+                self.problem(MISNAMED_END, marks.at[end], f"{marks.name(end)!r} ends {marks.name(begin)!r}")
+            self._slice_of_marks(marks, begin, marks.ts[end], args_start, marks.args_of(end))
+            self.balance.merged["ends joined to their begin"] += 1
+
+    def _slice_of_marks(self, marks: Marks, begin: int, end_ts: int, args_start: int, more_args: bytes) -> None:
+        """The slice of a begin, whose args are among those of the trace already, from `args_start` on."""
+        track, ts, dur = TrackId(marks.track[begin]), marks.ts[begin], end_ts - marks.ts[begin]
+        name, category, at = marks.name(begin), marks.category(begin), marks.at[begin]
+        self.balance.written += 1
+        if more_args or dur > LIMIT_NS:
+            self.slice(track, ts, dur, name, category, join_args(marks.args_of(begin), more_args), at)
+            return
+        columns = self._columns["slices"]
+        columns["dur"].append(dur)
+        args = (args_start + marks.args_at(begin), marks.args_len(begin))
+        self._put(columns, track, ts, name, category, args, at)
 
     def finish(self) -> Trace:
         """The trace as it stands. The builder is used up."""
@@ -439,19 +474,26 @@ def _all_possible(ts: Sequence[int] | I64, dur: Sequence[int] | I64) -> bool:
 
 def _range(column: Sequence[int] | I64) -> tuple[int, int]:
     if isinstance(column, np.ndarray):
-        return int(np.min(column)), int(np.max(column))
+        return index(np.min(column)), index(np.max(column))
     return index(min(column)), index(max(column))
+
+
+def _integers(column: Sequence[int] | I64) -> I64:
+    found = np.asarray(column)
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"times are integers (ns), found {found.dtype}")
+    return found.astype(np.int64, copy=False)
 
 
 def _limited(ts: int) -> int:
     return max(-LIMIT_NS, min(ts, LIMIT_NS))
 
 
-def _nearest_double(value: float) -> float:
+def _is_finite(value: float) -> bool:
     try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.isfinite(value)
+    except OverflowError:  # an int that no double holds
+        return False
 
 
 def _as_bytes(args: bytes | dict[str, Any]) -> bytes:
