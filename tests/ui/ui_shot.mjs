@@ -207,8 +207,12 @@ async function arrange(browser) {
   if (select !== null) await browser.call(selectSlice, select);
   await idle(browser);
   if (end !== null) await browser.call(showSpan, String(start), String(end));
-  if (tall) await setHeight(browser, Math.min(height + await browser.call(hiddenHeight), 16000));
-  await idle(browser);
+  const wanted = tall ? Math.min(height + await browser.call(hiddenHeight), 16000) : height;
+  // The UI may rest with tracks that still say "Loading...": a change of size makes it draw what it has by now.
+  for (const step of [wanted + 1, wanted]) {
+    await setHeight(browser, step);
+    await idle(browser);
+  }
 }
 
 const server = await serve(path.resolve(trace));
