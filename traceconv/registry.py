@@ -132,7 +132,8 @@ def _unrecognized(source: Source, head: Head, answers: list[tuple[type[Importer]
         )
     if head.data[:1] == b"\x0a" and not head.data.isascii():
         return UnrecognizedFormat(
-            f"{source.display}: looks like a Perfetto trace already", hint="`traceconv check` and `open` take such files"
+            f"{source.display}: looks like a Perfetto trace already",
+            hint="`traceconv check` and `open` take such files",
         )
     reasons = "; ".join(f"{cls.name}: {match.reason}" for cls, match in answers)
     return UnrecognizedFormat(

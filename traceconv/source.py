@@ -38,7 +38,7 @@ _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class Line(NamedTuple):
-    """One line of a text input: its number (from 1) and its bytes without the line end."""
+    """One line of a text input: its number (from 1) and its bytes."""
 
     number: int
     text: bytes
@@ -174,19 +174,16 @@ class Source:
             self._head = Head(data[:HEAD_BYTES], len(data) <= HEAD_BYTES, self.name)
         return self._head
 
-    def chunks(self, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """The plain bytes in pieces of at most `size`."""
-        with self.open() as stream:
-            while piece := stream.read(size):
-                yield piece
+    def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
+        """The lines, numbered from 1; line ends may be \\n or \\r\\n.
 
-    def lines(self) -> Iterator[Line]:
-        """The lines, numbered from 1; line ends may be \\n or \\r\\n. The last one may lack its end."""
+        With `keep_ends` they stay in the text: whether the last line has one says whether it is complete.
+        """
         with self.open() as stream:
             for number, text in enumerate(stream, 1):
                 if number == 1:
                     text = text.removeprefix(codecs.BOM_UTF8)
-                yield Line(number, text.rstrip(b"\r\n"))
+                yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
 
 
 class _Plain(io.RawIOBase):

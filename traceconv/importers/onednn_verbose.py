@@ -172,17 +172,15 @@ class _Reader:
         self._process: TrackId | None = None
         self._runs: list[_Run] = []
         self._current: dict[tuple[bytes, bytes], _Run] = {}
-        self._clocks: list[ClockDomain] = []
+        self._has_clock = False
         self._versions = {b"", b"1"}
         self._markers: set[bytes] = set()
         self._other_lines = 0
         self._slices = 0
 
     def read(self, source: Source) -> None:
-        with source.open() as stream:
-            # Not source.lines(): whether the last line has an end says whether it is complete.
-            for number, line in enumerate(stream, 1):
-                self._line(number, line)
+        for line in source.lines(keep_ends=True):
+            self._line(line.number, line.text)
         if not self._markers:
             raise MalformedInput(
                 source.display,
@@ -352,9 +350,9 @@ class _Reader:
     def _clock_id(self, clock: ClockDomain) -> ClockId:
         if clock is NO_CLOCK:
             clock = clock.owned_by(self._out.info.name)
-        if not self._clocks:
+        if not self._has_clock:
             self._out.set_clock(clock)
-            self._clocks.append(clock)
+            self._has_clock = True
         return self._out.clock(clock)
 
     # -- the end ----------------------------------------------------------------------------------------------

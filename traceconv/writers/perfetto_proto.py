@@ -50,7 +50,7 @@ _ROOT_UUID = 0
 _CATEGORIES, _NAMES, _FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS, _MAPPINGS = 1, 2, 5, 6, 7, 17, 19
 
 _SEQUENCE = 1
-_REALTIME, _MONOTONIC, _MONOTONIC_RAW, _BOOTTIME = 1, 3, 5, 6
+_REALTIME, _MONOTONIC = 1, 3
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 _MAX_PIECES = 1 << 16
 
@@ -120,12 +120,9 @@ class _Writing:
         return wire.packet(payload)
 
     def _snapshot(self, clock_id: int) -> bytes:
-        """The clock of the trace, and the wall clock where the trace knows how the two relate."""
-        readings = [(clock_id, self._first)]
-        if clock_id != _REALTIME:
-            readings = _wall_reading(self._trace, clock_id) or readings
-        clocks = [wire.blob(1, wire.integer(1, clock) + wire.integer(2, ts)) for clock, ts in readings]
-        return b"".join(clocks) + wire.integer(2, clock_id)
+        """The clock of the trace; for the wall clock this gives the UI its ruler."""
+        reading = wire.blob(1, wire.integer(1, clock_id) + wire.integer(2, self._first))
+        return reading + wire.integer(2, clock_id)
 
     def _descriptor_packet(self, fields: bytes) -> bytes:
         return _packet(wire.integer(_TIMESTAMP, self._first) + wire.blob(_TRACK_DESCRIPTOR, fields))
@@ -403,25 +400,7 @@ def _clock_id(trace: Trace) -> int | None:
     if not trace.clocks:
         return None
     clock = trace.clocks[0]
-    if clock.zero is Zero.UNIX_EPOCH:
-        return _REALTIME
-    if clock.zero is not Zero.BOOT:
-        return None
-    name = clock.name.upper()
-    if "BOOTTIME" in name:
-        return _BOOTTIME
-    return _MONOTONIC_RAW if "RAW" in name else _MONOTONIC
-
-
-def _wall_reading(trace: Trace, clock_id: int) -> list[tuple[int, int]]:
-    for snap in trace.snapshots:
-        for (clock, ts), (other, other_ts) in (
-            ((snap.clock, snap.ts), (snap.other, snap.other_ts)),
-            ((snap.other, snap.other_ts), (snap.clock, snap.ts)),
-        ):
-            if clock == trace.clocks[0] and other.zero is Zero.UNIX_EPOCH and min(ts, other_ts) >= 0:
-                return [(clock_id, ts), (_REALTIME, other_ts)]
-    return []
+    return {Zero.UNIX_EPOCH: _REALTIME, Zero.BOOT: _MONOTONIC}.get(clock.zero)
 
 
 def _attributes(trace: Trace, shift: int) -> bytes:
