@@ -32,7 +32,7 @@ from traceconv.source import CHUNK_BYTES, Source
 REPAIRED = declare(
     "chrome.repaired",
     Severity.NOTICE,
-    "events that are not valid JSON were read as what the writer plainly meant (quotes, escapes, NaN, commas)",
+    "places that are not valid JSON were read as what the writer plainly meant (quotes, escapes, NaN, commas)",
 )
 CUT = declare(
     "chrome.cut", Severity.DATA_LOSS, "the file ends inside an event, which was dropped; all events before it were kept"
@@ -41,7 +41,9 @@ GARBLED = declare(
     "chrome.garbled", Severity.DATA_LOSS, "text between events that cannot be read as an event was skipped"
 )
 NO_CLOSING = declare(
-    "chrome.unclosed", Severity.NOTICE, "the closing bracket is missing: the writer was stopped; all events were read"
+    "chrome.unclosed",
+    Severity.NOTICE,
+    "the closing bracket is missing: the writer was stopped; what stands before the end was read",
 )
 EXTRA_DOCUMENT = declare(
     "chrome.extra_document",
@@ -51,12 +53,16 @@ EXTRA_DOCUMENT = declare(
 BAD_ENCODING = declare(
     "chrome.not_utf8", Severity.NOTICE, "bytes that are not UTF-8 were replaced by U+FFFD, the replacement character"
 )
+REPEATED_VALUE = declare(
+    "chrome.repeated_value",
+    Severity.NOTICE,
+    "a top-level key occurs again with another value (several documents in one file); the first value was kept",
+)
 
 #: Stands for a field that an event does not have.
 ABSENT = Raw(b"")
 
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
-_NEXT_EVENT = re.compile(rb"\}\s*,?\s*(?=\{)")
 _SEPARATORS = re.compile(rb"[\s,\x00]*")
 _EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp|traceEvents)"\s*:')
 _BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
@@ -64,13 +70,22 @@ _WRAPPER = re.compile(rb'\{\s*"traceEvents"\s*:\s*\[')
 _SPACE = re.compile(rb"[\s\x00]*")
 _SCALAR = re.compile(rb"[^,}\]\s]*")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+#: How msgspec says that more follows after a whole value (the number counts the first byte of it, from 1), and where
+#: it stopped. Nothing but speed hangs on this wording, but much of it: a test holds msgspec to it.
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_POSITION = re.compile(r"\(byte (\d+)\)")
 _REPLACEMENT = "\ufffd".encode()
 _CUT_TRIES = 16
 _CUT_WINDOW = 1 << 16
 _MAX_VALUE = 64 << 20
+_MIN_VALUE = 1 << 10
+_PRICE = 32  # what a byte that was scanned in vain costs, see _patience
+_PAY = 64  # what a byte that was left behind earns
+_STRICT_EASE = 64  # about so much faster is msgspec than the lenient scanner
+_WINDOWS = (4 << 10, 64 << 10, 1 << 20)  # of what is tried first: most arrays and events are shorter than the buffer
 _AHEAD = 256  # enough to see how an object begins
 _SHOWN = 40
+_BASE_TIME = "baseTimeNanoseconds"
 
 
 class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -159,6 +174,8 @@ class ChromeReader:
         self._at_end = False
         self._plain_events = True
         self._repairs: Counter[str] = Counter()
+        self._patience = _MAX_VALUE  # how far a value that needs repair may reach, as of the byte self._paid_until
+        self._paid_until = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def batches(self) -> Iterator[list[Event]]:
@@ -174,8 +191,6 @@ class ChromeReader:
         if self._repairs:
             kinds = ", ".join(f"{count} x {kind}" for kind, count in self._repairs.items())
             self._out.problem(REPAIRED, kinds, count=self._repairs.total())
-        if self._source.cut_short:
-            self._out.problem(NO_CLOSING, "the compressed file ends too early")
 
     # -- the document -----------------------------------------------------------------------------------------
 
@@ -238,11 +253,12 @@ class ChromeReader:
     def _keep_value(self, key: str) -> bool:
         """Store the value here under its key; False when the file ends or makes no sense any more."""
         char = self._next_char()
+        where = f"byte {self._dropped + self._pos}"
         try:
             if char in ("{", "["):
                 value, end = self._value_here(self._repairs)
                 if not _is_json(value):
-                    raise Hopeless("not JSON")
+                    raise Hopeless("not JSON", end)
                 self._pos = end
             elif char == '"':
                 value = msgspec.json.encode(self._string())
@@ -258,8 +274,24 @@ class ChromeReader:
         except Hopeless as error:
             self._skip_garbage(f"{key!r}: {error}")
             return False
-        self.top[key] = Raw(value)
+        self._keep_first(key, value, where)
         return True
+
+    def _keep_first(self, key: str, value: bytes, where: str) -> None:
+        first = bytes(self.top.setdefault(key, Raw(value)))
+        if first == value:
+            return
+        before, again = decode_json(first), decode_json(value)
+        if before == again:
+            return
+        if _base_time(key, before) != _base_time(key, again):
+            raise MalformedInput(
+                self._source.display,
+                where,
+                f"two documents with different {_BASE_TIME}, expected one for all events of a file",
+                hint="split the file into its documents, and merge these",
+            )
+        self._out.problem(REPEATED_VALUE, f"{self._source.name}:{where}: {key}")
 
     def _bare(self) -> bytes:
         """A number, true, false or null."""
@@ -283,24 +315,47 @@ class ChromeReader:
                 raise Incomplete
 
     def _value_here(self, repairs: Counter[str]) -> tuple[bytes, int]:
-        """The object or array here as valid JSON, with as much more of the file as it takes."""
+        """The object or array here as valid JSON, and where it ends, with as much more of the file as it takes."""
+        limit = self._limit()
         while True:
             mended: Counter[str] = Counter()
+            rest = len(self._data) - self._pos
+            text, start = (self._data, self._pos) if rest <= limit else (self._data[self._pos : self._pos + limit], 0)
             try:
-                value = repair_value(self._data, self._pos, mended)
+                value, end = repair_value(text, start, mended)
             except Incomplete:
-                if len(self._data) - self._pos > _MAX_VALUE:
-                    raise Hopeless("a value that does not end") from None
-                if not self._fill(at_least=len(self._data) - self._pos):
+                if rest > limit:
+                    self._in_vain(limit)
+                    raise Hopeless("a value that does not end", limit) from None
+                if not self._fill(at_least=rest):
+                    self._in_vain(rest)
                     raise
+            except Hopeless as error:
+                self._in_vain(error.at - start)
+                raise
             else:
                 repairs += mended
-                return value
+                return value, self._pos + end - start
+
+    def _limit(self) -> int:
+        """How many bytes the value here may have if it needs repair.
+
+        Where many values do not end, each would be looked for up to the end of the file. So what is scanned in vain
+        shortens the limit and what is left behind extends it again: the time stays in proportion to the file.
+        """
+        here = self._dropped + self._pos
+        self._patience = min(_MAX_VALUE, self._patience + _PAY * (here - self._paid_until))
+        self._paid_until = here
+        return max(_MIN_VALUE, self._patience)
+
+    def _in_vain(self, scanned: int) -> None:
+        self._patience = max(0, self._patience - _PRICE * scanned)
 
     # -- the events -------------------------------------------------------------------------------------------
 
     def _events(self) -> Generator[list[Event], None, bool]:
         """The events from here up to the closing bracket of their array, which is consumed; whether it was there."""
+        at_start = True
         while True:
             if len(self._data) - self._pos < CHUNK_BYTES // 2:
                 self._fill()
@@ -308,34 +363,53 @@ class ChromeReader:
             if char in ("]", "}", ""):
                 self._pos += char == "]"
                 return char == "]"
-            batch = self._fast_batch()
+            batch = self._fast_batch(at_start)
+            at_start = False
             yield self._slow_batch() if batch is None else batch
 
-    def _fast_batch(self) -> list[Event] | None:
-        """All whole events of the buffer, decoded at once; None when they are not all valid."""
-        data, pos = self._data, self._pos
-        ends = [m.start() + 1 for m in _BOUNDARY.finditer(data, max(pos, len(data) - _CUT_WINDOW))]
-        for end in [len(data), *reversed(ends[-_CUT_TRIES:])] if self._at_end else reversed(ends[-_CUT_TRIES:]):
-            body = b"[" + data[pos:end] + b"]"
+    def _fast_batch(self, at_start: bool) -> list[Event] | None:
+        """All whole events of the array that are in the buffer, decoded at once; None when they are not all valid."""
+        for body in self._bodies(at_start):
             try:
                 events = self._decode(body)
             except msgspec.DecodeError as error:
                 array_end = _TRAILING.search(str(error))
-                if array_end is None:
-                    if _fails_at_end(error, len(body)):
-                        continue
-                    break
-                body = body[: int(array_end[1])]
-                end = pos + len(body) - 2
-                try:
-                    events = self._decode(body)
-                except msgspec.DecodeError:
-                    break
+                if array_end is not None:
+                    return self._up_to_bracket(body[: int(array_end[1]) - 1])
+                if not _fails_at_end(error, len(body)):
+                    return None
             except RecursionError:
-                break
-            self._pos = end
-            return events
+                return None
+            else:
+                self._pos += len(body.rstrip()) - 2
+                return events
         return None
+
+    def _bodies(self, at_start: bool) -> Iterator[bytes]:
+        """What may be a whole array of events, the likeliest first.
+
+        An array that begins here may be a short one and many of its kind may follow, so a little of the buffer is
+        tried first. Otherwise all of the buffer is, then what remains of it up to one of the last events.
+        """
+        data, pos = self._data, self._pos
+        if at_start:
+            for window in _WINDOWS:
+                if window < len(data) - pos:
+                    yield b"[" + data[pos : pos + window]
+        if self._at_end:
+            yield b"[" + data[pos:] + b"]"
+        ends = [m.start() + 1 for m in _BOUNDARY.finditer(data, max(pos, len(data) - _CUT_WINDOW))]
+        for end in reversed(ends[-_CUT_TRIES:]):
+            yield b"[" + data[pos:end] + b"]"
+
+    def _up_to_bracket(self, body: bytes) -> list[Event] | None:
+        """The events of a whole array; the closing bracket is left for who counts the brackets."""
+        try:
+            events = self._decode(body)
+        except msgspec.DecodeError:
+            return None
+        self._pos += len(body.rstrip()) - 2
+        return events
 
     def _decode(self, body: bytes) -> list[Event]:
         if self._plain_events:
@@ -369,6 +443,7 @@ class ChromeReader:
         event = self._strict_event()
         if event is not None:
             return [event]
+        end = self._pos
         try:
             value, end = self._value_here(self._repairs)
             event = event_of(_decode_member(flatten(value, MAX_DEPTH + 1)))  # the args begin one level further in
@@ -376,25 +451,36 @@ class ChromeReader:
             self._skip_cut()
             return []
         except (Hopeless, msgspec.DecodeError) as error:
+            self._in_vain(end - self._pos)
             self._skip_garbage(str(error))
             return []
         self._pos = end
         return [event]
 
     def _strict_event(self) -> Event | None:
-        """The event here if it is valid JSON and one of the next few event boundaries is its end."""
-        tries = 0
-        for boundary in _NEXT_EVENT.finditer(self._data, self._pos):
+        """The event here if it is valid JSON."""
+        window = _WINDOWS[0]
+        while True:
+            self._peek(window)
+            text = self._data[self._pos : self._pos + window]
             try:
-                event = event_of(_decode_member(self._data[self._pos : boundary.start() + 1]))
-            except (msgspec.DecodeError, RecursionError):
-                tries += 1
-                if tries == 3:
+                return self._take(text)
+            except msgspec.DecodeError as error:
+                event_end = _TRAILING.search(str(error))
+                if event_end is not None:
+                    return self._take(text[: int(event_end[1]) - 1])
+                if len(text) < window or not _fails_at_end(error, len(text)):
                     return None
-                continue
-            self._pos = boundary.start() + 1
-            return event
-        return None
+            except RecursionError:
+                return None
+            window *= 8
+            if window > _STRICT_EASE * self._limit():
+                return None
+
+    def _take(self, text: bytes) -> Event:
+        event = event_of(_decode_member(text))
+        self._pos += len(text)
+        return event
 
     def _skip_cut(self) -> None:
         """The file ends inside the event here, unless another one begins behind it."""
@@ -473,9 +559,16 @@ class ChromeReader:
 
 
 def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
-    """Whether a chunk failed because it was cut at the wrong place, and not because of something inside it."""
-    position = re.search(r"\(byte (\d+)\)", str(error))
+    """Whether a text failed because it was cut at the wrong place, and not because of something inside it."""
+    if isinstance(error, msgspec.ValidationError):
+        return False
+    position = _POSITION.search(str(error))
     return position is None or int(position[1]) >= length - 2
+
+
+def _base_time(key: str, value: Any) -> Any:
+    """The `baseTimeNanoseconds` that a top-level value is or holds."""
+    return value if key == _BASE_TIME else value.get(_BASE_TIME) if isinstance(value, dict) else None
 
 
 def _is_json(text: bytes) -> bool:

@@ -9,6 +9,7 @@ here leave valid JSON as it is and turn each of these defects into what the writ
 - an escape that JSON does not know is a backslash of the text; control characters are escaped; half of a surrogate pair
   becomes U+FFFD;
 - NaN, Infinity and other bare words become strings; commas with nothing after them go;
+- text that goes on with `,"ts":` (or another field that no text but an event has) lacks its closing quote;
 - an object with `ph` inside of another value is the next event: the value before it lacks its end and is given up.
 """
 
@@ -29,6 +30,8 @@ _ENDS_KEY = re.compile(rb"\s*:")
 _ENDS_MEMBER = re.compile(rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
 _ENDS_ELEMENT = re.compile(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
 _EVENT = re.compile(rb'\{[^{}]{0,400}?"ph"\s*:\s*"')
+_EVENT_FIELD = re.compile(rb'"(?:ph|pid|tid|ts|dur)"\s*:')
+_NEAR = 64  # as far as white space before a field may go
 _ENDS_TEXT = re.compile(rb"\s*\Z")
 _QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
@@ -43,7 +46,16 @@ class Incomplete(Exception):
 
 
 class Hopeless(Exception):
-    """No reading of the text makes sense; the argument says why."""
+    """No reading of the text makes sense.
+
+    Args:
+        reason: why.
+        at: the position in the text at which this was clear.
+    """
+
+    def __init__(self, reason: str, at: int) -> None:
+        super().__init__(reason)
+        self.at = at
 
 
 def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, int]:
@@ -73,7 +85,7 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
             out.append(char)
             pos += 1
         elif char in b"}]":
-            _close(out, open_brackets, char, repairs)
+            _close(out, open_brackets, char, pos, repairs)
             pos += 1
             if not open_brackets:
                 return b"".join(out), pos
@@ -102,15 +114,15 @@ def _check_place(data: bytes, pos: int, out: list[bytes], open_brackets: list[by
     if not open_brackets:
         return
     if out[-1] not in (b"[", b",", b":") or (open_brackets[-1] == b"{" and out[-1] != b":"):
-        raise Hopeless("an object or array where none can begin")
+        raise Hopeless("an object or array where none can begin", pos)
     if _EVENT.match(data, pos):
-        raise Hopeless("an event that does not end")
+        raise Hopeless("an event that does not end", pos)
 
 
-def _close(out: list[bytes], open_brackets: list[bytes], char: bytes, repairs: Counter[str]) -> None:
+def _close(out: list[bytes], open_brackets: list[bytes], char: bytes, pos: int, repairs: Counter[str]) -> None:
     opened = open_brackets.pop()
     if (opened == b"{") != (char == b"}"):
-        raise Hopeless(f"{opened.decode()} closed by {char.decode()}")
+        raise Hopeless(f"{opened.decode()} closed by {char.decode()}", pos)
     if out[-1] == b",":
         out.pop()
         repairs["stray comma"] += 1
@@ -145,10 +157,23 @@ def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counte
         elif ends.match(data, pos + 1) or _ENDS_TEXT.match(data, pos + 1):
             pieces.append(data[start:pos])
             return _clean(b"".join(pieces), repairs) + b'"', pos + 1
+        elif (comma := _missing_end(data, start, pos)) and ends is _ENDS_MEMBER:
+            pieces.append(data[start:comma].rstrip())
+            repairs["missing quote"] += 1
+            return _clean(b"".join(pieces), repairs) + b'"', comma
         else:
             pieces += (data[start:pos], b'\\"')
             repairs["unescaped quote"] += 1
             start = pos = pos + 1
+
+
+def _missing_end(data: bytes, start: int, quote: int) -> int:
+    """The place of the comma if the quote begins a field of an event and no text can reach beyond it; else 0."""
+    before = data[max(start, quote - _NEAR) : quote].rstrip()
+    last = max(start, quote - _NEAR) + len(before) - 1
+    if before[-1:] == b"{" and _EVENT.match(data, last):
+        raise Hopeless("a text that does not end before the next event", quote)
+    return last if before[-1:] == b"," and _EVENT_FIELD.match(data, quote) else 0
 
 
 def _clean(text: bytes, repairs: Counter[str]) -> bytes:
