@@ -275,16 +275,6 @@ def test_chrome_text() -> None:
     assert json.loads(text)["baseTimeNanoseconds"] == T - 123
 
 
-def test_chrome_leaves_out_what_is_no_number_and_says_so() -> None:
-    out = builder()
-    track = out.counter_track("c")
-    for value in (float("nan"), float("inf"), 3.0):
-        out.counter(track, T, value)
-    trace = out.finish()
-    assert writer_for_path("x.json").write(trace, io.BytesIO()).counters == 1
-    assert [e["args"] for e in chrome(trace)["traceEvents"] if e["ph"] == "C"] == [{"value": 3.0}]
-
-
 def test_counters_of_one_name_stay_apart(load: Load) -> None:
     out = builder()
     process = out.process("p", pid=5)

@@ -6,8 +6,7 @@ the clock counts from the Unix epoch, else `metadata.traceconv.origin_ns`.
 
 The format knows processes and threads only. Other tracks become threads with invented numbers, named by their path
 below the process; tracks outside of all processes come under a process named after the top track. A counter becomes a
-counter of the process, its unit the key of the value. Counter values that are no finite numbers cannot be said and
-are left out. Descriptions of tracks are left out as well.
+counter of the process, its unit the key of the value. Descriptions of tracks are left out.
 
 Viewers bind an arrow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
 at the begin of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
@@ -189,7 +188,7 @@ class _Writing:
                     for i, line in zip(at, make(row[piece][places], [times[i] for i in at]), strict=True):
                         lines[i] = line
                         self._written[number] += bool(line)
-            yield b"".join([b",\n" + line for line in lines if line])
+            yield b"".join([b",\n" + line for line in lines])
 
     def _order(self) -> tuple[I64, I64, I64]:
         """Time, table and row of each event. An arrow's start and end come after the slice that they belong to."""
@@ -249,8 +248,7 @@ class _Writing:
         lines = []
         for time, track, value, integer, exact in zip(times, *(column.tolist() for column in columns), strict=True):
             head, key = self._counter_heads[track]
-            number = repr(integer if exact else value).encode()
-            lines.append(head + time + key + number + b"}}" if math.isfinite(value) else b"")
+            lines.append(head + time + key + repr(integer if exact else value).encode() + b"}}")
         return lines
 
     def _flows(self, rows: I64, times: list[bytes]) -> list[bytes]:
