@@ -179,7 +179,7 @@ class ChromeReader:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def batches(self) -> Iterator[list[Event]]:
-        """The events in lists, in the order of the file; the balance counts them as read.
+        """The events in lists, in the order of the file; the balance counts them as read. A list is used only once.
 
         Raises:
             MalformedInput: nothing in the file can be read as a Chrome trace.
@@ -188,6 +188,7 @@ class ChromeReader:
             for batch in self._documents():
                 self._out.balance.read += len(batch)
                 yield batch
+                batch.clear()  # each event holds on to the bytes of its chunk, and the next chunk comes now
         if self._repairs:
             kinds = ", ".join(f"{count} x {kind}" for kind, count in self._repairs.items())
             self._out.problem(REPAIRED, kinds, count=self._repairs.total())

@@ -187,7 +187,7 @@ class _Writing:
                 if at:
                     for i, line in zip(at, make(row[piece][places], [times[i] for i in at]), strict=True):
                         lines[i] = line
-                        self._written[number] += bool(line)
+                    self._written[number] += len(at)
             yield b"".join([b",\n" + line for line in lines])
 
     def _order(self) -> tuple[I64, I64, I64]:
