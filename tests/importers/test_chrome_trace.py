@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -124,6 +126,155 @@ def test_many_damaged_events_take_linear_time(damage: str, tmp_path: Path) -> No
     assert balance.even
     assert balance.read >= 20_000
     assert took < 15
+
+
+def without(number: int, text: str) -> str:
+    """An event that lacks a character, the first of its kind."""
+    return event(number).replace(text, text[:-1], 1)
+
+
+BROKEN = {
+    "name without closing quote": lambda i: without(i, '"op"'),
+    "last name without closing quote": lambda i: f'{{"ph":"X","pid":1,"tid":1,"ts":{i},"dur":1,"name":"op}}',
+    "key without closing quote": lambda i: without(i, '"pid"'),
+    "without final brace": lambda i: event(i)[:-1],
+    "without final braces": lambda i: event(i)[:-2],
+    "without final bracket": lambda i: event(i, args='{"x":[1'),
+    "lists that begin lists": lambda i: '{"name":"op","args":{"x":[1,{"y":[',
+}
+
+
+def seconds(tmp_path: Path, text: str) -> tuple[float, Trace]:
+    start = time.process_time()
+    trace = read_text(tmp_path, text)
+    return time.process_time() - start, trace
+
+
+def grows_linearly(tmp_path: Path, text: Callable[[int], str], count: int) -> Trace:
+    """Reads count and 4 x count; the best of three, as the machine may be busy. Quadratic would be 16 times as much."""
+    small = min(seconds(tmp_path, text(count))[0] for _ in range(3))
+    runs = [seconds(tmp_path, text(4 * count)) for _ in range(3)]
+    assert min(took for took, _ in runs) < 8 * small
+    return runs[0][1]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_many_broken_events_take_linear_time(broken: str, tmp_path: Path) -> None:
+    count = 100
+    trace = grows_linearly(tmp_path, lambda n: "[" + ",\n".join(BROKEN[broken](i) for i in range(n)) + "]", count)
+    assert trace.sources[0].balance.read == 4 * count
+    assert trace.sources[0].balance.even
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_event_costs_only_itself(broken: str, tmp_path: Path) -> None:
+    events = [BROKEN[broken](i) if i % 10 == 5 else event(i, f"whole {i}") for i in range(100)]
+    trace = read_text(tmp_path, "[" + ",\n".join(events) + "]")
+    balance = trace.sources[0].balance
+    assert (balance.read, balance.even) == (100, True)
+    assert {row[4] for row in rows(trace)} >= {f"whole {i}" for i in range(100) if i % 10 != 5}
+    assert balance.skipped.total() <= 10
+
+
+def test_a_long_repaired_event_after_a_broken_one_is_kept(tmp_path: Path) -> None:
+    long = event(2, args='{"x":NaN,"y":"' + "y" * 200_000 + '"}')
+    trace = read_text(tmp_path, "[" + ",".join([event(0)[:-1], long, event(3)]) + "]")
+    assert len(trace.slices.ts) == 2
+
+
+def test_a_name_without_closing_quote_is_kept(tmp_path: Path) -> None:
+    trace = read_text(tmp_path, "[" + without(1, '"op"') + "," + event(2) + "]")
+    assert rows(trace)[0][1:] == rows(read_text(tmp_path, "[" + event(1) + "]"))[0][1:]
+
+
+DOCUMENTS = {
+    "arrays": lambda n: "\n".join("[" + event(i) + "]" for i in range(n)),
+    "objects": lambda n: "\n".join('{"traceEvents":[' + event(i) + "]}" for i in range(n)),
+    "arrays with a defect": lambda n: "\n".join("[" + event(i, args='{"x":NaN}') + "]" for i in range(n)),
+    "one per line": lambda n: "\n".join(event(i) for i in range(n)),
+}
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_many_documents_take_linear_time(kind: str, tmp_path: Path) -> None:
+    count = 1500
+    trace = grows_linearly(tmp_path, DOCUMENTS[kind], count)
+    assert len(trace.slices.ts) == 4 * count
+
+
+def test_a_sound_file_is_read_in_whole_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("a sound event was read alone")
+
+    monkeypatch.setattr(_chrome_json.ChromeReader, "_slow_batch", never)
+    for count in (1, 10, 1000, 100_000):
+        events = ",\n".join(event(i) for i in range(count))
+        for text in (f"[{events}]", f"[{events}\n]\n", f'{{"traceEvents":[{events}],"displayTimeUnit":"ms"}}'):
+            assert len(read_text(tmp_path, text).slices.ts) == count
+
+
+DECODERS = [_chrome_json._decode_events, _chrome_json._decode_members, _chrome_json._decode_member]
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+@pytest.mark.parametrize("more", ["]", "}", " ,", "\n{", "[", "x", "\0"])
+def test_msgspec_says_where_a_value_ends(decode: Callable[[bytes], object], more: str) -> None:
+    value = b'{"ph":"X"}' if decode is _chrome_json._decode_member else b'[{"ph":"X"}]'
+    with pytest.raises(msgspec.DecodeError) as caught:
+        decode(value + more.encode() + b" and so on")
+    found = _chrome_json._TRAILING.search(str(caught.value))
+    assert found is not None
+    assert (value + more.encode())[: int(found[1]) - 1].rstrip() == value
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+def test_msgspec_says_where_a_text_breaks(decode: Callable[[bytes], object]) -> None:
+    opened = b"" if decode is _chrome_json._decode_member else b"["
+    for text, at in ((b'{"ph":"X","ts":1 "dur":2}', 18), (b'{"ph":"X",]', 11), (b'{"ph":"X","ts":NaN}', 16)):
+        with pytest.raises(msgspec.DecodeError) as caught:
+            decode(opened + text + b" " * 100)
+        found = _chrome_json._POSITION.search(str(caught.value))
+        assert found is not None
+        assert abs(int(found[1]) - len(opened) - at) <= 1
+        assert not _chrome_json._fails_at_end(caught.value, len(text) + 100)
+    whole = opened + b'{"ph":"X","ts":-1.5e1,"args":{"a":[true,"\\u00e4"]}}'
+    for end in range(len(opened), len(whole)):
+        with pytest.raises(msgspec.DecodeError) as caught:
+            decode(whole[:end])
+        assert _chrome_json._fails_at_end(caught.value, end), whole[:end]
+
+
+def document(number: int, **top: object) -> str:
+    return f'{{"traceEvents":[{event(number)}],' + json.dumps(top)[1:]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"baseTimeNanoseconds": 10**18}, {"baseTimeNanoseconds": 10**18 + 1}),
+        (
+            {"viztracer_metadata": {"version": "1", "baseTimeNanoseconds": 10**18}},
+            {"viztracer_metadata": {"version": "1", "baseTimeNanoseconds": 10**18 + 1}},
+        ),
+    ],
+)
+def test_documents_with_different_base_times_are_refused(
+    first: dict[str, object], second: dict[str, object], tmp_path: Path
+) -> None:
+    text = document(1, **first) + "\n" + document(2, **second)
+    with pytest.raises(MalformedInput, match=r"trace\.json:byte \d+: two documents with different base") as caught:
+        read_text(tmp_path, text)
+    assert "split the file" in caught.value.hint
+
+
+def test_of_values_of_several_documents_the_first_is_kept(tmp_path: Path) -> None:
+    top = {"baseTimeNanoseconds": 10**18, "host": {"name": "a", "cores": 2}, "note": "one"}
+    again = {"baseTimeNanoseconds": 10**18, "host": {"cores": 2, "name": "a"}, "note": "two", "more": 1}
+    trace = read_text(tmp_path, document(1, **top) + document(2, **again))
+    (entry,) = [entry for entry in trace.sources[0].diagnostics if entry.code is _chrome_json.REPEATED_VALUE]
+    assert entry.count == 1
+    assert entry.places[0].endswith(": note")
+    assert (trace.metadata["note"], trace.metadata["more"]) == ("one", 1)
 
 
 def test_repaired_events_are_kept(tmp_path: Path) -> None:

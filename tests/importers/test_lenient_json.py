@@ -50,6 +50,8 @@ def test_valid_json_keeps_its_value(value: Any, ascii_only: bool) -> None:
         (r'["\ud83d","\ude00","\ud83d\ude00"]', ["\ufffd", "\ufffd", "\U0001f600"]),
         ('["a "b" c","d"]', ['a "b" c', "d"]),
         ('{"a":"}, {","b":"]"}', {"a": "}, {", "b": "]"}),
+        ('{"name":"op,"pid":1}', {"name": "op", "pid": 1}),
+        ('{"name":"a "b" c ,\n "ts":1}', {"name": 'a "b" c', "ts": 1}),
     ],
 )
 def test_defects(text: str, value: Any) -> None:
@@ -69,6 +71,14 @@ def test_incomplete(text: str) -> None:
 def test_hopeless(text: str) -> None:
     with pytest.raises(Hopeless):
         repair_value(text.encode(), 0, Counter())
+
+
+@pytest.mark.parametrize("field", ["name", "args"])
+def test_a_text_that_swallows_the_next_event_ends_there(field: str) -> None:
+    text = f'{{"ph":"X","{field}":"op}},\n'
+    with pytest.raises(Hopeless, match="before the next event") as caught:
+        repair_value((text + '{ "cat":"c","ph":"X","name":"op"}').encode(), 0, Counter())
+    assert len(text) < caught.value.at < len(text) + 4
 
 
 @pytest.mark.parametrize("depth", [1, MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 2, 3000])
