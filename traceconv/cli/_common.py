@@ -6,12 +6,9 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from traceconv.align import ReceiptLine
 from traceconv.api import Input, Result
@@ -19,6 +16,10 @@ from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
 from traceconv.ir.trace import SourceInfo
 from traceconv.times import format_bound, format_time, parse_duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -109,6 +110,8 @@ def _ns(text: str) -> int:
 
 def console() -> Console:
     """Standard error; wide when nobody looks, so that lines stay whole in logs."""
+    from rich.console import Console  # costs more to import than small conversions take
+
     return Console(
         stderr=True, markup=False, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else 200
     )
@@ -120,6 +123,8 @@ def working(text: str, quiet: bool) -> Iterator[None]:
     if quiet or not sys.stderr.isatty():
         yield
         return
+    from rich.text import Text
+
     with console().status(Text(text)):
         yield
 
@@ -128,26 +133,25 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
     """Say what was read, what was lost, how it was aligned and what was written."""
     if quiet:
         return
-    out = console()
     for source in result.trace.sources:
-        print_source(out, source, verbose)
+        print_source(source, verbose)
     if len(result.trace.sources) > 1:
-        out.print(f"\nOn one time axis: {result.trace.clocks[0].describe()}")
-        out.print(receipt_table(result.receipt))
+        click.echo(f"\nOn one time axis: {result.trace.clocks[0].describe()}", err=True)
+        console().print(receipt_table(result.receipt))
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    out.print(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}")
+    click.echo(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}", err=True)
 
 
-def print_source(out: Console, source: SourceInfo, verbose: bool) -> None:
+def print_source(source: SourceInfo, verbose: bool) -> None:
     """The balance, the notes and the diagnostics of one input."""
-    out.print(f"{source.name} ({source.format}): {source.balance.describe()}")
+    click.echo(f"{source.name} ({source.format}): {source.balance.describe()}", err=True)
     for note in source.notes:
-        out.print(f"  note: {note}")
+        click.echo(f"  note: {note}", err=True)
     for entry in source.diagnostics:
         if verbose or entry.code.severity > Severity.INFO:
-            out.print(f"  {_describe(entry)}")
+            click.echo(f"  {_describe(entry)}", err=True)
 
 
 def _describe(entry: Diagnostic) -> str:
@@ -158,6 +162,8 @@ def _describe(entry: Diagnostic) -> str:
 
 def receipt_table(receipt: list[ReceiptLine]) -> Table:
     """The receipt for people: one row for each clock of each input."""
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="")
     for title in ("file", "clock", "placed by", "offset", "within", "verdict"):
         table.add_column(title, overflow="fold")

@@ -18,7 +18,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ABSENT, Event, decode_json, text_of
 from traceconv.importers._chrome_times import microseconds
-from traceconv.importers._lenient_json import flatten, may_be_deep
+from traceconv.importers._lenient_json import MAX_DEPTH, flatten, may_be_deep
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import I64, NO_TRACK, StackId, TrackId
 from traceconv.times import LIMIT_NS, US, parse_ns
@@ -54,6 +54,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
+_SHALLOW = 2 * MAX_DEPTH  # as many bytes cannot hold more brackets within brackets
 _MAX_TIME_TEXT = 22
 _SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
 _LARGEST = sys.float_info.max
@@ -155,8 +156,9 @@ class ChromeEvents:
     def _columns(self, plain: list[Event]) -> _Columns | None:
         """Times, durations and args of complete events; None if one of them needs a closer look."""
         args = [bytes(event.args) for event in plain]
-        if any(piece[:1] != b"{" or may_be_deep(piece) for piece in args):
-            return None
+        for piece in args:
+            if piece[:1] != b"{" or (len(piece) > _SHALLOW and may_be_deep(piece)):
+                return None
         try:
             ts = self._times([event.ts for event in plain])
             dur = self._times([event.dur for event in plain])
@@ -402,7 +404,8 @@ class ChromeEvents:
             return
         key = (event.cat, event.name, bytes(event.id).strip(b'"'))
         to_next = event.ph == "f" and event.bp != "e"
-        self.flows.add(key, event.ph, self.place(event), ts, number, to_next=to_next)
+        track = self._threads[bytes(event.pid), bytes(event.tid)]
+        self.flows.add(key, event.ph, track, ts, number, to_next=to_next)
 
     def _flow_fields(self, event: Event, ts: int, number: int, track: TrackId, row: int = -1) -> None:
         """flow_in and flow_out of a slice: it takes part in the flow of its bind_id."""

@@ -32,6 +32,7 @@ FlowKey = tuple[str, str, bytes]
 _START, _STEP, _END = 0, 1, 2
 _PHASES = {"s": _START, "t": _STEP, "f": _END}
 _NO_SLICE = -1
+_WIDTH, _TRACK = 8, 2
 
 
 class FlowSteps:
@@ -44,14 +45,7 @@ class FlowSteps:
     def __init__(self, unpaired: Code = UNPAIRED) -> None:
         self._unpaired = unpaired
         self._keys: dict[FlowKey, int] = {}
-        self._key = array("q")
-        self._phase = array("b")
-        self._track = array("q")
-        self._ts = array("q")
-        self._at = array("q")
-        self._to_next = array("b")
-        self._row = array("q")
-        self._counts = array("b")
+        self._fields = array("q")  # _WIDTH of them for each flow event, as `add` takes them
 
     def add(
         self,
@@ -76,33 +70,26 @@ class FlowSteps:
             row: the slice that it belongs to, if that is known.
             counts: whether it is an event of its own (a flow field of a slice is not).
         """
-        self._key.append(self._keys.setdefault(key, len(self._keys)))
-        self._phase.append(_PHASES[phase])
-        self._track.append(track)
-        self._ts.append(ts)
-        self._at.append(at)
-        self._to_next.append(to_next)
-        self._row.append(row)
-        self._counts.append(counts)
+        number = self._keys.setdefault(key, len(self._keys))
+        self._fields.extend((number, _PHASES[phase], track, ts, at, to_next, row, counts))
 
     @property
     def last(self) -> int:
         """The number of the flow event that was added last, for `move`."""
-        return len(self._key) - 1
+        return len(self._fields) // _WIDTH - 1
 
     def move(self, number: int, track: int) -> None:
         """Put a flow event on another track than it seemed to stand on."""
-        self._track[number] = track
+        self._fields[number * _WIDTH + _TRACK] = track
 
     def resolve(self, out: Builder) -> None:
         """Draw the arrows. All slices must be in the builder."""
-        if self._key:
+        if self._fields:
             _Resolution(self, out).run()
 
     def columns(self) -> tuple[I64, ...]:
         """Key, phase, track, ts, at, to_next, row and counts of all flow events."""
-        columns = (self._key, self._phase, self._track, self._ts, self._at, self._to_next, self._row, self._counts)
-        return tuple(np.array(column, np.int64) for column in columns)
+        return tuple(np.array(self._fields, np.int64).reshape(-1, _WIDTH).T.copy())
 
     def names(self) -> list[FlowKey]:
         """The keys by number."""

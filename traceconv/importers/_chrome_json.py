@@ -397,11 +397,12 @@ class ChromeReader:
             for window in _WINDOWS:
                 if window < len(data) - pos:
                     yield b"[" + data[pos : pos + window]
+        view = memoryview(data)  # these are large: one copy, not two
         if self._at_end:
-            yield b"[" + data[pos:] + b"]"
+            yield b"".join((b"[", view[pos:], b"]"))
         ends = [m.start() + 1 for m in _BOUNDARY.finditer(data, max(pos, len(data) - _CUT_WINDOW))]
         for end in reversed(ends[-_CUT_TRIES:]):
-            yield b"[" + data[pos:end] + b"]"
+            yield b"".join((b"[", view[pos:end], b"]"))
 
     def _up_to_bracket(self, body: bytes) -> list[Event] | None:
         """The events of a whole array; the closing bracket is left for who counts the brackets."""
@@ -542,7 +543,7 @@ class ChromeReader:
         text = self._as_utf8(more)
         if text:
             self._dropped += self._pos
-            self._data = self._data[self._pos :] + text
+            self._data = b"".join((memoryview(self._data)[self._pos :], text))
             self._pos = 0
         return bool(text)
 
