@@ -5,7 +5,7 @@ text: null ("null"), an empty object or array ("{}", "[]"), integers that do not
 the upper half of uint64 as negative numbers) and doubles beyond the range, both with their exact digits, and what is
 nested deeper than 64 levels, as JSON text. Of a key that occurs twice the last value counts.
 
-Values of args repeat: per key, the annotation of each value is kept and found again by the raw bytes of the value, up
+Values of args repeat: per key, the annotation of each value is kept and found again by the value, up
 to a limit. Texts within that limit are interned, those beyond it stand in the event itself.
 """
 
@@ -33,8 +33,10 @@ _NAME_IID, _BOOL, _INT, _DOUBLE, _TEXT, _NAME, _ENTRY, _ITEM, _TEXT_IID = 1, 2, 
 _INTERNED_NAME, _INTERNED_TEXT = 3, 29
 _ANNOTATION_TAG, _INT_TAG = wire.tag(_ANNOTATION, 2), wire.tag(_INT, 0)
 _LONGEST_VARINT = 10
-_SHORT = 18  # digits that fit into an int64 in any case
+_STEEP = 10**18  # below this an integer fits into an int64 in any case
 
+_members = msgspec.json.Decoder(dict[str, Any]).decode
+_dump = msgspec.json.Encoder().encode
 _raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
@@ -53,35 +55,53 @@ class Annotations:
         self.interned: list[bytes] = []
         self._names: dict[str, bytes] = {}
         self._texts: dict[str, bytes] = {}
-        self._memos: defaultdict[str, dict[bytes, bytes]] = defaultdict(dict)
+        self._memos: defaultdict[str, dict[str | int | bytes, bytes]] = defaultdict(dict)
         self._int_heads: dict[str, list[bytes]] = {}
         self._memo_bytes = 0
 
     def encode(self, args: bytes | memoryview) -> bytes:
         """The annotation fields of a TrackEvent."""
         try:
+            members = _members(args)
+        except _BROKEN:  # also numbers beyond a double: the values as they stand, one by one
+            return self._encode_raw(bytes(args))
+        memos, rare = self._memos, self._rare
+        pieces = []
+        for key, value in members.items():
+            kind = type(value)
+            found = value if kind is str or kind is int else _dump(value)
+            pieces.append(memos[key].get(found) or rare(key, found))
+        return b"".join(pieces)
+
+    def _encode_raw(self, args: bytes) -> bytes:
+        try:
             members = _raw_members(args)
         except _BROKEN:
-            members = _raw_members(_repaired(bytes(args)))
-        memos, rare = self._memos, self._rare
-        return b"".join([memos[key].get(value := bytes(raw)) or rare(key, value) for key, raw in members.items()])
+            members = _raw_members(_repaired(args))
+        return b"".join([self._rare(key, bytes(raw)) for key, raw in members.items()])
 
-    def _rare(self, key: str, raw: bytes) -> bytes:
-        """A value that is not in the memo of its key."""
+    def _rare(self, key: str, value: str | int | bytes) -> bytes:
+        """A value that is not in the memo of its key: a text, an integer, or the JSON of anything else."""
         heads = self._int_heads.get(key)
-        if heads is not None and len(raw) < _SHORT and raw.isdigit():
+        if heads is not None and type(value) is int and 0 <= value < _STEEP:
             # Ids that each event has for itself: the most frequent values that never repeat.
-            number = wire.varint(int(raw))
+            number = wire.varint(value)
             return heads[len(number)] + number
         memo = self._memos[key]
-        keep = len(memo) < _MEMO_PER_KEY and self._memo_bytes + 2 * len(raw) <= _MEMO_BYTES
-        piece = wire.blob(_ANNOTATION, self._name(key) + self._value(raw, 0, keep))
+        size = len(value) if isinstance(value, str | bytes) else _INT64_DIGITS
+        keep = len(memo) < _MEMO_PER_KEY and self._memo_bytes + 2 * size <= _MEMO_BYTES
+        piece = wire.blob(_ANNOTATION, self._name(key) + self._any(value, keep))
         if keep:
-            memo[raw] = piece
-            self._memo_bytes += len(raw) + len(piece)
+            memo[value] = piece
+            self._memo_bytes += size + len(piece)
         elif len(self._int_heads) < _MAX_KEYS:
             self._int_heads[key] = self._heads_of_ints(key)
         return piece
+
+    def _any(self, value: str | int | bytes, intern: bool) -> bytes:
+        if isinstance(value, str):
+            return self._text(value, intern)
+        return self._value(value if isinstance(value, bytes) else b"%d" % value, 0, intern)
 
     def _heads_of_ints(self, key: str) -> list[bytes]:
         """What stands before the varint of an integer value of this key, by the length of the varint."""
