@@ -340,3 +340,19 @@ def test_unknown_unit_is_refused(tmp_path: Path) -> None:
     path.write_text("[]")
     with pytest.raises(UsageError, match="ts_unit"):
         read(path, ts_unit="minutes")
+
+
+def test_a_file_without_its_beginning_keeps_the_whole_events(tmp_path: Path) -> None:
+    text = '"cat":"op"},' + ",".join(event(number) for number in range(1, 6)) + "]}"
+    path = tmp_path / "tail.json"
+    path.write_text(text)
+    trace = read(path, format="chrome-trace")
+    assert len(trace.slices.ts) == 5
+    assert trace.sources[0].balance.skipped.total() == 1
+
+
+def test_a_file_without_any_event_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.json"
+    path.write_text("no JSON at all\n")
+    with pytest.raises(MalformedInput, match="expected"):
+        read(path, format="chrome-trace")
