@@ -346,7 +346,7 @@ def test_a_file_without_its_beginning_keeps_the_whole_events(tmp_path: Path) -> 
     text = '"cat":"op"},' + ",".join(event(number) for number in range(1, 6)) + "]}"
     path = tmp_path / "tail.json"
     path.write_text(text)
-    trace = read(path, format="chrome-trace")
+    trace = read(path)
     assert len(trace.slices.ts) == 5
     assert trace.sources[0].balance.skipped.total() == 1
 
@@ -355,4 +355,4 @@ def test_a_file_without_any_event_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text.json"
     path.write_text("no JSON at all\n")
     with pytest.raises(MalformedInput, match="expected"):
-        read(path, format="chrome-trace")
+        read(path)

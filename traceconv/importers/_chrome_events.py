@@ -157,7 +157,7 @@ class ChromeEvents:
         """Times, durations and args of complete events; None if one of them needs a closer look."""
         args = [bytes(event.args) for event in plain]
         for piece in args:
-            if piece[:1] != b"{" or (len(piece) > _SHALLOW and may_be_deep(piece)):
+            if piece[:1] not in (b"{", b"") or (len(piece) > _SHALLOW and may_be_deep(piece)):
                 return None
         try:
             ts = self._times([event.ts for event in plain])

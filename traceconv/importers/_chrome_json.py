@@ -201,12 +201,15 @@ class ChromeReader:
         self._data = self._data.removeprefix(b"\xef\xbb\xbf")
         char = self._next_char(separators=True)  # a file without its header may begin with a comma
         if char not in ("{", "["):
-            raise MalformedInput(
-                self._source.display,
-                "byte 0",
-                "not JSON: expected { or [ at the start",
-                hint="without --from the format is found by the content",
-            )
+            if not _EVENT_START.search(self._data):
+                raise MalformedInput(
+                    self._source.display,
+                    "byte 0",
+                    "not JSON: expected { or [ at the start, and no event behind it",
+                    hint="`traceconv identify` says what the file is",
+                )
+            self._skip_garbage("the beginning of the file is missing")
+            char = self._next_char()
         yield from self._document(char)
         while char := self._next_char(separators=True):
             if char in ("{", "["):
