@@ -1,0 +1,132 @@
+"""What the numbers of CUPTI mean, for the databases that store them: nvprof and Nsight Systems.
+
+The names are the short words that the tools themselves print. Source: the enumerations of `cupti_activity.h` (CUDA 11.8
+to 13.5). A number that is not here is newer than this list: `named` shows it as "kind 17" and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+#: CUpti_ActivityMemcpyKind; from 11 on only in Nsight Systems: copies of unified memory.
+MEMCPY_KIND: Final = {
+    0: "unknown",
+    1: "HtoD",
+    2: "DtoH",
+    3: "HtoA",
+    4: "AtoH",
+    5: "AtoA",
+    6: "AtoD",
+    7: "DtoA",
+    8: "DtoD",
+    9: "HtoH",
+    10: "PtoP",
+    11: "unified HtoD",
+    12: "unified DtoH",
+    13: "unified DtoD",
+}
+
+#: CUpti_ActivityMemoryKind: source and destination of copies, memory that is set, allocations in nvprof.
+MEMORY_KIND: Final = {
+    0: "unknown",
+    1: "pageable",
+    2: "pinned",
+    3: "device",
+    4: "array",
+    5: "managed",
+    6: "device static",
+    7: "managed static",
+}
+
+#: CUpti_ActivityUnifiedMemoryCounterKind.
+UNIFIED_MEMORY_COUNTER: Final = {
+    0: "unknown",
+    1: "bytes HtoD",
+    2: "bytes DtoH",
+    3: "CPU page fault",
+    4: "GPU page faults",
+    5: "thrashing",
+    6: "throttling",
+    7: "remote map",
+    8: "bytes DtoD",
+}
+
+#: CUpti_ActivityUnifiedMemoryMigrationCause.
+MIGRATION_CAUSE: Final = {
+    0: "unknown",
+    1: "user",
+    2: "coherence",
+    3: "prefetch",
+    4: "eviction",
+    5: "access counters",
+}
+
+#: CUpti_ActivityUnifiedMemoryAccessType, of page faults.
+ACCESS_TYPE: Final = {0: "unknown", 1: "read", 2: "write", 3: "atomic", 4: "prefetch"}
+
+#: CUpti_ActivitySynchronizationType.
+SYNCHRONIZATION: Final = {
+    0: "unknown",
+    1: "event synchronize",
+    2: "stream wait event",
+    3: "stream synchronize",
+    4: "context synchronize",
+}
+
+#: CUpti_ActivityOverheadKind.
+OVERHEAD: Final = {
+    0: "unknown",
+    1: "driver compiler",
+    1 << 16: "CUPTI buffer flush",
+    2 << 16: "CUPTI instrumentation",
+    3 << 16: "CUPTI resource",
+    4 << 16: "runtime triggered module loading",
+    5 << 16: "lazy function loading",
+    6 << 16: "command buffer full",
+    7 << 16: "activity buffer request",
+    8 << 16: "UVM activity init",
+}
+
+#: CUpti_ActivityLaunchType, of kernels.
+LAUNCH_TYPE: Final = {0: "regular", 1: "cooperative", 2: "cooperative multi-device"}
+
+#: CUpti_ActivityStreamFlag.
+STREAM_FLAG: Final = {0: "unknown", 1: "default", 2: "non-blocking", 3: "null stream"}
+
+#: CUpti_ActivityComputeApiKind, of contexts.
+COMPUTE_API: Final = {0: "unknown", 1: "CUDA", 2: "CUDA MPS"}
+
+#: Categories of the slices and arrows that both databases hold: the same words, so that a filter works on either.
+KERNEL: Final = "kernel"
+MEMCPY: Final = "memcpy"
+MEMSET: Final = "memset"
+SYNC: Final = "cuda_sync"
+RUNTIME_API: Final = "cuda_runtime"
+DRIVER_API: Final = "cuda_driver"
+LAUNCH_FLOW: Final = "launch"
+
+#: How the throughput of a copy is called in the args; its unit is 10**9 bytes per second.
+THROUGHPUT: Final = "throughput_gb_per_s"
+
+
+def named(names: Mapping[int, str], number: Any) -> str:
+    """The word for a number of an enumeration; "kind 17" for one that is not known, "" for none at all."""
+    if number is None:
+        return ""
+    return names.get(number) or f"kind {number}"
+
+
+def throughput_gb_per_s(size: int, dur_ns: int) -> float | None:
+    """10**9 bytes per second (a byte per nanosecond), rounded to four places; None when no time passed."""
+    return round(size / dur_ns, 4) if dur_ns > 0 and size >= 0 else None
+
+
+def display_api_name(name: str) -> str:
+    """The name of a call as the program wrote it: cudaMemcpyAsync_v3020 -> cudaMemcpyAsync.
+
+    The suffix says with which version of CUDA the signature came; `_ptsz` and `_ptds` (per-thread default stream) and
+    the `_v2` of driver calls are part of the name and stay.
+    """
+    head, mark, version = name.rpartition("_v")
+    return head if mark and len(version) >= 4 and version.isdigit() else name
