@@ -28,9 +28,10 @@ class Events:
     counters: list[tuple[Any, ...]] = field(default_factory=list)
     flows: list[tuple[Any, ...]] = field(default_factory=list)
     samples: list[tuple[Any, ...]] = field(default_factory=list)
+    logs: list[tuple[Any, ...]] = field(default_factory=list)
 
     def sorted(self) -> Events:
-        for events in (self.slices, self.instants, self.counters, self.flows, self.samples):
+        for events in (self.slices, self.instants, self.counters, self.flows, self.samples, self.logs):
             events.sort(key=repr)
         return self
 
@@ -64,6 +65,11 @@ def events_of(trace: Trace) -> Events:
             frames.append(trace.frames[frame].name)
             frame = trace.frames[frame].parent
         events.samples.append((int(trace.samples.ts[row]) + shift, tuple(frames)))
+    logs = trace.logs
+    for row in range(len(logs.ts)):
+        args = _plain(trace.args.get(int(logs.args_at[row]), int(logs.args_len[row])))
+        what = (names[logs.track[row]], int(logs.level[row]), text[logs.text[row]], text[logs.source[row]], args)
+        events.logs.append((int(logs.ts[row]) + shift, *what))
     return events.sorted()
 
 
@@ -114,6 +120,8 @@ class _Decoder:
         self.values: dict[tuple[int, int], str] = {}
         self.functions: dict[tuple[int, int], str] = {}
         self.frames: dict[tuple[int, int], int] = {}
+        self.bodies: dict[tuple[int, int], str] = {}
+        self.places: dict[tuple[int, int], str] = {}
         self.stacks: dict[tuple[int, int], list[int]] = {}
         self.open: dict[int, list[tuple[int, Any]]] = {}
         self.flow_ends: dict[int, list[tuple[int, str]]] = {}
@@ -138,6 +146,11 @@ class _Decoder:
         self.values |= {(own, entry.iid): entry.str.decode() for entry in data.debug_annotation_string_values}
         self.functions |= {(own, entry.iid): entry.str.decode() for entry in data.function_names}
         self.frames |= {(own, entry.iid): entry.function_name_id for entry in data.frames}
+        self.bodies |= {(own, entry.iid): entry.body for entry in data.log_message_body}
+        self.places |= {
+            (own, entry.iid): entry.file_name + (f":{entry.line_number}" if entry.HasField("line_number") else "")
+            for entry in data.source_locations
+        }
         self.stacks |= {(own, entry.iid): list(entry.frame_ids) for entry in data.callstacks}
 
     def track(self, descriptor: Any) -> None:
@@ -161,6 +174,13 @@ class _Decoder:
         elif event.type == pb.TrackEvent.TYPE_SLICE_END:
             begin, opened = self.open[uuid].pop()
             self.events.slices.append((begin, ts - begin, self.names[uuid], *self.what(opened)))
+        elif event.HasField("log_message"):
+            name, category, args = self.what(event)
+            log = event.log_message
+            body = self.bodies[self.sequence, log.body_iid]
+            place = self.places[self.sequence, log.source_location_iid] if log.source_location_iid else ""
+            assert (name, category) == (body, "")
+            self.events.logs.append((ts, self.names[uuid], int(log.prio), body, place, args))
         else:
             assert event.type == pb.TrackEvent.TYPE_INSTANT
             self.events.instants.append((ts, self.names[uuid], *self.what(event)))

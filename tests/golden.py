@@ -1,6 +1,7 @@
 """The golden cases: what is in a case folder, and how a case is read.
 
 golden/<format>/<case>/input.*      the recording; exactly one
+golden/<format>/<case>/beside/      files that lay beside the recording; optional
 golden/<format>/<case>/case.toml    what the case pins, where the input comes from, options
 golden/<format>/<case>/expect.txt   the trace, one event a line (absent if the input is refused)
 golden/<format>/<case>/expect.json  the Chrome JSON output (likewise)
@@ -57,10 +58,12 @@ class Case:
 
     def named_input(self, tmp_path: Path) -> Path:
         """The input under the name that it had when it was recorded."""
-        name = self.about.get("file_name")
-        if name is None:
+        beside = self.folder / "beside"
+        if beside.is_dir():
+            shutil.copytree(beside, tmp_path, dirs_exist_ok=True)
+        elif "file_name" not in self.about:
             return self.input
-        copy = tmp_path / str(name)
+        copy = tmp_path / self.about.get("file_name", self.input.name)
         shutil.copyfile(self.input, copy)
         return copy
 

@@ -16,12 +16,37 @@ from traceconv.writers import writers
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+FORMATS = ROOT / "docs" / "formats.md"
 
 
 def formats_table() -> str:
     rows = ["| format | what | versions and variants |", "|---|---|---|"]
     rows += [f"| `{name}` | [{cls.title}]({cls.url}) | {cls.versions} |" for name, cls in importers().items()]
     return "\n".join(rows)
+
+
+def formats_document() -> str:
+    parts = [
+        "# Formats",
+        "What can be read, what becomes of it, on which clock it is, and what is lost. Written by `pytest "
+        "tests/test_docs.py --update-golden` from what the importers say of themselves; `traceconv formats NAME` and "
+        "`traceconv how NAME` print the same.",
+    ]
+    for name, cls in importers().items():
+        becomes = "\n".join(
+            ["| in the input | in the trace |", "|---|---|", *(f"| {a} | {b} |" for a, b in cls.becomes)]
+        )
+        parts += [
+            f"## `{name}`",
+            f"[{cls.title}]({cls.url}). Versions: {cls.versions}.",
+            becomes,
+            f"**Clock:** {cls.clock.describe()}. {cls.line_up}",
+            "**Recorded by:**",
+            "\n".join(f"    {line}" for line in cls.record.splitlines()),
+            "**Lost:**",
+            "\n".join(f"- {sentence}" for sentence in cls.lost),
+        ]
+    return "\n\n".join(parts) + "\n"
 
 
 def readme_merge() -> list[str]:
@@ -51,6 +76,13 @@ def check_block(name: str, text: str, update: bool) -> None:
 
 def test_the_formats_of_the_readme(update_golden: bool) -> None:
     check_block("formats", formats_table(), update_golden)
+
+
+def test_the_document_of_formats(update_golden: bool) -> None:
+    wanted = formats_document()
+    if update_golden:
+        FORMATS.write_text(wanted, encoding="utf-8")
+    assert FORMATS.read_text(encoding="utf-8") == wanted, f"docs/formats.md is stale: pytest {__file__} --update-golden"
 
 
 def test_the_receipt_of_the_readme(tmp_path: Path, update_golden: bool) -> None:

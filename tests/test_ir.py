@@ -28,7 +28,7 @@ from traceconv.ir.builder import (
     Builder,
     join_args,
 )
-from traceconv.ir.trace import Args, SliceId, SourceInfo, Trace, TrackId, TrackKind
+from traceconv.ir.trace import Args, Level, SliceId, SourceInfo, Trace, TrackId, TrackKind
 from traceconv.lanes import lay_out
 from traceconv.times import LIMIT_NS
 from traceconv.validate import InvalidTrace, validate
@@ -138,6 +138,7 @@ def test_every_column(out: Builder) -> None:
     out.flow(first, second, "f", "cat", at=7)
     inner = out.frame("inner", "python", out.frame("outer"))
     out.sample(thread, 14, inner, "s", 9, at=8)
+    out.log(thread, 15, "text", Level.WARNING, "a.py:3", {"d": 1}, at=9)
     out.metadata("key", ["value"])
     out.note("once")
     out.note("once")
@@ -160,8 +161,10 @@ def test_every_column(out: Builder) -> None:
         "counter 13 on 2 = 2.5 @6",
         "flow 0 -> 1 'f' [cat] @7",
         "sample 14 on 1 's' inner < outer x9 @8",
+        "log 15 on 1 warning [a.py:3] 'text' {\"d\":1} @9",
     ]
-    assert trace.counts() == {"slices": 2, "instants": 1, "counter values": 1, "flows": 1, "samples": 1}
+    counts = {"slices": 2, "instants": 1, "counter values": 1, "flows": 1, "samples": 1, "log entries": 1}
+    assert trace.counts() == counts
     assert trace.span() == (10, 25)
     assert trace.place(1, 3) == "in.json:event 3"
 

@@ -31,7 +31,8 @@ def an_importer(its_name: str, certainty: Certainty = NO) -> type[Any]:
         unit: str = "us"
 
         name = its_name
-        title = url = versions = record = "of a test"
+        title = url = versions = record = line_up = "of a test"
+        becomes = lost = ()
         clock = REALTIME
 
         def sniff(self, head: Head) -> Match:
@@ -89,9 +90,13 @@ def test_two_equal_claims_are_ambiguous(answers: Any, only: Callable[..., None],
 
 def test_nobody_claims_it(only: Callable[..., None], source: Source) -> None:
     only(NO, NO)
-    with pytest.raises(UnrecognizedFormat, match="a: because of a; b: because of b") as error:
+    with pytest.raises(UnrecognizedFormat, match="no known format; it begins with 'x'") as error:
         identify(source)
     assert "--from" in error.value.hint
+    assert {name: match.reason for name, match in registry.answers(source).items()} == {
+        "a": "because of a",
+        "b": "because of b",
+    }
 
 
 def test_an_empty_file(only: Callable[..., None], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from traceconv.api import write
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace, TrackId
+from traceconv.ir.trace import Level, SourceInfo, Trace, TrackId
 from traceconv.lanes import lay_out
 from traceconv.writers import WriteCounts, Writer, writer_for_path, writer_named
 from traceconv.writers import _wire as wire
@@ -76,6 +76,8 @@ def rich() -> Trace:
     leaf = out.frame("leaf", "", out.frame("main", "lib.so"))
     out.sample(thread, T + 9, leaf, "cycles", 3)
     out.sample(thread, T + 10, leaf, "cycles", 4)
+    out.log(thread, T + 11, "engine ready", source="engine.cpp:77", args={"cores": 2})
+    out.log(out.thread(process, None, "logger"), T + 12, "out of memory", Level.ERROR, "engine")
     return lay_out(out.finish())
 
 
@@ -96,7 +98,7 @@ def load(trace_processor: OpenTrace, tmp_path: Path) -> Load:
 def test_trace_processor_takes_everything(load: Load, suffix: str) -> None:
     trace = rich()
     counts = writer_for_path("x" + suffix).write(trace, io.BytesIO())
-    assert counts == WriteCounts(slices=3, instants=2, counters=2, flows=2, samples=2)
+    assert counts == WriteCounts(slices=3, instants=2, counters=2, flows=2, samples=2, logs=2)
     with load(trace, suffix) as tp:
         assert oracle.import_problems(tp) == []
         real = "select ts - (select min(ts) from slice) as at, dur, name from slice where dur > 0 order by ts"
@@ -115,6 +117,13 @@ def test_trace_processor_takes_everything(load: Load, suffix: str) -> None:
         ]
         counters = "select value from counter c join process_counter_track t on t.id = c.track_id order by ts"
         assert [row["value"] for row in oracle.rows(tp, counters)] == [2.0**53, 1.5]
+        if suffix.startswith(".pf"):
+            columns = "ts - (select min(ts) from slice) as at, prio, tag, msg, name"
+            logs = f"select {columns} from android_logs join thread using (utid)"
+            assert oracle.rows(tp, logs) == [
+                {"at": 11, "prio": 4, "tag": "engine.cpp:77", "msg": "engine ready", "name": "worker"},
+                {"at": 12, "prio": 6, "tag": "engine:0", "msg": "out of memory", "name": "logger"},
+            ]
         threads = {row["name"] for row in oracle.rows(tp, "select name from thread")}
         assert {"worker", "handle (tid 140709724130176)"} <= threads
 
@@ -127,6 +136,7 @@ def test_perfetto_details(load: Load) -> None:
         assert oracle.rows(tp, "select distinct unit from counter_track where name = 'memory'") == [{"unit": "bytes"}]
         args = "select key, int_value, string_value from args where key glob 'debug.*' order by key"
         assert oracle.rows(tp, args) == [
+            {"key": "debug.cores", "int_value": 2, "string_value": None},
             {"key": "debug.n", "int_value": 1, "string_value": None},
             {"key": "debug.x[0]", "int_value": 1, "string_value": None},
             {"key": "debug.x[1].deep", "int_value": None, "string_value": "null"},

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
 from traceconv.errors import UnrelatedClocks
 from traceconv.ir.trace import Trace
 
@@ -85,6 +85,7 @@ def align(traces: Sequence[Trace], offsets: Mapping[int, int] | None = None) -> 
         _place_synthetic(found, clocks, first)
         _apply_offset(found, clocks, first, (offsets or {}).get(index))
         maps.append(found)
+    _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target)
     receipt = [
         _receipt_line(trace, clocks[number], found[number])
@@ -100,7 +101,7 @@ def _own_domains(trace: Trace, index: int) -> list[ClockDomain]:
 
 
 def _own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
-    if domain.zero is Zero.UNIX_EPOCH or (domain.zero is Zero.BOOT and domain.machine):
+    if domain.run is Run.TOTALS or domain.zero is Zero.UNIX_EPOCH or (domain.zero is Zero.BOOT and domain.machine):
         return domain
     return domain.owned_by(f"{index}:{trace.sources[0].name}")
 
@@ -118,7 +119,7 @@ def _first_times(trace: Trace) -> dict[int, int]:
     """For each clock that events use, the first time on it in ns."""
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     first: dict[int, int] = {}
-    for table in (trace.slices, trace.instants, trace.counters, trace.samples):
+    for _, table in trace.timed_tables():
         clocks = clock_of_track[table.track]
         for clock in (int(c) for c in np.unique(clocks)):
             earliest = int(np.min(table.ts[clocks == clock]))
@@ -129,7 +130,8 @@ def _first_times(trace: Trace) -> dict[int, int]:
 def _trace_time(domains: list[list[ClockDomain]], used: list[dict[int, int]], graph: ClockGraph) -> ClockDomain:
     """Unix time if any input knows it, else the clock of the first input."""
     known = graph.maps_to(REALTIME)
-    events_on = [clocks[number] for clocks, first in zip(domains, used, strict=True) for number in first]
+    found = [clocks[number] for clocks, first in zip(domains, used, strict=True) for number in first]
+    events_on = [domain for domain in found if domain.run is not Run.TOTALS] or found
     if not events_on or any(domain in known for domain in events_on):
         return REALTIME
     return events_on[0]
@@ -141,6 +143,24 @@ def _place_synthetic(found: dict[int, ClockMap], clocks: list[ClockDomain], firs
     for number in first:
         if starts and number not in found and clocks[number].synthetic:
             found[number] = ClockMap(min(starts), 0, "no times in the file: placed at its first timed event")
+
+
+def _place_totals(
+    domains: list[list[ClockDomain]], used: list[dict[int, int]], maps: list[dict[int, ClockMap]]
+) -> None:
+    """Tables without times stand at the begin of everything that has times."""
+    starts = [
+        first[number] + found[number].offset_ns
+        for clocks, first, found in zip(domains, used, maps, strict=True)
+        for number in found
+        if clocks[number].run is not Run.TOTALS
+    ]
+    if not starts:
+        return
+    for clocks, first, found in zip(domains, used, maps, strict=True):
+        for number in first:
+            if clocks[number].run is Run.TOTALS:
+                found[number] = ClockMap(min(starts), 0, "totals have no times: placed at the begin of the trace")
 
 
 def _apply_offset(

@@ -29,6 +29,7 @@ class Run(enum.Enum):
     MONOTONIC = "monotonic"
     UNKNOWN = "unknown"
     NONE = "no clock: order and durations only"
+    TOTALS = "no times: totals only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class ClockDomain:
     Attributes:
         name: what the domain is called in messages and metadata, such as "CLOCK_REALTIME".
         zero: what instant is zero.
-        run: how it runs; NONE for formats that print durations only, whose positions are synthetic.
+        run: how it runs; NONE for formats that print durations only, whose positions are synthetic; TOTALS for
+            tables of sums, which have no place in time at all.
         resolution_ns: the smallest step of the numbers as printed.
         machine: the host it lives on, or "" when the file does not say.
         owner: the file that a private domain belongs to; "" for a domain that files can share.
@@ -54,7 +56,7 @@ class ClockDomain:
     @property
     def synthetic(self) -> bool:
         """Whether positions in this domain were invented."""
-        return self.run is Run.NONE
+        return self.run in (Run.NONE, Run.TOTALS)
 
     def describe(self) -> str:
         """For messages: "CLOCK_REALTIME (wall clock, zero at Unix epoch)"."""
@@ -96,6 +98,10 @@ def looks_like_unix_time(ns: int) -> bool:
 
 #: The wall clock of a machine, nanoseconds since 1970 (UTC).
 REALTIME = ClockDomain("CLOCK_REALTIME", Zero.UNIX_EPOCH, Run.WALL)
+
+
+#: Where the rows of a table without times stand.
+NO_TIME = ClockDomain("none", Zero.UNKNOWN, Run.TOTALS)
 
 
 @dataclass(frozen=True, slots=True)

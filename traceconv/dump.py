@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from traceconv.ir.trace import NO_TRACK, Instants, Slices, Trace, Track, TrackKind
+from traceconv.ir.trace import NO_TRACK, Instants, Level, Slices, Trace, Track, TrackKind
 from traceconv.times import format_bound
 
 _KINDS = {
@@ -38,6 +38,7 @@ def _lines(trace: Trace) -> Iterator[str]:
     yield from _counters(trace)
     yield from _flows(trace)
     yield from _samples(trace)
+    yield from _logs(trace)
 
 
 def _track(track: Track) -> str:
@@ -112,3 +113,13 @@ def _samples(trace: Trace) -> Iterator[str]:
             frame = trace.frames[frame].parent
         what = f"{trace.strings[table.name[row]]!r} {' < '.join(frames)} x{table.weight[row]}"
         yield f"sample {table.ts[row]} on {table.track[row]} {what} @{table.origin[row]}"
+
+
+def _logs(trace: Trace) -> Iterator[str]:
+    table = trace.logs
+    for row in range(len(table.ts)):
+        level = Level(table.level[row]).name.lower()
+        source = f" [{trace.strings[table.source[row]]}]" if trace.strings[table.source[row]] else ""
+        args = _args(trace, table.args_at[row], table.args_len[row])
+        text = trace.strings[table.text[row]]
+        yield f"log {table.ts[row]} on {table.track[row]} {level}{source} {text!r}{args} @{table.origin[row]}"

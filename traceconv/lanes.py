@@ -77,6 +77,7 @@ def sort_events(trace: Trace) -> Trace:
         instants=take(trace.instants, _by_track_and_time(trace.instants)),
         counters=take(trace.counters, _by_track_and_time(trace.counters)),
         samples=take(trace.samples, _by_track_and_time(trace.samples)),
+        logs=take(trace.logs, _by_track_and_time(trace.logs)),
     )
 
 
@@ -330,7 +331,7 @@ def _report_unused_tracks(trace: Trace, found: Diagnostics) -> None:
 def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
     """Which tracks have events, or descendants that have."""
     used = np.zeros(len(trace.tracks), bool)
-    for table in (trace.slices, trace.instants, trace.counters, trace.samples):
+    for _, table in trace.timed_tables():
         used[table.track] = True
     for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children
         if used[number] and trace.tracks[number].parent != NO_TRACK:
@@ -354,7 +355,6 @@ def drop_unused_tracks(trace: Trace) -> Trace:
         if is_used
     ]
     tables: dict[str, Any] = {}
-    for name in ("slices", "instants", "counters", "samples"):
-        table = getattr(trace, name)
+    for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])
     return trace.with_tables(tracks=tracks, **tables)

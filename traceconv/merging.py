@@ -21,6 +21,7 @@ from traceconv.errors import UsageError
 from traceconv.ir.trace import (
     NO_TRACK,
     TABLES,
+    TEXTS,
     Args,
     ClockId,
     Frame,
@@ -89,8 +90,7 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
         )
     shift = np.array(offsets, np.int64)
     tables: dict[str, Any] = {}
-    for name in ("slices", "instants", "counters", "samples"):
-        table = getattr(trace, name)
+    for name, table in trace.timed_tables():
         tables[name] = replace(table, ts=table.ts + shift[table.track])
     tracks = [replace(track, clock=ClockId(0), source=index) for track in trace.tracks]
     return trace.with_tables(tracks=tracks, **tables)
@@ -156,7 +156,7 @@ def _concatenate(traces: Sequence[Trace]) -> Trace:
 
 def _moved(table: Row, moves: dict[str, int], string: Any) -> Row:
     changes = {name: getattr(table, name) + by for name, by in moves.items() if hasattr(table, name)}
-    changes |= {name: string[getattr(table, name)] for name in ("name", "category") if hasattr(table, name)}
+    changes |= {name: string[getattr(table, name)] for name in TEXTS if hasattr(table, name)}
     for name in ("track", "stack"):
         if name in changes:
             changes[name] = changes[name].astype(np.int32)
@@ -262,8 +262,7 @@ def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, i
 def _on_other_tracks(trace: Trace, goes_to: list[int]) -> Trace:
     number = np.array(goes_to, np.int32)
     tables: dict[str, Any] = {}
-    for name in ("slices", "instants", "counters", "samples"):
-        table = getattr(trace, name)
+    for name, table in trace.timed_tables():
         tables[name] = replace(table, track=number[table.track])
     return trace.with_tables(**tables)
 

@@ -1,7 +1,8 @@
 """Which importers exist, and which of them an input is for.
 
-Each importer is asked about the head of the input and answers YES, MAYBE or NO with a reason. A single YES wins,
-else a single MAYBE. There are no priorities and no dependence on the order of registration.
+Each importer is asked about the head of the input and answers YES, MAYBE, FALLBACK or NO with a reason. A single YES
+wins, else a single MAYBE, else a single FALLBACK. There are no other priorities and no dependence on the order of
+registration.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import importlib
+import shlex
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from traceconv.clocks import ClockDomain
@@ -23,8 +25,9 @@ class Certainty(enum.IntEnum):
     """How sure an importer is that an input is its own."""
 
     NO = 0
-    MAYBE = 1
-    YES = 2
+    FALLBACK = 1
+    MAYBE = 2
+    YES = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,6 +48,11 @@ class Match:
         return cls(Certainty.MAYBE, reason)
 
     @classmethod
+    def fallback(cls, reason: str) -> Match:
+        """It can be read by its most general traits, if nothing else claims it."""
+        return cls(Certainty.FALLBACK, reason)
+
+    @classmethod
     def no(cls, reason: str) -> Match:
         """It is not this format."""
         return cls(Certainty.NO, reason)
@@ -59,7 +67,10 @@ class Importer(Protocol):
         url: where the format is described.
         versions: what is understood, for the table of formats.
         clock: the domain of native timestamps.
-        record: the command that produces such a file.
+        record: the command, or commands one a line, that record a file which can be merged with others.
+        line_up: what puts such a file on one time axis with others: options of the recording and of the import.
+        becomes: what of the input becomes what in the trace, in pairs.
+        lost: what is left out, or cannot be known from such a file, in sentences.
     """
 
     name: ClassVar[str]
@@ -68,6 +79,9 @@ class Importer(Protocol):
     versions: ClassVar[str]
     clock: ClassVar[ClockDomain]
     record: ClassVar[str]
+    line_up: ClassVar[str]
+    becomes: ClassVar[tuple[tuple[str, str], ...]]
+    lost: ClassVar[tuple[str, ...]]
 
     def sniff(self, head: Head) -> Match:
         """Whether the input is of this format: pure, sees a prefix only, never raises."""
@@ -111,9 +125,9 @@ def identify(source: Source) -> tuple[type[Importer], Match]:
         AmbiguousFormat: more than one does, equally surely.
     """
     head = source.head()
-    answers = [(cls, cls().sniff(head)) for cls in importers().values()]
-    for certainty in (Certainty.YES, Certainty.MAYBE):
-        claims = [(cls, match) for cls, match in answers if match.certainty is certainty]
+    found = [(importer_class(name), match) for name, match in answers(source).items()]
+    for certainty in (Certainty.YES, Certainty.MAYBE, Certainty.FALLBACK):
+        claims = [(cls, match) for cls, match in found if match.certainty is certainty]
         if len(claims) == 1:
             return claims[0]
         if claims:
@@ -121,24 +135,26 @@ def identify(source: Source) -> tuple[type[Importer], Match]:
             raise AmbiguousFormat(
                 f"{source.display}: several formats fit ({names})", hint="choose one with --from NAME"
             )
-    raise _unrecognized(source, head, answers)
+    raise _unrecognized(source, head)
 
 
-def _unrecognized(source: Source, head: Head, answers: list[tuple[type[Importer], Match]]) -> UnrecognizedFormat:
+def answers(source: Source) -> dict[str, Match]:
+    """What each importer says about an input, by name."""
+    head = source.head()
+    return {name: cls().sniff(head) for name, cls in importers().items()}
+
+
+def _unrecognized(source: Source, head: Head) -> UnrecognizedFormat:
     if not head.data:
         return UnrecognizedFormat(
             f"{source.display}: the file is empty",
             hint="was the profiler stopped in an orderly way? Several write their file only at the end",
         )
-    if head.data[:1] == b"\x0a" and not head.data.isascii():
-        return UnrecognizedFormat(
-            f"{source.display}: looks like a Perfetto trace already",
-            hint="`traceconv check` and `open` take such files",
-        )
-    reasons = "; ".join(f"{cls.name}: {match.reason}" for cls, match in answers)
+    shown = head.text[:40].splitlines()[0].decode("utf-8", "replace") if head.text else ""
     return UnrecognizedFormat(
-        f"{source.display}: no known format ({reasons})",
-        hint="`traceconv formats` lists what is understood; --from NAME forces one",
+        f"{source.display}: no known format; it begins with {shown!r}",
+        hint=f"`traceconv identify {shlex.quote(source.display)} --all` says why each format does not fit, "
+        "`traceconv formats` lists them, --from NAME forces one",
     )
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
+from traceconv import sqlite
 from traceconv.errors import InputError
 
 #: How much of an input the importers may see when they are asked whether it is theirs.
@@ -52,11 +53,13 @@ class Head:
         data: up to HEAD_BYTES, decompressed, in UTF-8 if the file is UTF-16.
         complete: whether this is the whole input.
         name: the base name of the file; may only break a tie.
+        tables: the names of the tables, if the input is an SQLite database.
     """
 
     data: bytes
     complete: bool
     name: str
+    tables: tuple[str, ...] = ()
 
     @property
     def text(self) -> bytes:
@@ -171,7 +174,8 @@ class Source:
         if self._head is None:
             with self.open() as stream:
                 data = stream.read(HEAD_BYTES + 1)
-            self._head = Head(data[:HEAD_BYTES], len(data) <= HEAD_BYTES, self.name)
+            tables = sqlite.table_names(self) if data.startswith(sqlite.MAGIC) else ()
+            self._head = Head(data[:HEAD_BYTES], len(data) <= HEAD_BYTES, self.name, tables)
         return self._head
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:

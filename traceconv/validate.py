@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.ir.trace import NO_TRACK, TABLES, Trace, TrackKind, column_types
+from traceconv.ir.trace import NO_TRACK, TABLES, TEXTS, Trace, TrackKind, column_types
 
-_TIMED = ("slices", "instants", "counters", "samples")
-_TEXTS = [(table, column) for table in ("slices", "instants", "flows") for column in ("name", "category")]
-_TEXTS.append(("samples", "name"))
+_TEXT_COLUMNS = [(table, text) for table, cls in TABLES.items() for text in TEXTS if text in column_types(cls)]
 
 
 class InvalidTrace(AssertionError):
@@ -27,13 +25,12 @@ def validate(trace: Trace) -> None:
     _check_frames(trace)
     for name in TABLES:
         _check_columns(name, getattr(trace, name))
-    for name in _TIMED:
-        table = getattr(trace, name)
+    for name, table in trace.timed_tables():
         _require(_in_range(table.track, len(trace.tracks)), f"{name}: track out of range")
         _require(_sorted(table), f"{name}: not sorted by track and time")
-    for name, text in _TEXTS:
+    for name, text in _TEXT_COLUMNS:
         _require(_in_range(getattr(getattr(trace, name), text), len(trace.strings)), f"{name}: {text} out of range")
-    for name in ("slices", "instants"):
+    for name in ("slices", "instants", "logs"):
         table = getattr(trace, name)
         ends = table.args_at + table.args_len
         inside = (table.args_at >= 0) & (table.args_len >= 0) & (ends <= len(trace.args))
@@ -42,6 +39,8 @@ def validate(trace: Trace) -> None:
     _require(slices.dur >= 0, "slices: negative duration")
     for column in (flows.from_slice, flows.to_slice):
         _require(_in_range(column, len(slices.ts)), "flows: slice out of range")
+    on_lines = [track.kind not in (TrackKind.PROCESS, TrackKind.COUNTER) for track in trace.tracks]
+    _require(np.array(on_lines, bool)[trace.logs.track], "logs: on the track of a process or counter")
     _require(_in_range(trace.samples.stack, len(trace.frames)), "samples: stack out of range")
     _check_nesting(trace)
     for source in trace.sources:

@@ -14,6 +14,7 @@ _COMMANDS = {
     "check": "Look for everything that viewers drop, misplace or refuse.",
     "convert": "Turn one recording into a trace.",
     "formats": "List the formats that can be read.",
+    "how": "Print how to record a file of a format.",
     "identify": "Say what format a file is.",
     "info": "Say what is in a recording.",
     "merge": "Put several recordings on one time axis.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 from traceconv import api
@@ -31,13 +33,20 @@ def _details(cls: type[Importer]) -> str:
         f"{cls.name}: {cls.title}",
         f"  versions  {cls.versions}",
         f"  clock     {cls.clock.describe()}",
-        f"  record    {cls.record}",
+        *_column("record", cls.record.splitlines()),
+        f"  lines up  {cls.line_up}",
+        *_column("becomes", [f"{what}: {thing}" for what, thing in cls.becomes]),
+        *_column("lost", cls.lost),
         f"  see       {cls.url}",
     ]
     for option, value in options_of(cls).items():
         default = "not given" if value in (None, "") else value
         lines.append(f"  option    {option} (default: {default}){_option_help(cls, option)}")
     return "\n".join(lines)
+
+
+def _column(title: str, lines: Iterable[str]) -> list[str]:
+    return [f"  {title if number == 0 else '':8}  {line}" for number, line in enumerate(lines)]
 
 
 def _option_help(cls: type[Importer], option: str) -> str:

@@ -7,16 +7,20 @@ import click
 from traceconv import api
 from traceconv.cli import report
 from traceconv.errors import TraceconvError
+from traceconv.registry import answers
+from traceconv.source import Source
 
 
 @click.command("identify")
 @click.argument("files", nargs=-1, required=True)
+@click.option("--all", "show_all", is_flag=True, help="Print what each importer says about it.")
 @click.pass_context
-def command(ctx: click.Context, files: tuple[str, ...]) -> None:
+def command(ctx: click.Context, files: tuple[str, ...], show_all: bool) -> None:
     """Say what format a file is, by its content.
 
     \b
       traceconv identify *.json *.log
+      traceconv identify --all strange.txt
     """
     failed = 0
     for file in files:
@@ -27,4 +31,16 @@ def command(ctx: click.Context, files: tuple[str, ...]) -> None:
             failed = 1
         else:
             click.echo(f"{file}: {name} ({reason})")
+        if show_all:
+            _print_answers(file)
     ctx.exit(failed)
+
+
+def _print_answers(file: str) -> None:
+    try:
+        found = answers(Source(file))
+    except TraceconvError:
+        return  # told already
+    width = max(map(len, found))
+    for name, match in sorted(found.items(), key=lambda item: -item[1].certainty):
+        click.echo(f"  {name:{width}}  {match.certainty.name.lower():8}  {match.reason}")

@@ -1,7 +1,11 @@
-"""The formats that come in: one module each, registered when this package is imported."""
+"""The formats that come in: each module is one, and is registered when this package is imported.
 
-from traceconv.importers import chrome_trace as chrome_trace
-from traceconv.importers import mxnet as mxnet
-from traceconv.importers import onednn_verbose as onednn_verbose
-from traceconv.importers import onnxruntime as onnxruntime
-from traceconv.importers import pytorch_kineto as pytorch_kineto
+A module whose name begins with an underscore holds what several importers share.
+"""
+
+import importlib
+import pkgutil
+
+for _module in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+    if not _module.startswith("_"):
+        importlib.import_module(f"{__name__}.{_module}")

@@ -47,6 +47,25 @@ class ChromeTrace:
     versions = "object and array form, all phases; complete, cut off or damaged"
     clock = ClockDomain("Chrome trace time", Zero.UNKNOWN, Run.UNKNOWN, 1)
     record = "chrome://tracing, viztracer, JAX, TensorFlow and many others write this format"
+    line_up = (
+        "Nothing is needed when the file has baseTimeNanoseconds, or microseconds since 1970; else `--offset "
+        "FILE=TIME`."
+    )
+    becomes = (
+        ("X, B/E", "slices"),
+        ("b/e/n, S/T/F", "slices and instants on a track for each id; lanes where they overlap"),
+        ("i, I, R, `log` instants", "instants"),
+        ("C", "counters"),
+        ("s/t/f", "flows"),
+        ("P, samples", "call stack samples"),
+        ("N/O/D, M of objects", "instants with the snapshot as args"),
+        ("M", "names, labels and order of processes and threads"),
+        ("v, V, c", "instants with the values as args"),
+    )
+    lost = (
+        "Embedded ftrace and ETW text (systemTraceEvents) is not read.",
+        "Colour names stay args.",
+    )
 
     def sniff(self, head: Head) -> Match:
         """MAYBE for anything that looks like a trace: a more specific importer may know its writer."""

@@ -349,6 +349,20 @@ class Mxnet:
     versions = "0.9 to 2.0; complete, cut off, dumped several times, with unescaped names"
     clock = WALL_CLOCK
     record = "mx.profiler.set_config(profile_all=True, filename='profile.json'); set_state('run'); ...; dump()"
+    line_up = "Nothing is needed on Linux since 1.2: times count from 1970. Elsewhere `--offset FILE=TIME`."
+    becomes = (
+        ("operators (B/E)", "slices on the track of their device or category, by thread"),
+        ("API calls and user tasks (b/e)", "slices"),
+        ("frames and domains", "slices and tracks of their domain"),
+        ("markers", "instants"),
+        ("counters, memory", "counters, with unit bytes for memory"),
+        ("attributes of operators (since 1.5)", "args"),
+    )
+    lost = (
+        "Process and thread numbers: the file has hashes only, so threads are numbered in order of appearance.",
+        "The copy of each operator under its category is dropped, and counted.",
+        "Operators on a GPU are measured by the host: begin of the call to the notice of its end.",
+    )
 
     def sniff(self, head: Head) -> Match:
         """YES for the layout that MXNet prints with one of its own names, or for its hashed pids."""

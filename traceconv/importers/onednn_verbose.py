@@ -414,6 +414,20 @@ class OnednnVerbose:
     versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
     clock: ClassVar[ClockDomain] = WALL_CLOCK
     record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
+    line_up: ClassVar[str] = (
+        "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "
+        "Without them: `--offset FILE=TIME`. -O pid=N --same-machine puts it under the process of another file."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("exec, create, compile lines", "slices on a track for each engine, with problem, formats, attributes as args"),
+        ("graph partitions", "slices on a track of their own"),
+        ("dispatch, error and check lines", "instants"),
+        ("info lines", "description and metadata of the run"),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "Threads: the log does not say which thread ran a primitive; overlapping primitives go to lanes.",
+        "Lines of other programs are counted and left out.",
+    )
 
     def sniff(self, head: Head) -> Match:
         """Sure of a line that begins with marker and known word; a marker inside other text may be a quotation."""

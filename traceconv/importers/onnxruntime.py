@@ -125,6 +125,18 @@ class OnnxRuntime:
     versions = "0.3 to 1.31; the fork with perf counters for each layer"
     clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
+    line_up = (
+        "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with -O "
+        "utc_offset=+02:00. Exact: -O start_ns=N, with N from session.get_profiling_start_time_ns()."
+    )
+    becomes = (
+        ("nodes (`_kernel_time`, `_fence_*`)", "slices on their thread, with op, provider, shapes and sizes as args"),
+        ("session and model events", "slices"),
+        ("GPU kernels", "slices on a track of the device"),
+        ("perf counters of the fork", "args and counters for each node"),
+        ("launch and kernel", "flows"),
+    )
+    lost = ("The start time of the profile is not in the file itself.",)
 
     def sniff(self, head: Head) -> Match:
         """YES by the exact spacing of the first event, which no other writer has."""

@@ -84,6 +84,16 @@ class PytorchKineto:
     versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
     clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
+    line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
+    becomes = (
+        ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),
+        ("kernels, copies, memsets", "slices on the streams of their device, lanes where they overlap"),
+        ("ac2g, fwdbwd, async", "flows"),
+        ("memory", "counters in bytes, for each device"),
+        ("utilization of the GPU", "counters"),
+        ("schedule, GPU and host properties", "metadata"),
+    )
+    lost = ("Flows of which only one end was recorded.",)
 
     def sniff(self, head: Head) -> Match:
         """YES by the head that Kineto writes, or by its categories and args."""

@@ -14,16 +14,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from traceconv.clocks import ClockDomain, ClockSnapshot
+from traceconv.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Code, Severity, declare
 from traceconv.ir.pairing import Marks
 from traceconv.ir.trace import (
     I64,
     NO_TRACK,
     TABLES,
+    TIMED,
     Args,
     ClockId,
     Frame,
+    Level,
     SliceId,
     SourceInfo,
     StackId,
@@ -37,6 +39,8 @@ from traceconv.times import LIMIT_NS
 
 _TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
 DEFAULT_CLOCK = ClockId(0)
+_TOTALS_STEP_NS = 1000
+_TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _INT64 = range(-(2**63), 2**63)
 
 UNBEGUN_END = declare(
@@ -99,6 +103,7 @@ class Builder:
         self._frames: dict[Frame, StackId] = {}
         self._metadata: dict[str, Any] = {}
         self._marks = Marks()
+        self._totals: dict[TrackId, int] = {}
         self.clock(clock)
 
     # -- what the input is ------------------------------------------------------------------------------------
@@ -124,6 +129,16 @@ class Builder:
         """Count a problem because of which an event does not reach the trace."""
         self.problem(code, at, detail, count)
         self.balance.skipped[f"skipped ({code.name})"] += count
+
+    def belongs_to(self, formats: tuple[str, ...], *, join_category: str = "") -> None:
+        """Say that the input holds totals only, and what they may be about.
+
+        Args:
+            formats: names of importers; in a merge with one such input, the totals come under its process.
+            join_category: the category of the slices that the rows are about one by one: the nth row of a name
+                describes the nth slice of that name. "" for sums.
+        """
+        self.info.belongs_to, self.info.join_category = formats, join_category
 
     def note(self, text: str) -> None:
         """A sentence about this input that the user should read."""
@@ -172,6 +187,13 @@ class Builder:
     def counter_track(self, name: str, parent: TrackId = NO_TRACK, *, unit: str = "", description: str = "") -> TrackId:
         """A track for values."""
         return self.add_track(Track(TrackKind.COUNTER, name, parent, unit=unit, description=description))
+
+    def totals_track(self, title: str, parent: TrackId = NO_TRACK, *, description: str = "") -> TrackId:
+        """A track for the rows of a table that has no times: sums, averages, counts."""
+        words = f"{description} {_TOTALS_HELP}".strip()
+        track = self.track(f"{title} (no timeline)", parent, description=words, clock=self.clock(NO_TIME))
+        self._totals[track] = 0
+        return track
 
     def track_info(self, track: TrackId) -> Track:
         """The declared track, whose name, labels, rank and description may still be set."""
@@ -379,6 +401,41 @@ class Builder:
         columns["category"].extend(category)
         columns["origin"].extend(origin)
 
+    def log(
+        self,
+        track: TrackId,
+        ts: int,
+        text: str,
+        level: Level = Level.INFO,
+        source: str = "",
+        args: bytes | dict[str, Any] = b"",
+        at: int = 0,
+    ) -> None:
+        """An entry of a log.
+
+        Args:
+            track: a thread, or another track that is neither process nor counter.
+            source: where it was written: "engine.cpp:77", or the name of a logger.
+        """
+        columns = self._columns["logs"]
+        columns["ts"].append(self._possible_ts(ts, at))
+        columns["track"].append(track)
+        columns["level"].append(level)
+        columns["text"].append(self.string(text))
+        columns["source"].append(self.string(source))
+        start, length = self._keep_args(args)
+        columns["args_at"].append(start)
+        columns["args_len"].append(length)
+        columns["origin"].append(at)
+
+    def totals(
+        self, track: TrackId, name: str, category: str = "", args: bytes | dict[str, Any] = b"", at: int = 0
+    ) -> None:
+        """A row of a table without times, on a track made by `totals_track`; its place is its number in the table."""
+        row = self._totals[track]
+        self._totals[track] += 1
+        self.instant(track, row * _TOTALS_STEP_NS, name, category, args, at)
+
     def frame(self, name: str, category: str = "", parent: int = -1) -> StackId:
         """A frame of a call stack; its id also stands for the stack that ends in it."""
         frame = Frame(name, category, parent)
@@ -412,7 +469,7 @@ class Builder:
         return max([*latest, *self._marks.span()], default=0)
 
     def _timed_tables(self) -> list[dict[str, array[Any]]]:
-        tables = [self._columns[table] for table in ("slices", "instants", "counters", "samples")]
+        tables = [self._columns[table] for table in TIMED]
         return [table for table in tables if table["ts"]]
 
     def pair(self) -> None:

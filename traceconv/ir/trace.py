@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NewType, TypeVar
 
@@ -28,6 +28,17 @@ SliceId = NewType("SliceId", int)
 ClockId = NewType("ClockId", int)
 StackId = NewType("StackId", int)
 NO_TRACK = TrackId(-1)
+
+
+class Level(enum.IntEnum):
+    """How grave a log entry is; the numbers are those of Android's and Perfetto's log priorities."""
+
+    VERBOSE = 2
+    DEBUG = 3
+    INFO = 4
+    WARNING = 5
+    ERROR = 6
+    FATAL = 7
 
 
 class TrackKind(enum.IntEnum):
@@ -145,6 +156,20 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
+class Logs:
+    """Entries of a log of a thread; `source` says where in the program they were written, "" if unknown."""
+
+    ts: I64
+    track: I32
+    level: I32
+    text: I32
+    source: I32
+    args_at: I64
+    args_len: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """A frame of a call stack in a tree: `parent` is the index of its caller, -1 for the outermost."""
 
@@ -153,14 +178,25 @@ class Frame:
     parent: int
 
 
-TABLES = {"slices": Slices, "instants": Instants, "counters": Counters, "flows": Flows, "samples": Samples}
+TABLES = {
+    "slices": Slices,
+    "instants": Instants,
+    "counters": Counters,
+    "flows": Flows,
+    "samples": Samples,
+    "logs": Logs,
+}
+#: The tables whose rows have a time and stand on a track.
+TIMED = ("slices", "instants", "counters", "samples", "logs")
+#: The columns that hold interned strings.
+TEXTS = ("name", "category", "text", "source")
 _TYPES: dict[str, Any] = {
     "I64": np.int64,
     "I32": np.int32,
     "F64": np.float64,
     "npt.NDArray[np.uint8]": np.uint8,
 }
-Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples)
+Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples, Logs)
 
 
 def column_types(table: type[Any]) -> dict[str, Any]:
@@ -219,6 +255,8 @@ class SourceInfo:
         format: the name of the importer.
         unit: what `origin` counts: "event", "line", "row".
         notes: sentences about the input for the user, such as what a time was assumed to be.
+        belongs_to: names of the formats whose inputs these totals may be about, if the input holds totals only.
+        join_category: the category of the slices there that the rows describe one by one, "" if they are sums.
     """
 
     name: str
@@ -227,6 +265,8 @@ class SourceInfo:
     balance: Balance = field(default_factory=Balance)
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     notes: list[str] = field(default_factory=list)
+    belongs_to: tuple[str, ...] = ()
+    join_category: str = ""
 
 
 @dataclass(slots=True)
@@ -243,6 +283,7 @@ class Trace:
     counters: Counters
     flows: Flows
     samples: Samples
+    logs: Logs
     frames: list[Frame]
     args: Args
     metadata: dict[str, Any]
@@ -260,11 +301,16 @@ class Trace:
             "counter values": len(self.counters.ts),
             "flows": len(self.flows.from_slice),
             "samples": len(self.samples.ts),
+            "log entries": len(self.logs.ts),
         }
+
+    def timed_tables(self) -> Iterator[tuple[str, Any]]:
+        """The tables whose rows have a time and stand on a track, by name."""
+        return ((name, getattr(self, name)) for name in TIMED)
 
     def span(self) -> tuple[int, int] | None:
         """The first and the last instant of all events in ns, or None when there is no event."""
-        starts: list[I64] = [self.slices.ts, self.instants.ts, self.counters.ts, self.samples.ts]
+        starts: list[I64] = [table.ts for _, table in self.timed_tables()]
         known = [ts for ts in [*starts, self.slices.ts + self.slices.dur] if len(ts)]
         if not known:
             return None

@@ -26,6 +26,7 @@ class WriteCounts:
     counters: int = 0
     flows: int = 0
     samples: int = 0
+    logs: int = 0
 
 
 class Writer(Protocol):

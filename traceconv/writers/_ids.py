@@ -120,12 +120,13 @@ def _with_original(name: str, kind: str, number: int | None) -> str:
 
 
 def _mark_natives(trace: Trace, found: list[Identity]) -> None:
-    sampled = set(np.unique(trace.samples.track).tolist())
+    # Perfetto takes call stacks and log entries of threads only.
+    threads = {*np.unique(trace.samples.track).tolist(), *np.unique(trace.logs.track).tolist()}
     for index, (track, identity) in enumerate(zip(trace.tracks, found, strict=True)):
         own = track.lane_of == NO_TRACK
-        if track.kind is TrackKind.PROCESS and own and (track.pid is not None or index in sampled):
+        if track.kind is TrackKind.PROCESS and own and (track.pid is not None or index in threads):
             identity.native = True
-        if (track.kind is TrackKind.THREAD and own and track.tid is not None) or index in sampled:
+        if (track.kind is TrackKind.THREAD and own and track.tid is not None) or index in threads:
             identity.native = True
             found[identity.process].native = True
 

@@ -1,9 +1,9 @@
 """The order of the events in a file: by time, and at equal times so that nesting comes out right.
 
 Intervals are half open. At one instant, per track: ends come first, inner before outer; then begins, outer before
-inner, where a slice of length 0 ends at once; then instants, counters, samples. Across tracks the order does not
-matter. All tables are sorted by (track, ts, -dur), so the rows of a table are in the right order already, and a
-stable sort by time of these groups one after the other gives the order of the file.
+inner, where a slice of length 0 ends at once; then instants, counters, samples, log entries. Across tracks the order
+does not matter. All tables are sorted by (track, ts, -dur), so the rows of a table are in the right order already, and
+a stable sort by time of these groups one after the other gives the order of the file.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Kind(enum.IntEnum):
     INSTANT = 2
     COUNTER = 3
     SAMPLE = 4
+    LOG = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,13 @@ def file_order(trace: Trace) -> FileOrder:
         (slices.ts[late_ends] + slices.dur[late_ends], np.full(len(late_ends), Kind.END), late_ends),
         (slices.ts[begin_rows], begins, begin_rows),
     ]
-    points = ((Kind.INSTANT, trace.instants), (Kind.COUNTER, trace.counters), (Kind.SAMPLE, trace.samples))
-    for kind, table in points:
+    points: dict[Kind, Any] = {
+        Kind.INSTANT: trace.instants,
+        Kind.COUNTER: trace.counters,
+        Kind.SAMPLE: trace.samples,
+        Kind.LOG: trace.logs,
+    }
+    for kind, table in points.items():
         groups.append((table.ts, np.full(len(table.ts), kind), np.arange(len(table.ts))))
     ts, kinds, all_rows = (np.concatenate(column) for column in zip(*groups, strict=True))
     order = np.argsort(ts, kind="stable")

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from traceconv.clocks import Zero
-from traceconv.ir.trace import I64, NO_TRACK, Instants, Slices, Trace, TrackKind, take
+from traceconv.ir.trace import I64, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
 from traceconv.times import format_us
 from traceconv.writers import WriteCounts
 from traceconv.writers._compress import compressed
@@ -43,7 +43,7 @@ _HUGE_NUMBER = re.compile(rb"\d[eE]\+?\d{3}")
 _FINAL_BACKSLASH = re.compile(rb'(?<!\\)((?:\\\\)*)\\\\"')
 _KEPT_ESCAPES = re.compile('[\x00-\x1f"\\\\]')
 # The tables in the order of their events at equal times.
-_SLICE, _FLOW, _INSTANT, _COUNTER, _SAMPLE = range(5)
+_SLICE, _FLOW, _INSTANT, _COUNTER, _SAMPLE, _LOG = range(6)
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,18 @@ class _Writing:
         self._tasks = [b',"pid":%d,"tid":%d' % (identity.pid, identity.tid) for identity in self._ids]
         self._counter_heads = self._heads_of_counters()
         self._arrows = _arrows(trace)
-        self._written = [0] * 5
+        self._written = [0] * 6
 
     def counts(self) -> WriteCounts:
         written = self._written
-        return WriteCounts(written[_SLICE], written[_INSTANT], written[_COUNTER], written[_FLOW] // 2, written[_SAMPLE])
+        return WriteCounts(
+            slices=written[_SLICE],
+            instants=written[_INSTANT],
+            counters=written[_COUNTER],
+            flows=written[_FLOW] // 2,
+            samples=written[_SAMPLE],
+            logs=written[_LOG],
+        )
 
     # -- around the events ------------------------------------------------------------------------------------
 
@@ -144,7 +151,7 @@ class _Writing:
     def _tracks_with_lines(self) -> set[int]:
         """The tracks that are shown as threads, and their order: as in the tree, parents before children."""
         trace = self._trace
-        used = {*trace.slices.track.tolist(), *trace.samples.track.tolist()}
+        used = {*trace.slices.track.tolist(), *trace.samples.track.tolist(), *trace.logs.track.tolist()}
         kinds = [track.kind for track in trace.tracks]
         used |= {index for index in set(trace.instants.track.tolist()) if kinds[index] is not TrackKind.PROCESS}
         used |= {i for i, kind in enumerate(kinds) if kind is TrackKind.THREAD and trace.tracks[i].lane_of == NO_TRACK}
@@ -175,7 +182,7 @@ class _Writing:
 
     def lines(self) -> Iterator[bytes]:
         """The events in order of time, in blocks."""
-        makers = (self._slices, self._flows, self._instants, self._counters, self._samples)
+        makers = (self._slices, self._flows, self._instants, self._counters, self._samples, self._logs)
         ts, table, row = self._order()
         for start in range(0, len(ts), _BLOCK):
             piece = slice(start, start + _BLOCK)
@@ -200,7 +207,13 @@ class _Writing:
         table = np.concatenate((slice_rows * 0 + _SLICE, ends * 0 + _FLOW))[by_slice]
         row = np.concatenate((slice_rows, ends))[by_slice]
         groups = [(ts, table, row)]
-        for number, points in ((_INSTANT, trace.instants), (_COUNTER, trace.counters), (_SAMPLE, trace.samples)):
+        tables: dict[int, Any] = {
+            _INSTANT: trace.instants,
+            _COUNTER: trace.counters,
+            _SAMPLE: trace.samples,
+            _LOG: trace.logs,
+        }
+        for number, points in tables.items():
             groups.append((points.ts, np.full(len(points.ts), number), np.arange(len(points.ts))))
         ts, table, row = (np.concatenate(column) for column in zip(*groups, strict=True))
         order = np.argsort(ts, kind="stable")
@@ -263,6 +276,22 @@ class _Writing:
             head = b'{"ph":"f","bp":"e","id":%d' if is_end else b'{"ph":"s","id":%d'
             text = b',"name":' + _json(name) + b',"cat":' + _json(category)
             lines.append(head % (arrow + 1) + text + task + b',"ts":' + time + b"}")
+        return lines
+
+    def _logs(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        """The format has no log entries: they become instants, with level and place in the args."""
+        table = take(self._trace.logs, rows)
+        texts, get = self._trace.strings, self._trace.args.get
+        columns = (table.track, table.level, table.text, table.source, table.args_at, table.args_len)
+        lines = []
+        for time, track, level, text, source, at, size in zip(
+            times, *(column.tolist() for column in columns), strict=True
+        ):
+            about = {"level": Level(level).name.lower()} | ({"source": texts[source]} if texts[source] else {})
+            more = _spliced(get(at, size))[1:] if size > 2 else b"}"
+            head = b'{"ph":"i","name":' + _json(texts[text]) + b',"cat":"log"' + self._tasks[track]
+            comma = b"," if size > 2 else b""
+            lines.append(head + b',"ts":' + time + b',"s":"t","args":' + _json(about)[:-1] + comma + more + b"}")
         return lines
 
     def _samples(self, rows: I64, times: list[bytes]) -> list[bytes]:

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from traceconv.clocks import Zero
-from traceconv.ir.trace import I64, NO_TRACK, Counters, Instants, Samples, Slices, Trace, Track, TrackKind, take
+from traceconv.ir.trace import I64, NO_TRACK, Counters, Instants, Logs, Samples, Slices, Trace, Track, TrackKind, take
 from traceconv.writers import WriteCounts
 from traceconv.writers import _wire as wire
 from traceconv.writers._annotations import Annotations
@@ -40,6 +40,7 @@ _CLEARED, _NEEDS_STATE = 1, 2
 # TrackEvent
 _CATEGORY_IID, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE = 3, 9, 10, 11, 30
 _DOUBLE_COUNTER_VALUE, _FLOW, _TERMINATING_FLOW = 44, 47, 48
+_LOG_MESSAGE = 21
 _TYPE_BEGIN, _TYPE_END, _TYPE_INSTANT, _TYPE_COUNTER = 1, 2, 3, 4
 # TrackDescriptor
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER, _CHILD_ORDERING = 1, 2, 3, 4, 5, 8, 11
@@ -47,7 +48,8 @@ _ORDER_RANK, _DESCRIPTION, _MERGE_BEHAVIOR, _MERGE_KEY, _PROCESS_ORDERING, _THRE
 _EXPLICIT, _MERGE_BY_KEY = 3, 3
 _ROOT_UUID = 0
 # InternedData
-_CATEGORIES, _NAMES, _FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS, _MAPPINGS = 1, 2, 5, 6, 7, 17, 19
+_CATEGORIES, _NAMES, _SOURCES, _FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS = 1, 2, 4, 5, 6, 7, 17
+_MAPPINGS, _LOG_BODIES = 19, 20
 
 _SEQUENCE = 1
 _REALTIME, _MONOTONIC = 1, 3
@@ -90,6 +92,7 @@ class _Writing:
         self._clock_id = None if self._shift else _clock_id(trace)
         self._annotations = Annotations()
         self._known_names, self._known_categories = bytearray(len(trace.strings)), bytearray(len(trace.strings))
+        self._known_bodies, self._known_sources = bytearray(len(trace.strings)), bytearray(len(trace.strings))
         self._pieces: dict[tuple[int, int, int, int], bytes] = {}
         self._tracks = [wire.integer(_TRACK_UUID, uuid) for uuid in self._uuids]
         self._ends = [_event_tail(wire.integer(_TYPE, _TYPE_END) + track) for track in self._tracks]
@@ -101,7 +104,12 @@ class _Writing:
         written = self._written
         flows = len(self._trace.flows.from_slice)
         return WriteCounts(
-            written[Kind.BEGIN], written[Kind.INSTANT], written[Kind.COUNTER], flows, written[Kind.SAMPLE]
+            slices=written[Kind.BEGIN],
+            instants=written[Kind.INSTANT],
+            counters=written[Kind.COUNTER],
+            flows=flows,
+            samples=written[Kind.SAMPLE],
+            logs=written[Kind.LOG],
         )
 
     # -- before the events ------------------------------------------------------------------------------------
@@ -195,6 +203,7 @@ class _Writing:
             Kind.INSTANT: self._instants,
             Kind.COUNTER: self._counters,
             Kind.SAMPLE: self._samples,
+            Kind.LOG: self._logs,
         }
         self._interned: list[bytes] = []
         for kind, encode in encoders.items():
@@ -274,6 +283,35 @@ class _Writing:
             number = wire.integer(_COUNTER_VALUE, integer) if exact else wire.double(_DOUBLE_COUNTER_VALUE, value)
             packets.append(_event_packet(stamp, head + self._tracks[track] + number))
         return packets
+
+    def _logs(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
+        """Each entry is an instant named by its text, with what makes it a row of Perfetto's table of logs."""
+        table: Logs = take(self._trace.logs, rows)
+        get_args, annotate = self._trace.args.view, self._annotations.encode
+        packets = []
+        columns = (table.track, table.level, table.text, table.source, table.args_at, table.args_len)
+        for stamp, track, level, text, source, at, size in zip(
+            stamps, *(column.tolist() for column in columns), strict=True
+        ):
+            body = self._text_iid(2, _LOG_BODIES, text, self._known_bodies) + self._source_iid(source)
+            message = wire.blob(_LOG_MESSAGE, body + wire.integer(3, level))
+            common = wire.integer(_TYPE, _TYPE_INSTANT) + self._tracks[track]
+            common += self._text_iid(_NAME_IID, _NAMES, text, self._known_names)
+            packets.append(_event_packet(stamp, common + message + (annotate(get_args(at, size)) if size else b"")))
+        return packets
+
+    def _source_iid(self, string: int) -> bytes:
+        """A reference to a place in the source code; given as "file.cpp:77", or as the name of a logger."""
+        text = self._trace.strings[string]
+        if not text:
+            return b""
+        if not self._known_sources[string]:
+            self._known_sources[string] = 1
+            file, _, line = text.rpartition(":")
+            is_line = bool(file) and line.isascii() and line.isdigit() and len(line) < 10
+            place = wire.text(2, file) + wire.integer(4, int(line)) if is_line else wire.text(2, text)
+            self._interned.append(wire.blob(_SOURCES, wire.integer(1, string + 1) + place))
+        return wire.integer(1, string + 1)
 
     def _samples(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         table: Samples = take(self._trace.samples, rows)

@@ -1,0 +1,119 @@
+"""SQLite databases as inputs: read only, and nothing in them can run.
+
+A database comes from outside and may be hostile: it is opened read only and immutable, triggers, views and functions
+of its schema are never used (`trusted_schema` off, an authorizer that allows reads of tables only), extensions are
+off, and each statement is one of ours. What is damaged turns into an InputError.
+See sqlite.org/security.html for what to guard against.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traceconv.errors import InputError
+
+if TYPE_CHECKING:
+    from traceconv.source import Source
+
+MAGIC = b"SQLite format 3\x00"
+_GZIP, _ZIP = b"\x1f\x8b", b"PK"
+_ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_MAX_TABLES = 1000
+
+
+class Database:
+    """An open database.
+
+    Attributes:
+        tables: the names of the columns of each table, in their order.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, display: str) -> None:
+        self._connection = connection
+        self._display = display
+        self.tables: dict[str, list[str]] = {
+            table: [str(column[1]) for column in self.rows(f"PRAGMA table_info({quoted(table)})")]
+            for (table,) in list(
+                self.rows(
+                    "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'create table%' LIMIT ?",
+                    _MAX_TABLES,
+                )
+            )
+        }
+        connection.set_authorizer(_authorize)
+
+    def rows(self, sql: str, *parameters: Any) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query.
+
+        Raises:
+            InputError: the database is damaged; rows before the damage have been handed on.
+        """
+        try:
+            yield from self._connection.execute(sql, parameters)
+        except (sqlite3.Error, OverflowError) as error:
+            raise InputError(
+                f"{self._display}: the database cannot be read: {error}",
+                hint="was the profiler stopped before it had closed the file? Try: sqlite3 FILE .recover",
+            ) from None
+
+
+def quoted(name: str) -> str:
+    """The name of a table or column as it stands in a statement."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _authorize(action: int, one: str | None, other: str | None, database: str | None, inner: str | None) -> int:
+    """Only reads; `inner` names the view or trigger that wants something."""
+    return sqlite3.SQLITE_OK if action in _ALLOWED and inner is None else sqlite3.SQLITE_DENY
+
+
+@contextlib.contextmanager
+def open_database(source: Source) -> Iterator[Database]:
+    """The database of an input, which may be compressed or come through a pipe.
+
+    Raises:
+        InputError: it is none, or is damaged.
+    """
+    with contextlib.ExitStack() as stack:
+        path = _plain_file(source, stack)
+        uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        try:
+            connection = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
+            connection.text_factory = _text
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA mmap_size = 0")
+        except sqlite3.Error as error:
+            raise InputError(f"{source.display}: cannot be opened as an SQLite database: {error}") from None
+        yield Database(connection, source.display)
+
+
+def _plain_file(source: Source, stack: contextlib.ExitStack) -> Path:
+    """The file itself; what is compressed or came through a pipe is copied, since SQLite reads files only."""
+    if source.path is not None:
+        with source.path.open("rb") as file:
+            if file.read(2) not in (_GZIP, _ZIP):
+                return source.path
+    copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceconv-"))) / "input.sqlite"
+    with source.open() as stream, copy.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return copy
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def table_names(source: Source) -> tuple[str, ...]:
+    """The names of the tables, () if the database is too damaged to tell."""
+    try:
+        with open_database(source) as database:
+            return tuple(database.tables)
+    except InputError:
+        return ()
