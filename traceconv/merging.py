@@ -32,6 +32,7 @@ from traceconv.ir.trace import (
     TrackKind,
     concatenate,
 )
+from traceconv.joining import adopt_totals, join_totals
 from traceconv.lanes import drop_unused_tracks, sort_events
 from traceconv.times import LIMIT_NS, format_bound, format_time
 
@@ -63,12 +64,13 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
     """
     timed = [
         _on_trace_time(trace, maps, index)
-        for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True))
+        for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
     ]
     _warn_of_gaps(timed)
     merged = timed[0] if len(timed) == 1 else _concatenate(timed)
     if len(timed) > 1:
         merged = _join_processes(merged, _machines(traces, same_machine), [trace.span() for trace in timed])
+        merged = adopt_totals(merged)
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])

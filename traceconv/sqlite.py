@@ -25,6 +25,7 @@ MAGIC = b"SQLite format 3\x00"
 _GZIP, _ZIP = b"\x1f\x8b", b"PK"
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _MAX_TABLES = 1000
+_MAX_VALUE_BYTES = 64 << 20
 
 
 class Database:
@@ -82,10 +83,12 @@ def open_database(source: Source) -> Iterator[Database]:
     """
     with contextlib.ExitStack() as stack:
         path = _plain_file(source, stack)
+        _refuse_cut(path, source.display)
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             connection = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
             connection.text_factory = _text
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA mmap_size = 0")
@@ -104,6 +107,20 @@ def _plain_file(source: Source, stack: contextlib.ExitStack) -> Path:
     with source.open() as stream, copy.open("wb") as file:
         shutil.copyfileobj(stream, file)
     return copy
+
+
+def _refuse_cut(path: Path, display: str) -> None:
+    """SQLite reads what is missing of a page as zeros, which look like rows without values."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    size = path.stat().st_size
+    page_size = int.from_bytes(header[16:18], "big")
+    expected = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32], "big")
+    if header.startswith(MAGIC) and size < expected:
+        raise InputError(
+            f"{display}: the database is cut off: {size} of {expected} bytes",
+            hint="copy it again, once the profiler has ended; or try: sqlite3 FILE .recover",
+        )
 
 
 def _text(data: bytes) -> str:
