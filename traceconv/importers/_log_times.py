@@ -1,0 +1,397 @@
+"""The forms in which log lines state their time, how one is recognised, and the pattern language for all others.
+
+    2024-01-02T03:04:05.678901Z text            iso
+    2024-01-02 03:04:05,678 INFO text           iso-local    (Python logging)
+    [02/Jan/2024:03:04:05 +0000] text           clf          (web servers)
+    Tue Jan  2 03:04:05 2024 text               ctime
+    I0102 03:04:05.678901 12345 file.cc:77] t   glog         (month and day, no year)
+    01-02 03:04:05.678  123  456 I tag: text    logcat       (likewise)
+    Jan  2 03:04:05 host prog[77]: text         syslog       (likewise)
+    1704164645.678901 text                      epoch        (10, 13, 16 or 19 digits: s, ms, us, ns)
+    [   12.345678] text                         seconds      (since an instant that the log does not name)
+    03:04:05.678 text                           time-of-day
+
+A form is a regular expression whose groups have fixed names, so that one function reads the time of all of them.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from itertools import pairwise
+
+from traceconv.clocks import looks_like_unix_time
+from traceconv.times import parse_ns
+
+DAY_NS = 86_400 * 10**9
+#: A time of day that goes back by more than this is of the next day.
+_MIDNIGHT_NS = DAY_NS // 2
+#: A date without a year that goes back by more than this is of the next year.
+_NEW_YEAR_NS = 183 * DAY_NS
+#: Any leap year: the calendar of dates whose year nobody knows.
+_SOME_LEAP_YEAR = 2000
+#: The time stands in this many bytes of a line, or nowhere.
+REACH = 200
+#: Steps back of less than this happen when several threads write one log.
+_JITTER_NS = 10**9
+
+_MONTHS = {name: number for number, name in enumerate(b"jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_EXPONENTS = {b"s": 9, b"ms": 6, b"us": 3, "µs".encode(): 3, "μs".encode(): 3, b"ns": 0}
+_EPOCH_EXPONENTS = {10: 9, 13: 6, 16: 3, 19: 0}
+
+
+class Kind(enum.Enum):
+    """What the time of a form counts."""
+
+    UNIX = "wall clock with its zone, or seconds since 1970"
+    LOCAL = "local wall clock, zone not stated"
+    YEARLESS = "local wall clock, year and zone not stated"
+    SINCE_START = "since an instant that the log does not name"
+    TIME_OF_DAY = "local time of day, date and zone not stated"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A way to write a time.
+
+    Attributes:
+        name: as given to an option.
+        kind: what the numbers count.
+        pattern: finds the time in a line; the names of its groups are those of `time_ns` and of fields.
+    """
+
+    name: str
+    kind: Kind
+    pattern: re.Pattern[bytes]
+
+
+_CLOCK = rb"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<frac>\d{1,9})\d*)?"
+_ZONE = rb"(?:(?P<zone>Z|[+-]\d\d(?::?\d\d)?)|\s(?P<far_zone>UTC|GMT|Z|[+-]\d{4}))(?![\w:])"
+_DATE = rb"(?<![\w./:-])(?P<year>(?:19|20)\d\d)(?P<sep>[-/.]?)(?P<month>\d\d)(?P=sep)(?P<day>\d\d)(?:T|[ _]\s?)"
+_MONTH_NAME = rb"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_WEEKDAY = rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)"
+
+
+def _form(name: str, kind: Kind, pattern: bytes) -> Form:
+    return Form(name, kind, re.compile(pattern))
+
+
+#: In the order in which they are preferred when they fit equally well.
+FORMS = (
+    _form("iso", Kind.UNIX, _DATE + _CLOCK + _ZONE),
+    _form("iso-local", Kind.LOCAL, _DATE + _CLOCK),
+    # [02/Jan/2024:03:04:05 +0000]
+    _form("clf", Kind.UNIX, rb"(?<!\d)(?P<day>\d\d)/" + _MONTH_NAME + rb"/(?P<year>\d{4})[: ]" + _CLOCK + _ZONE),
+    # Tue Jan  2 03:04:05.678 2024
+    _form("ctime", Kind.LOCAL, _WEEKDAY + _MONTH_NAME + rb" +(?P<day>\d\d?) +" + _CLOCK + rb" +(?P<year>\d{4})\b"),
+    # I0102 03:04:05.678901 12345 file.cc:77] text; with the year since glog 0.5; [W102 03:04:05.678901 in PyTorch
+    _form(
+        "glog",
+        Kind.YEARLESS,
+        rb"(?<!\w)(?P<level>[IWEFDVC])(?P<month>\d\d?)(?P<day>\d\d) " + _CLOCK + rb"(?: +(?P<thread>\d+))?"
+        rb" +(?P<source>[^\s\]]+:\d+)\] ?",
+    ),
+    _form(
+        "glog-year",
+        Kind.LOCAL,
+        rb"(?<!\w)(?P<level>[IWEFDVC])(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d) "
+        + _CLOCK
+        + rb"(?: +(?P<thread>\d+))? +(?P<source>[^\s\]]+:\d+)\] ?",
+    ),
+    # 01-02 03:04:05.678  1234  5678 I Tag: text
+    _form(
+        "logcat",
+        Kind.YEARLESS,
+        rb"^(?P<month>\d\d)-(?P<day>\d\d) " + _CLOCK + rb" +(?P<pid>\d+) +(?P<thread>\d+) (?P<level>[VDIWEFA]) "
+        rb"(?P<source>[^:]*?) *: ?",
+    ),
+    # Jan  2 03:04:05 host program[1234]: text
+    _form(
+        "syslog",
+        Kind.YEARLESS,
+        rb"^(?:<\d{1,3}>)?" + _MONTH_NAME + rb" +(?P<day>\d\d?) " + _CLOCK + rb" +\S+ +"
+        rb"(?P<source>[^\s:\[]+)(?:\[(?P<pid>\d+)\])?: ?",
+    ),
+    # 1704164645.678901 | [1704164645678] | ts=1704164645.678901
+    _form(
+        "epoch",
+        Kind.UNIX,
+        rb"(?:^\s*|[\[(<]\s*|\b(?:ts|time|timestamp|t)\s*[=:]\s*\"?)"
+        rb"(?P<epoch>\d{10}(?:[.,]\d{1,9})?|\d{13}(?:\.\d{1,6})?|\d{16}(?:\.\d{1,3})?|\d{19})[\])>\"]?"
+        rb"(?=$|[\s,:;|}])",
+    ),
+    # [   12.345678] text | 12.345678: text | +12.345s text | 250ms text
+    _form(
+        "seconds",
+        Kind.SINCE_START,
+        rb"^\s*[\[(<]?\s*(?:T?\+|t=)?(?=\d+[.,]\d|\d+\s?(?:[num]|\xc2\xb5|\xce\xbc)?s\b)"
+        rb"(?P<since>\d{1,18}(?:[.,]\d{1,9})?)\s?(?P<unit>(?:[num]|\xc2\xb5|\xce\xbc)?s\b)?[\])>]?"
+        rb"(?=[\s:|,;].*[A-Za-z])",
+    ),
+    _form("time-of-day", Kind.TIME_OF_DAY, rb"(?<![\w.:/-])" + _CLOCK + rb"(?![\w:])"),
+)
+
+
+# -- reading a time ---------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _day_ns(year: bytes, month: bytes, day: bytes) -> int:
+    """Midnight in ns since 1970. Raises ValueError when there is no such day."""
+    number = int(month) if month.isdigit() else _MONTHS[month[:3].lower()]
+    return (date(int(year), number, int(day)).toordinal() - date(1970, 1, 1).toordinal()) * DAY_NS
+
+
+@lru_cache(maxsize=64)
+def zone_ns(zone: bytes) -> int:
+    """How far ahead of UTC a zone is, such as "+02:00", "Z". Raises ValueError for anything else."""
+    match = re.fullmatch(rb"([+-])(\d\d)(?::?([0-5]\d))?", zone)
+    if match is None:
+        if zone.upper() in (b"Z", b"UTC", b"GMT"):
+            return 0
+        raise ValueError(f"{zone!r} is no zone")
+    if int(match[2]) > 14:
+        raise ValueError(f"{zone!r} is more than 14 hours")
+    minutes = int(match[2]) * 60 + int(match[3] or 0)
+    return minutes * 60 * 10**9 * (-1 if match[1] == b"-" else 1)
+
+
+def _of_day_ns(groups: dict[str, bytes]) -> int:
+    hour, minute, second = int(groups["hour"]), int(groups.get("minute", b"0")), int(groups.get("second", b"0"))
+    half = groups.get("half", b"").lower()
+    if half:
+        hour = hour % 12 + (12 if half == b"pm" else 0)
+    if hour > 23 or minute > 59 or second > 60:
+        raise ValueError("no such time of day")
+    return ((hour * 60 + minute) * 60 + second) * 10**9 + int(groups.get("frac", b"0").ljust(9, b"0")[:9])
+
+
+def epoch_ns(number: bytes) -> int:
+    """Ns of a number whose count of digits tells its unit. Raises ValueError outside of 2001 to 2096."""
+    whole = re.split(rb"[.,]", number, maxsplit=1)[0]
+    if len(whole) not in _EPOCH_EXPONENTS:
+        raise ValueError("no time since 1970")
+    ns = parse_ns(number.replace(b",", b"."), _EPOCH_EXPONENTS[len(whole)])
+    if not looks_like_unix_time(ns):
+        raise ValueError("no time since 1970")
+    return ns
+
+
+def time_ns(groups: dict[str, bytes]) -> int:
+    """The time that the groups of a form hold, in ns of what its kind counts.
+
+    Raises:
+        ValueError: there is no such day, hour or zone.
+    """
+    if "epoch" in groups:
+        return epoch_ns(groups["epoch"])
+    for name, text in groups.items():
+        count, _, unit = name.partition("_")
+        if count in ("epoch", "since"):
+            exponent = _EXPONENTS[unit.encode() or groups.get("unit", b"s")]
+            return parse_ns(text.replace(b",", b"."), exponent)
+    ns = _of_day_ns(groups) if "hour" in groups else 0
+    month = groups.get("month") or groups.get("mon")
+    if month is None or "day" not in groups:
+        return ns
+    year = groups.get("year", b"%d" % _SOME_LEAP_YEAR)
+    ns += _day_ns(b"20" + year if len(year) == 2 else year, month, groups["day"])
+    zone = groups.get("zone") or groups.get("far_zone")
+    return ns - zone_ns(zone) if zone else ns
+
+
+class TimeReader:
+    """Reads the times of one log in its order: counts the midnights and new years that its form does not state.
+
+    Args:
+        form: the form of the log.
+        year: the year of the first line, if it is known and the form does not state it.
+    """
+
+    def __init__(self, form: Form, year: int | None = None) -> None:
+        self._form = form
+        self._turns = {Kind.YEARLESS: _NEW_YEAR_NS, Kind.TIME_OF_DAY: _MIDNIGHT_NS}.get(form.kind, 0)
+        self._year = year
+        self._passed = 0
+        self._last: int | None = None
+
+    def read(self, groups: dict[str, bytes]) -> int:
+        """The time in ns. Raises ValueError as `time_ns` does."""
+        ns = self._one(groups, self._passed)
+        if self._turns:
+            if self._last is not None and self._last - ns > self._turns:
+                ns = self._one(groups, self._passed + 1)
+                self._passed += 1
+            self._last = ns
+        return ns
+
+    def _one(self, groups: dict[str, bytes], passed: int) -> int:
+        if self._form.kind is Kind.TIME_OF_DAY:
+            return time_ns(groups) + passed * DAY_NS
+        if self._form.kind is not Kind.YEARLESS:
+            return time_ns(groups)
+        if self._year is not None:
+            return time_ns(groups | {"year": b"%d" % (self._year + passed)})
+        first = _day_ns(b"%d" % _SOME_LEAP_YEAR, b"1", b"1")
+        return time_ns(groups) - first + passed * 366 * DAY_NS
+
+
+def step_ns(form: Form, line: bytes) -> int:
+    """The smallest step of the times of a form, as a line prints it."""
+    match = form.pattern.search(line)
+    if match is None:
+        return 1
+    groups = groups_of(match)
+    for name, text in groups.items():
+        what, _, unit = name.partition("_")
+        if what in ("epoch", "since"):
+            whole, *decimals = re.split(rb"[.,]", text)
+            known = _EXPONENTS[unit.encode() or groups.get("unit", b"s")]
+            exponent = _EPOCH_EXPONENTS.get(len(whole), 9) if name == "epoch" else known
+            return int(10 ** max(exponent - len(decimals[0] if decimals else b""), 0))
+    return int(10 ** (9 - len(groups.get("frac", b""))))
+
+
+def groups_of(match: re.Match[bytes]) -> dict[str, bytes]:
+    """The groups of a form that took part."""
+    return {name: text for name, text in match.groupdict().items() if text is not None}
+
+
+# -- recognising ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well a form fits some lines.
+
+    Attributes:
+        form: the form.
+        fits: lines that hold such a time.
+        of: lines that could begin an entry: neither empty nor indented.
+        back: how often the time goes back by a second or more.
+    """
+
+    form: Form
+    fits: int
+    of: int
+    back: int
+
+    @property
+    def good(self) -> bool:
+        """Whether it fits most lines, and its times run forward."""
+        return 2 * self.fits >= self.of and 4 * self.back <= max(self.fits - 1, 0) and self.fits > 0
+
+
+def begins_entry(line: bytes) -> bool:
+    """Whether a line could be the first of an entry: neither empty nor indented more than a padded number is."""
+    return bool(line.strip()) and not line.startswith((b"\t", b"    "))
+
+
+def recognise(lines: Sequence[bytes]) -> Fit | None:
+    """The form that fits most lines, the first of FORMS among those that do so about equally; None if none fits one."""
+    fits = [_fit(form, lines) for form in FORMS]
+    most = max(fit.fits for fit in fits)
+    if not most:
+        return None
+    about = [fit for fit in fits if 10 * fit.fits >= 9 * most]
+    return next((fit for fit in about if fit.good), about[0])
+
+
+def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
+    reader = TimeReader(form)
+    times = []
+    for line in lines:
+        match = form.pattern.search(line, 0, REACH)
+        if match is None:
+            continue
+        try:
+            times.append(reader.read(groups_of(match)))
+        except ValueError:
+            continue
+    back = sum(earlier - later >= _JITTER_NS for earlier, later in pairwise(times))
+    candidates = sum(begins_entry(line) for line in lines)
+    return Fit(form, len(times), max(candidates, len(times)), back)
+
+
+# -- the pattern language ---------------------------------------------------------------------------------------------
+
+_DIRECTIVES = {
+    "Y": rb"(?P<year>\d{4})",
+    "y": rb"(?P<year>\d\d)",
+    "m": rb"(?P<month>\d\d?)",
+    "b": _MONTH_NAME,
+    "d": rb" ?(?P<day>\d\d?)",
+    "H": rb" ?(?P<hour>\d\d?)",
+    "I": rb" ?(?P<hour>\d\d?)",
+    "p": rb"(?P<half>[AaPp][Mm])",
+    "M": rb"(?P<minute>\d\d)",
+    "S": rb"(?P<second>\d\d)",
+    "f": rb"(?P<frac>\d{1,9})\d*",
+    "z": rb"(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)",
+    "a": rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)",
+    "s": rb"(?P<epoch_s>\d{1,12}(?:[.,]\d+)?)",
+    "%": rb"%",
+}
+_NAMED = {f"epoch_{unit}": rb"(?P<epoch_%b>\d{1,20}(?:[.,]\d+)?)" % unit.encode() for unit in ("s", "ms", "us", "ns")}
+_NAMED |= {unit: rb"(?P<since_%b>\d{1,20}(?:[.,]\d+)?)" % unit.encode() for unit in ("s", "ms", "us", "ns")}
+_NAMED |= {
+    "level": rb"(?P<level>[A-Za-z]+)",
+    "thread": rb"(?P<thread>[^\]\[|,;]+?)",
+    "pid": rb"(?P<pid>\d+)",
+    "source": rb"(?P<source>[^\s\]\[]+)",
+    "skip": rb".*?",
+}
+_TOKEN = re.compile(r"%(?:\{(?P<name>\w+)\}|(?P<directive>.))|(?P<blank>\s+)|(?P<other>.)", re.DOTALL)
+#: What the option may hold, for messages.
+PATTERN_HELP = (
+    "a pattern of %Y %y %m %b %d %H %I %p %M %S %f %z %s and %{epoch_s} %{epoch_ms} %{epoch_us} %{epoch_ns} "
+    "%{s} %{ms} %{us} %{ns} %{level} %{thread} %{pid} %{source} %{skip}, or a name: "
+    + ", ".join(form.name for form in FORMS)
+)
+
+
+def compile_form(text: str) -> Form:
+    """The form of that name, or the form that a pattern describes.
+
+    Raises:
+        ValueError: with what is wrong.
+    """
+    for form in FORMS:
+        if form.name == text:
+            return form
+    pieces = [_piece(match, text) for match in _TOKEN.finditer(text)]
+    try:
+        pattern = re.compile(b"".join(pieces))
+    except re.error as error:
+        raise ValueError(f"{text!r} states something twice ({error})") from None
+    return Form(text, _kind_of(set(pattern.groupindex), text), pattern)
+
+
+def _piece(match: re.Match[str], text: str) -> bytes:
+    name, directive = match["name"], match["directive"]
+    if match["blank"]:
+        return rb"\s+"
+    if match["other"]:
+        return re.escape(match["other"].encode())
+    known = _NAMED.get(name) if name else _DIRECTIVES.get(directive)
+    if known is None:
+        raise ValueError(f"{match[0]!r} in {text!r} is not known")
+    return known
+
+
+def _kind_of(groups: set[str], text: str) -> Kind:
+    if any(group.startswith("epoch_") for group in groups):
+        return Kind.UNIX
+    if any(group.startswith("since_") for group in groups):
+        return Kind.SINCE_START
+    if "hour" not in groups:
+        raise ValueError(f"{text!r} states no time: it needs %H, %s, %{{s}} or the like")
+    if not {"day"} <= groups or not groups & {"month", "mon"}:
+        return Kind.TIME_OF_DAY
+    if "year" not in groups:
+        return Kind.YEARLESS
+    return Kind.UNIX if "zone" in groups else Kind.LOCAL
