@@ -1,0 +1,195 @@
+"""Databases of nvprof: `nvprof -o FILE`, `--export-profile FILE`; the endings vary (.nvvp, .nvprof, .sqlite).
+
+    StringTable(_id_, value)                                   all names; other tables refer to them by number
+    CUPTI_ACTIVITY_KIND_RUNTIME(_id_, cbid, start, end, processId, threadId, correlationId, returnValue)
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL(_id_, ..., start, end, deviceId, contextId, streamId, ..., name)
+
+Each row is a record of CUPTI, the library below the profiler (`cupti_activity.h`). Times are nanoseconds since 1970:
+CUPTI converts the times of the device to the wall clock of the host while it records. The other modules of this name
+say what each table holds. Not in the file: names of events and metrics, numbers of threads as the operating system
+counts them. Rows about single instructions, source lines and modules have no time and are counted only.
+
+Kernel names are stored as the compiler mangled them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from traceconv.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput
+from traceconv.importers._nvprof_calls import Calls, Launches
+from traceconv.importers._nvprof_device import DeviceWork
+from traceconv.importers._nvprof_marks import Marks
+from traceconv.importers._nvprof_other import Others
+from traceconv.importers._nvprof_tables import Activities
+from traceconv.importers._nvprof_tracks import Tracks
+from traceconv.ir.builder import Builder
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+
+SOURCE_LEVEL = declare(
+    "nvprof.source_level",
+    Severity.DATA_LOSS,
+    "rows about instructions, source lines, modules or links have no time: left out (nvvp shows them)",
+)
+UNKNOWN_TABLE = declare(
+    "nvprof.unknown_table", Severity.DATA_LOSS, "a table of activities is not known: its rows were left out"
+)
+
+#: Rows without any time, about the code or the machine.
+_SOURCE_LEVEL = frozenset(
+    (
+        "BRANCH",
+        "DEVICE_ATTRIBUTE",
+        "FUNCTION",
+        "GLOBAL_ACCESS",
+        "INSTRUCTION_CORRELATION",
+        "INSTRUCTION_EXECUTION",
+        "MODULE",
+        "NVLINK",
+        "PC_SAMPLING",
+        "PC_SAMPLING_RECORD_INFO",
+        "PCIE",
+        "SHARED_ACCESS",
+        "SOURCE_LOCATOR",
+    )
+)
+_UNKNOWN_CLOCK = ClockDomain("clock of the nvprof database", Zero.UNKNOWN, Run.MONOTONIC)
+_PREFIX = "CUPTI_ACTIVITY_KIND_"
+
+
+@importer
+@dataclass(frozen=True)
+class NvprofSqlite:
+    """Importer of nvprof databases."""
+
+    name: ClassVar[str] = "nvprof"
+    title: ClassVar[str] = "nvprof database (SQLite, also of the Visual Profiler)"
+    url: ClassVar[str] = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
+    versions: ClassVar[str] = "nvprof of CUDA 5 to 12"
+    clock: ClassVar[ClockDomain] = REALTIME
+    record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
+    line_up: ClassVar[str] = (
+        "Times are nanoseconds since 1970, so it lines up with everything on the wall clock by itself; files of "
+        "several processes or ranks of one host share that clock."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("kernels", "slices on their stream, below context and device, with grid, block, registers, memory as args"),
+        ("copies and memsets", "slices on their stream, with bytes and throughput"),
+        ("runtime and driver calls", "slices on their thread"),
+        ("correlation ids", "flows from the call to what it launched"),
+        ("NVTX ranges and marks", "slices and instants on their thread"),
+        ("synchronization, overhead, OpenACC, OpenMP", "slices"),
+        ("unified memory", "slices for migrations, instants for faults, per device"),
+        ("allocations", "instants and a counter of the bytes in use"),
+        ("events and metrics", "args of the kernel; sampled ones and sensors are counters"),
+        ("names of devices, contexts, streams, threads", "names and descriptions of tracks"),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "Names of events and metrics are not in the file: they are called event_12, metric_34 after their numbers.",
+        "Threads have the number that nvprof stores, which is not the one of the operating system.",
+        "Rows about instructions, source lines and modules have no time; they are counted and left out.",
+        "Kernel names stay as the compiler mangled them.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """By the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""
+        if not head.tables:
+            return _sniff_damaged(head)
+        activities = any(table.startswith(_PREFIX) for table in head.tables)
+        if activities and "StringTable" in head.tables and "StringIds" not in head.tables:
+            return Match.yes("tables StringTable and CUPTI_ACTIVITY_KIND_*")
+        return Match.no("no tables StringTable and CUPTI_ACTIVITY_KIND_*")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """The whole database."""
+        from traceconv.sqlite import open_database
+
+        out.info.unit = "row"
+        out.balance.unit = "rows"
+        with open_database(source) as database:
+            activities = Activities(database, out)
+            if not activities.columns:
+                raise MalformedInput(
+                    source.display,
+                    "",
+                    f"no table {_PREFIX}* found, expected a database of nvprof",
+                    hint=f"record one with {self.record}",
+                )
+            _read(activities, out)
+            if activities.error is not None and not activities.found:
+                raise activities.error
+        _note_journal(source, out)
+
+
+def _sniff_damaged(head: Head) -> Match:
+    """What cannot be opened still has the statements that made the tables at its beginning."""
+    if head.data.startswith(b"SQLite format 3\0"):
+        marks = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
+        if all(mark in head.data for mark in marks):
+            return Match.yes("a damaged database with the tables of nvprof")
+    return Match.no("no SQLite database that can be opened")
+
+
+def _read(activities: Activities, out: Builder) -> None:
+    tracks = Tracks(activities, out)
+    launches = Launches(out)
+    calls = Calls(activities, tracks, launches, out)
+    calls.read()
+    marks = Marks(activities, tracks, out)
+    marks.read()
+    DeviceWork(activities, tracks, launches, out).read()
+    Others(activities, tracks, out).read()
+    marks.close()
+    launches.draw(out.info.name)
+    _count_unread(activities, out)
+    _set_clock(out)
+    _tell(activities, tracks, calls, out)
+
+
+def _count_unread(activities: Activities, out: Builder) -> None:
+    for table, count in activities.unread().items():
+        out.balance.read += count
+        out.skip(SOURCE_LEVEL if table in _SOURCE_LEVEL else UNKNOWN_TABLE, f"{out.info.name}:{table}", count=count)
+
+
+def _set_clock(out: Builder) -> None:
+    """The wall clock, unless some tool has moved the times."""
+    last = out.last_ts()
+    if looks_like_unix_time(last) or last == 0:
+        return
+    out.set_clock(replace(_UNKNOWN_CLOCK, owner=out.info.name))
+    out.note(
+        "the times do not count from 1970, as those of nvprof do: another tool has moved them; "
+        "they line up with other files by --offset only"
+    )
+
+
+def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) -> None:
+    facts: dict[str, Any] = {"schema_version": activities.version, "devices": list(tracks.devices.values())}
+    out.metadata("nvprof", {key: value for key, value in facts.items() if value not in (None, [])})
+    if calls.failed:
+        out.note(f"{calls.failed} calls returned an error: see return_value in their args")
+    if len(tracks.pids()) > 1:
+        out.note(
+            f"{len(tracks.pids())} processes in one database: device work is drawn below the process whose call "
+            "launched it, if only one process has such a call"
+        )
+    if not activities.found:
+        out.note("the database has no rows: nothing ran on a GPU, or the profiler was stopped before it wrote them")
+
+
+def _note_journal(source: Source, out: Builder) -> None:
+    """SQLite leaves these beside a database that was not closed: changes not in it yet, or to be undone."""
+    if source.path is None:
+        return
+    for ending in ("-journal", "-wal"):
+        beside = source.path.with_name(source.path.name + ending)
+        if beside.is_file() and beside.stat().st_size:
+            out.note(
+                f"{beside.name} lies beside the database: the profiler has not closed it. It was read as it is; "
+                "to complete it first, open a copy of both files with sqlite3"
+            )
