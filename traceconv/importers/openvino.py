@@ -1,0 +1,273 @@
+"""Performance counters of OpenVINO: reports of `benchmark_app`, and what it prints with `-pc`.
+
+    layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms)
+    stem/conv/WithoutBiases;Status.EXECUTED;Convolution;brgconv_avx512_amx_bf16;0.067;0.067
+    Total;;;;0.830;0.830
+
+    [ INFO ] Performance counts for 0-th infer request
+    stem/conv/Wit... Status.EXECUTED layerType: Convolution execType: jit_bf16 realTime (ms): 0.057 cpuTime (ms): 0.057
+
+    Execution results
+    read model time (ms);5.20
+
+Facts from recordings with 2026.4 and from the counter dumps of the CPU plugin. Older versions end each row with `;` and
+write no `Status.`. Nothing is quoted, so a name may hold `"` and `,`; names that are printed are cut at 20 characters.
+Layers stand in their order of execution, without times: they are laid end to end. A detailed report has one block for
+each infer request, an average report one block with means. The log of benchmark_app has no times either; the steps that
+say how long they took become slices.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import NO_TRACK, Level, TrackId
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+from traceconv.times import MS, NS, US, S, parse_ns
+
+FOREIGN_LINE = declare("openvino.foreign_line", Severity.INFO, "a line that is not of OpenVINO: left out")
+DECIMAL_COMMA = declare(
+    "openvino.decimal_comma", Severity.NOTICE, "a decimal comma of the locale was read as a decimal point"
+)
+BAD_ROW = declare("openvino.bad_row", Severity.DATA_LOSS, "a row of counters is cut or has a time that is no number")
+CUT_NAME = declare(
+    "openvino.cut_name", Severity.INFO, "a printed layer name was cut by OpenVINO; reports in files have it whole"
+)
+TOTAL_DIFFERS = declare(
+    "openvino.total_differs", Severity.NOTICE, "the total of the report is not the sum of its rows: rows may be missing"
+)
+
+CLOCK = ClockDomain("OpenVINO layer order", Zero.UNKNOWN, Run.NONE, 1000)
+
+_HEADER = re.compile(rb"layerName;execStatus;layerType;execType;realTime(?: \(ms\))?;cpuTime(?: \(ms\))?;?")
+_STATUS = rb"(?:Status\.)?(EXECUTED|NOT_RUN|NOT_EXECUTED|OPTIMIZED_OUT)"
+_ROW = re.compile(rb"(.+);" + _STATUS + rb";([^;]*);([^;]*);([^;]*);([^;]*);?")
+_CUT_ROW = re.compile(rb"(.+);(?:Status\.?\w*)?[^;]*(?:;[^;]*){0,4}")
+_TOTAL = re.compile(rb"Total;;;;([\d.,]+);([\d.,]+);?|Total (?:CPU )?time:\s+([\d.,]+) (?:milli|micro)seconds")
+_PRINTED = re.compile(
+    rb"(\S.*?)\s+" + _STATUS + rb"\s+layerType:\s+(\S+)\s+(?:execType:\s+(\S+)\s+)?"
+    rb"realTime \(ms\):\s*([\d.,]+)\s+cpuTime \(ms\):\s*([\d.,]+)(?:\s+execType:\s+(\S+))?\s*"
+)
+_REQUEST = re.compile(rb"Performance counts for (\d+)-th infer request")
+_LOG = re.compile(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
+_TOOK = re.compile(rb"(.*?) took ([\d.,]+) (ns|us|ms|s)\b")
+_SECTION = re.compile(rb"Command line parameters|Configuration setup|Execution results(?: grouped by.*)?")
+_SETTING = re.compile(rb"([^;]+);([^;]*);?")
+_STEP_NS = 1000
+_UNITS = {b"ns": NS, b"us": US, b"ms": MS, b"s": S}
+_SYNTHETIC = (
+    "OpenVINO prints no times of layers: they stand end to end in their order, with the lengths that it printed."
+)
+
+
+@dataclass(slots=True)
+class _Block:
+    """The layers of one infer request, or the means of several."""
+
+    track: TrackId
+    end: int
+    rows: int = 0
+    total: int = 0
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one file into a builder."""
+
+    out: Builder
+    root: TrackId = NO_TRACK
+    blocks: list[_Block] = field(default_factory=list)
+    block: _Block | None = None
+    blocks_at: int = 0
+    log_track: TrackId = NO_TRACK
+    now: int = 0
+    section: str = ""
+    report: TrackId = NO_TRACK
+    number_of_request: int | None = None
+
+    def read(self, source: Source) -> None:
+        balance = self.out.balance
+        for line in source.lines():
+            text = line.text.strip()
+            balance.read += 1
+            if not text:
+                balance.skipped["blank lines"] += 1
+            elif not self._line(line.number, text):
+                balance.skipped["lines that are not of OpenVINO"] += 1
+                self.out.problem(FOREIGN_LINE, line.number)
+        if self.root == NO_TRACK and self.report == NO_TRACK:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no performance counters and no report of benchmark_app found",
+                hint=f"record them with {Openvino.record.splitlines()[0]}",
+            )
+        if len(self.blocks) == 1:
+            self.out.track_info(self.blocks[0].track).name = "performance counters (synthetic)"
+        if self.blocks:
+            self.out.note(f"{_SYNTHETIC} In an average report the lengths are means over all runs.")
+
+    def _line(self, number: int, text: bytes) -> bool:
+        """Whether the line is known. Each is counted once."""
+        if _HEADER.fullmatch(text):
+            self.block = None
+            self.out.balance.merged["headings"] += 1
+        elif (found := _ROW.fullmatch(text) or _PRINTED.fullmatch(text)) is not None:
+            self._layer(number, found)
+        elif (found := _TOTAL.fullmatch(text)) is not None:
+            self._total(number, found)
+        elif (found := _LOG.fullmatch(text)) is not None:
+            self._log(number, found)
+        elif _SECTION.fullmatch(text):
+            self.section = text.decode("utf-8", "replace")
+            self.out.balance.merged["headings"] += 1
+        elif self.section and (found := _SETTING.fullmatch(text)) is not None:
+            self._setting(number, found)
+        elif self.block is not None and _CUT_ROW.fullmatch(text):
+            self.out.skip(BAD_ROW, number, repr(text[:60].decode("utf-8", "replace")))
+        else:
+            return False
+        return True
+
+    # -- layers -----------------------------------------------------------------------------------------------
+
+    def _layer(self, number: int, found: re.Match[bytes]) -> None:
+        name, status, layer_type, exec_type, real, cpu = found.groups(b"")[:6]
+        exec_type = exec_type or (found.groups(b"")[6] if len(found.groups()) > 6 else b"")
+        try:
+            dur, cpu_ns = self._ms(number, real), self._ms(number, cpu)
+        except ValueError as error:
+            self.out.skip(BAD_ROW, number, str(error))
+            return
+        block = self.block = self.block or self._new_block()
+        if found.re is _PRINTED and name.endswith(b"..."):
+            self.out.problem(CUT_NAME, number, name.decode("utf-8", "replace"))
+        args = {"exec_type": _text(exec_type), "cpu_time_ns": cpu_ns, "status": _text(status)}
+        self.out.balance.written += 1
+        block.rows += 1
+        if status != b"EXECUTED" and not dur:
+            self.out.instant(block.track, block.end, _text(name), _text(layer_type), args, number)
+            return
+        self.out.slice(block.track, block.end, dur, _text(name), _text(layer_type), args, number)
+        block.end += dur
+        block.total += dur
+        self.now = max(self.now, block.end)
+
+    def _new_block(self) -> _Block:
+        """Requests run side by side, so all blocks begin at one place."""
+        if not self.blocks:
+            self.blocks_at = self.now
+        number = len(self.blocks) if self.number_of_request is None else self.number_of_request
+        self.number_of_request = None
+        track = self.out.track(f"infer request {number} (synthetic)", self._root(), description=_SYNTHETIC)
+        self.blocks.append(_Block(track, self.blocks_at))
+        return self.blocks[-1]
+
+    def _root(self) -> TrackId:
+        if self.root == NO_TRACK:
+            self.root = self.out.process("OpenVINO")
+        return self.root
+
+    def _total(self, number: int, found: re.Match[bytes]) -> None:
+        self.out.balance.merged["totals, checked against the rows"] += 1
+        block, text = self.block, found[1] or found[3]
+        if block is None or b"CPU" in found[0] or b"micro" in found[0]:
+            return
+        total = self._ms(number, text)
+        if abs(total - block.total) > _STEP_NS * (block.rows + 1):
+            self.out.problem(TOTAL_DIFFERS, number, f"{total} ns, but the rows are {block.total} ns")
+        if found[1]:
+            self.block = None
+
+    def _ms(self, number: int, text: bytes) -> int:
+        if b"," in text:
+            self.out.problem(DECIMAL_COMMA, number)
+            text = text.replace(b",", b".")
+        return parse_ns(text, MS)
+
+    # -- what benchmark_app prints ----------------------------------------------------------------------------
+
+    def _log(self, number: int, found: re.Match[bytes]) -> None:
+        if self.log_track == NO_TRACK:
+            self.log_track = self.out.thread(self._root(), None, "benchmark_app (synthetic)")
+            self.out.track_info(self.log_track).description = "The log has no times: its lines stand 1 µs apart."
+        request = _REQUEST.match(found[2] or b"")
+        if request is not None:
+            self.block, self.number_of_request = None, int(request[1][:9])
+        text = found[2] if found[2] is not None else found[3]
+        took = _TOOK.match(text)
+        if took is not None:
+            dur = parse_ns(took[2].replace(b",", b"."), _UNITS[took[3]])
+            self.out.slice(self.log_track, self.now, dur, _text(took[1]), "step", at=number)
+            self.now += dur
+        level = Level[(found[1] or b"INFO").decode()]
+        self.out.log(self.log_track, self.now, _text(text) or "(empty)", level, at=number)
+        self.out.balance.written += 1
+        self.now += _STEP_NS
+
+    def _setting(self, number: int, found: re.Match[bytes]) -> None:
+        """A line of the report: a parameter, a setting or a result."""
+        if self.report == NO_TRACK:
+            self.report = self.out.totals_track("OpenVINO benchmark report")
+        self.out.totals(self.report, _text(found[1]), self.section, {"value": _text(found[2])}, number)
+        self.out.balance.written += 1
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+@importer
+@dataclass(frozen=True)
+class Openvino:
+    """Importer of the reports and the output of benchmark_app."""
+
+    name: ClassVar[str] = "openvino"
+    title: ClassVar[str] = "OpenVINO performance counters (benchmark_app reports and output)"
+    url: ClassVar[str] = "https://docs.openvino.ai/2024/learn-openvino/openvino-samples/benchmark-tool.html"
+    versions: ClassVar[str] = "average and detailed counters, benchmark_report.csv, output of -pc; 2020 to 2026"
+    clock: ClassVar[ClockDomain] = CLOCK
+    record: ClassVar[str] = (
+        "benchmark_app -m model.xml -report_type detailed_counters -report_folder .\n"
+        "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 benchmark_app -m model.xml > onednn.log"
+    )
+    line_up: ClassVar[str] = (
+        "The counters have no times: `--offset FILE=TIME` places them. The oneDNN log of the same run (second command, "
+        "for the CPU plugin) has real times of the primitives."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("a layer that was executed", "slice, end to end on the track of its infer request"),
+        ("a layer that was fused or optimised out", "instant"),
+        ("lines of benchmark_app", "log entries, and slices where they say how long a step took"),
+        ("benchmark_report.csv", "rows of totals"),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "When a layer ran: OpenVINO does not print it.",
+        "The end of long layer names in printed tables; reports in files have them whole.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""
+        if b"layerName;execStatus;layerType" in head.data:
+            return Match.yes("the heading of a counters report")
+        if re.search(rb"layerType: \S+ .*realTime \(ms\):", head.data):
+            return Match.yes("printed performance counters")
+        if re.search(rb"(?m)^\[Step 1/\d+\] Parsing and validating input arguments", head.data):
+            return Match.yes("the steps of benchmark_app")
+        if head.text.startswith(b"Command line parameters") and b"\nConfiguration setup" in head.data:
+            return Match.yes("a benchmark report")
+        return Match.no("no performance counters and no report of benchmark_app")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole file."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        out.set_clock(self.clock.owned_by(out.info.name))
+        _Reader(out).read(source)

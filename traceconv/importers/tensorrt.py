@@ -1,0 +1,219 @@
+"""Measurements of TensorRT's `trtexec`: `--exportTimes` and `--exportProfile`.
+
+    [
+      { "startEnqMs" : 3.1, "endEnqMs" : 3.2, "startH2dMs" : 3.0, "endH2dMs" : 3.1, "startComputeMs" : 3.3,
+        "endComputeMs" : 5.2, "startD2hMs" : 5.2, "endD2hMs" : 5.3, "h2dMs" : 0.1, "computeMs" : 1.9, ... },
+    ]
+    [
+      { "count" : 742 }
+    , { "name" : "conv1 + relu", "timeMs" : 88.8, "averageMs" : 0.119, "medianMs" : 0.118, "percentage" : 4.1 }
+    ]
+
+Facts from the field names of TensorRT's samples (samples/common/sampleReporting.cpp); to 7.0 the names are startInMs,
+endInMs, startOutMs, endOutMs, inMs, outMs. One object per inference, milliseconds from the start of the run: enqueue is
+measured by the host, the rest by CUDA events placed on the host's time. A profile has the sums over `count` inferences
+for each layer, in the order of the network and without times. Old versions escape nothing in names, and print `nan`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import msgspec
+
+from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SliceId, TrackId
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+from traceconv.times import MS, parse_ns
+
+BAD_RECORD = declare(
+    "tensorrt.bad_record", Severity.DATA_LOSS, "an object is cut, or lacks a time that is a number: it was left out"
+)
+MENDED = declare(
+    "tensorrt.mended",
+    Severity.NOTICE,
+    "the file is no valid JSON (names without escapes, nan, cut): read object by object",
+)
+
+_OBJECT = re.compile(rb"\{[^{}]*\}")
+_LAYER = re.compile(rb'\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
+_MEMBER = re.compile(rb'"(\w+)"\s*:\s*([^,}\s]+)')
+_TIMES = re.compile(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
+_PROFILE = re.compile(rb'\A\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
+_SYNTHETIC = "A profile has no times: the layers stand end to end in the order of the network, with their mean lengths."
+
+RUN_CLOCK = ClockDomain("trtexec time", Zero.RUN_START, Run.MONOTONIC, 1000)
+ORDER_CLOCK = ClockDomain("TensorRT layer order", Zero.UNKNOWN, Run.NONE, 1000)
+#: What happens to one inference: the track, the names of the times at begin and end, those of old versions.
+_PHASES = (
+    ("Host: enqueue", "enqueue", ("startEnqMs", "endEnqMs"), ("startEnqMs", "endEnqMs")),
+    ("Device: H2D", "H2D", ("startH2dMs", "endH2dMs"), ("startInMs", "endInMs")),
+    ("Device: compute", "compute", ("startComputeMs", "endComputeMs"), ("startComputeMs", "endComputeMs")),
+    ("Device: D2H", "D2H", ("startD2hMs", "endD2hMs"), ("startOutMs", "endOutMs")),
+)
+
+Record = dict[str, bytes]
+
+
+def _records(data: bytes, out: Builder) -> Iterator[Record]:
+    """The members of each object as they are written; names are decoded."""
+    try:
+        for members in msgspec.json.decode(data, type=list[dict[str, msgspec.Raw]]):
+            yield {key: _plain(bytes(value)) for key, value in members.items()}
+        return
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        out.problem(MENDED, out.info.name)
+    for line in data.splitlines():
+        layer = _LAYER.search(line)
+        if layer is not None:
+            yield {"name": layer[1], **_members(b'"timeMs":' + layer[2])}
+        elif b'"name"' in line:
+            yield {}
+        else:
+            for found in _OBJECT.finditer(line):
+                yield _members(found[0])
+            if line.count(b"{") > line.count(b"}"):
+                yield {}  # cut
+
+
+def _plain(value: bytes) -> bytes:
+    return str(msgspec.json.decode(value)).encode("utf-8", "replace") if value[:1] == b'"' else value
+
+
+def _members(text: bytes) -> Record:
+    return {key.decode(): value for key, value in _MEMBER.findall(text)}
+
+
+@dataclass(slots=True)
+class _Times:
+    """Writes the inferences of `--exportTimes`."""
+
+    out: Builder
+    tracks: list[TrackId] = field(default_factory=list)
+
+    def add(self, number: int, record: Record) -> None:
+        if not self.tracks:
+            root = self.out.process("trtexec")
+            self.tracks = [self.out.track(phase[0], root) for phase in _PHASES]
+        spans = list(self._spans(record))
+        if not spans:
+            self.out.skip(BAD_RECORD, number)
+            return
+        durations = {f"{key[:-2]}_ms": float(value) for key, value in record.items() if not _is_instant(key)}
+        before: SliceId | None = None
+        for track, name, start, end in spans:
+            args = {"inference": number - 1, **(durations if name == "compute" else {})}
+            slice_id = self.out.slice(self.tracks[track], start, end - start, name, "inference", args, number)
+            if before is not None:
+                self.out.flow(before, slice_id, "inference", at=number)
+            before = slice_id
+        self.out.balance.written += 1
+
+    def _spans(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
+        """Track, name, begin and end of what is known of an inference."""
+        for track, (_, name, new, old) in enumerate(_PHASES):
+            for start, end in (new, old):
+                if start in record and end in record:
+                    try:
+                        yield track, name, parse_ns(record[start], MS), parse_ns(record[end], MS)
+                    except ValueError:
+                        continue
+                    break
+
+
+def _is_instant(key: str) -> bool:
+    return key.startswith(("start", "end")) or not key.endswith("Ms")
+
+
+@dataclass(slots=True)
+class _Profile:
+    """Writes the layers of `--exportProfile`."""
+
+    out: Builder
+    track: TrackId
+    end: int = 0
+    count: int = 1
+
+    def add(self, number: int, record: Record) -> None:
+        try:
+            if "name" not in record:
+                self.count = int(record["count"])
+                self.out.metadata("tensorrt_inferences", self.count)
+                self.out.balance.merged["counts of inferences"] += 1
+                return
+            total = parse_ns(record["timeMs"], MS)
+            dur = parse_ns(record["averageMs"], MS) if "averageMs" in record else total // max(self.count, 1)
+        except (KeyError, ValueError):
+            self.out.skip(BAD_RECORD, number)
+            return
+        args: dict[str, float] = {"total_time_ns": total, "inferences": self.count}
+        for key in ("medianMs", "percentage"):
+            if key in record and re.fullmatch(rb"[\d.eE+-]+", record[key]):
+                args[key.replace("Ms", "_ms")] = float(record[key])
+        name = record["name"].decode("utf-8", "replace")
+        self.out.slice(self.track, self.end, dur, name, "layer", args, number)
+        self.end += dur
+        self.out.balance.written += 1
+
+
+@importer
+@dataclass(frozen=True)
+class Tensorrt:
+    """Importer of what trtexec exports."""
+
+    name: ClassVar[str] = "tensorrt"
+    title: ClassVar[str] = "TensorRT trtexec times and layer profiles"
+    url: ClassVar[str] = "https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html"
+    versions: ClassVar[str] = "--exportTimes and --exportProfile of TensorRT 5 to 10"
+    clock: ClassVar[ClockDomain] = RUN_CLOCK
+    record: ClassVar[str] = (
+        "trtexec --loadEngine=model.engine --exportTimes=times.json\n"
+        "trtexec --loadEngine=model.engine --dumpProfile --separateProfileRun --exportProfile=profile.json"
+    )
+    line_up: ClassVar[str] = (
+        "Times count from the start of the run, profiles have none: `--offset FILE=TIME`, with the begin of the first "
+        "inference in an Nsight Systems recording of the same run (nsys profile trtexec ...), for instance."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("an inference of --exportTimes", "slices for enqueue, H2D, compute and D2H, with flows between them"),
+        ("h2dMs, computeMs, latencyMs, ...", "args of the compute slice"),
+        ("a layer of --exportProfile", "slice of its mean length, end to end, with total, median and share as args"),
+    )
+    lost: ClassVar[tuple[str, ...]] = ("When the run began, and when a layer ran.",)
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the members that only trtexec writes."""
+        if _TIMES.match(head.text):
+            return Match.yes("inference times of trtexec")
+        if _PROFILE.match(head.text) and (b'"averageMs"' in head.data or b'"timeMs"' in head.data or head.complete):
+            return Match.yes("a layer profile of trtexec")
+        return Match.no("no array of inference times or layer times of trtexec")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole file."""
+        with source.open() as stream:
+            data = stream.read()
+        out.info.unit = "object"
+        out.balance.unit = "objects"
+        is_profile = _PROFILE.match(data.lstrip()) is not None or (b'"timeMs"' in data and b"ComputeMs" not in data)
+        if not is_profile and b"ComputeMs" not in data and b"EnqMs" not in data:
+            raise MalformedInput(
+                source.display, "", "no times of trtexec found", hint=f"record them with {self.record.splitlines()[0]}"
+            )
+        adder: _Profile | _Times
+        if is_profile:
+            out.set_clock(ORDER_CLOCK.owned_by(out.info.name))
+            adder = _Profile(out, out.track("layers (synthetic)", out.process("TensorRT"), description=_SYNTHETIC))
+            out.note(_SYNTHETIC)
+        else:
+            adder = _Times(out)
+        for number, record in enumerate(_records(data, out), 1):
+            out.balance.read += 1
+            adder.add(number, record)

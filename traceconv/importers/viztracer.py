@@ -1,0 +1,79 @@
+"""Traces of viztracer, the tracer of Python functions: `viztracer script.py`.
+
+    {"traceEvents": [
+      {"ph": "M", "pid": 7, "tid": 7, "name": "process_name", "args": {"name": "MainProcess"}},
+      {"pid": 7, "tid": 7, "ts": 38757.942, "ph": "X", "dur": 1.840, "name": "relu (/src/net.py:15)", "cat": "FEE"}],
+     "viztracer_metadata": {"version": "1.1.1", "overflow": false, "baseTimeNanoseconds": 1795242185473426262},
+     "file_info": {"files": {"/src/net.py": ["...", 40]}, "functions": {"relu (/src/net.py:15)": ["/src/net.py", 15]}}}
+
+Facts from recordings with 1.1.1. Times are µs of CLOCK_MONOTONIC; `baseTimeNanoseconds` is Unix time minus that clock,
+as read once. Functions have the category FEE (entry and exit) and come in the order of their ends.
+`overflow` says that the ring buffer was full, so that the oldest events are missing. `file_info` holds the source text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.importers import _chrome_facts as facts
+from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_json import ChromeReader
+from traceconv.ir.builder import Builder
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+
+OVERFLOW = declare(
+    "viztracer.overflow",
+    Severity.DATA_LOSS,
+    "the buffer of viztracer was full: the oldest events are missing in the file (record with larger --tracer_entries)",
+)
+SOURCE_TEXT = declare("viztracer.source_text", Severity.INFO, "the source code that viztracer embeds is left out")
+
+_FUNCTION = re.compile(rb'"cat"\s*:\s*"FEE"')
+_METADATA = "viztracer_metadata"
+
+
+@importer
+@dataclass(frozen=True)
+class Viztracer:
+    """Importer of viztracer's JSON."""
+
+    name = "viztracer"
+    title = "viztracer trace of Python functions"
+    url = "https://viztracer.readthedocs.io"
+    versions = "0.x, 1.x (recorded with 1.1)"
+    clock = ClockDomain("CLOCK_MONOTONIC of viztracer", Zero.BOOT, Run.MONOTONIC, 1)
+    record = "viztracer -o python.json script.py"
+    line_up = "Nothing is needed if the file has baseTimeNanoseconds, as those of 1.1 have; else `--offset FILE=TIME`."
+    becomes = (
+        ("functions", "slices on their thread, with arguments and return values as args"),
+        ("log_instant, log_var, counters", "instants and counters"),
+        ("processes and threads", "processes and threads"),
+    )
+    lost = ("The source code embedded in the file.", "What the ring buffer had dropped before the file was written.")
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the metadata of viztracer or its category of functions."""
+        if facts.looks_like_chrome(head).certainty and (
+            b'"viztracer_metadata"' in head.data or _FUNCTION.search(head.data)
+        ):
+            return Match.yes("viztracer_metadata, or functions of category FEE")
+        return Match.no("no viztracer_metadata, and no category FEE")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All events. Raises MalformedInput when nothing can be read."""
+        reader = ChromeReader(source, out)
+        events = ChromeEvents(out)
+        for batch in reader.batches():
+            events.add_plain(batch)
+        if reader.top.pop("file_info", None) is not None:
+            out.problem(SOURCE_TEXT, "file_info")
+        top = facts.top_level(reader, out)
+        events.finish(top.get("stackFrames"))
+        facts.set_clock(top, out, self.clock)
+        about = top.get(_METADATA)
+        if isinstance(about, dict) and about.get("overflow"):
+            out.problem(OVERFLOW, _METADATA)
