@@ -57,7 +57,7 @@ class Database:
         """
         try:
             yield from self._connection.execute(sql, parameters)
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # the last: a message that quotes damage
             raise InputError(
                 f"{self._display}: the database cannot be read: {error}",
                 hint="was the profiler stopped before it had closed the file? Try: sqlite3 FILE .recover",
