@@ -1,0 +1,207 @@
+"""Nsight Systems and Nsight Compute, beyond what the golden cases pin. The databases are those of make_nsight."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import make_nsight
+from tests.make_nsight import MAIN0, global_id
+from traceconv.api import read
+from traceconv.clocks import REALTIME
+from traceconv.importers import _nsys_schema as schema
+from traceconv.importers.nsight_systems import NsightSystems
+from traceconv.ir.trace import Trace, TrackKind
+from traceconv.lanes import lay_out
+from traceconv.registry import Certainty, identify
+from traceconv.source import Source
+from traceconv.validate import validate
+
+SESSION = make_nsight.GOLDEN / "session" / "input.sqlite"
+
+
+def names(trace: Trace, category: str) -> list[str]:
+    rows = range(len(trace.slices.ts))
+    return [trace.strings[trace.slices.name[row]] for row in rows if category_of(trace, row) == category]
+
+
+def category_of(trace: Trace, row: int) -> str:
+    return trace.strings[trace.slices.category[row]]
+
+
+def args_of(trace: Trace, row: int) -> dict[str, Any]:
+    table = trace.slices
+    return json.loads(trace.args.get(int(table.args_at[row]), int(table.args_len[row])) or b"{}")
+
+
+def process_of(trace: Trace, row: int) -> int | None:
+    """The pid of the process that a slice belongs to."""
+    track = trace.tracks[trace.slices.track[row]]
+    while track.kind is not TrackKind.PROCESS:
+        if track.parent < 0:
+            return None
+        track = trace.tracks[track.parent]
+    return track.pid
+
+
+def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(path) as database:
+        return database.execute(sql).fetchall()
+
+
+# -- the golden inputs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["session", "export_2020", "odd_rows", "empty"])
+def test_golden_inputs_are_what_the_helper_makes(case: str, tmp_path: Path) -> None:
+    made = tmp_path / "made.sqlite"
+    make_nsight.CASES[case](made)
+    dumps = []
+    for path in (made, make_nsight.GOLDEN / case / "input.sqlite"):
+        with sqlite3.connect(path) as database:
+            dumps.append(list(database.iterdump()))
+    assert dumps[0] == dumps[1]
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------
+
+
+def test_totals_are_those_of_the_database() -> None:
+    trace = read(SESSION)
+    sums: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for row in range(len(trace.slices.ts)):
+        category = category_of(trace, row)
+        counts[category] += 1
+        sums[category] += int(trace.slices.dur[row])
+        sizes[category] += args_of(trace, row).get("bytes", 0)
+    for category, table in {
+        "kernel": "KERNEL",
+        "memcpy": "MEMCPY",
+        "memset": "MEMSET",
+        "cuda_sync": "SYNCHRONIZATION",
+    }.items():
+        ((count, total),) = query(SESSION, f"SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_{table}")
+        assert (counts[category], sums[category]) == (count, total)
+    assert sizes["memcpy"] == query(SESSION, "SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMCPY")[0][0]
+    calls = query(SESSION, "SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_RUNTIME")[0]
+    assert (counts["cuda_runtime"] + counts["cuda_driver"], sums["cuda_runtime"] + sums["cuda_driver"]) == calls
+
+
+def test_arrows_stay_within_a_process() -> None:
+    trace = read(SESSION)
+    assert query(SESSION, "SELECT count(DISTINCT correlationId), count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL")[0] == (2, 3)
+    for call, work in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True):
+        assert process_of(trace, call) == process_of(trace, work) is not None
+        assert args_of(trace, call)["correlation"] == args_of(trace, work)["correlation"]
+        assert trace.slices.ts[call] <= trace.slices.ts[work]
+    work = "SELECT globalPid AS p, correlationId AS c FROM CUPTI_ACTIVITY_KIND_"
+    union = " UNION ALL ".join(work + table for table in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE"))
+    same = "r.correlationId = c AND (r.globalTid & ~16777215) = p"
+    joined = f"SELECT count(*) FROM ({union}) JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON {same}"
+    assert len(trace.flows.from_slice) == query(SESSION, joined)[0][0] == 7
+
+
+def test_the_session_is_anchored_to_utc() -> None:
+    (snapshot,) = read(SESSION).snapshots
+    assert (snapshot.ts, snapshot.other, snapshot.other_ts) == (0, REALTIME, make_nsight.UTC_NS)
+    assert snapshot.bound_ns is None
+    assert snapshot.clock.machine == "node17"
+
+
+def test_os_runtime_calls_can_be_left_out() -> None:
+    trace = read(SESSION, options={"os_runtime": "false"})
+    assert names(trace, "osrt") == []
+    assert trace.sources[0].balance.skipped["skipped (nsys.os_runtime)"] == 2
+    assert trace.sources[0].balance.even
+
+
+# -- ids --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hardware", [0, 0x7F, 0x80, 0xFF])
+def test_global_ids_may_be_negative(hardware: int) -> None:
+    number = global_id(0xABCDEF, 0x123456, hardware=hardware, vm=0xFE)
+    assert (number < 0) == (hardware >= 0x80)
+    assert (schema.pid_of(number), schema.tid_of(number)) == (0xABCDEF, 0x123456)
+    assert schema.process_of(number) == global_id(0xABCDEF, hardware=hardware, vm=0xFE)
+
+
+# -- layouts ----------------------------------------------------------------------------------------------------------
+
+
+def thinned(tmp_path: Path, table: str, keep: Any) -> Path:
+    """The session without the table, or with the chosen columns of it only."""
+    path = tmp_path / "thinned.sqlite"
+    path.write_bytes(SESSION.read_bytes())
+    with sqlite3.connect(path) as database:
+        columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+        kept = [column for number, column in enumerate(columns) if keep(number)]
+        database.execute(f"ALTER TABLE {table} RENAME TO old")
+        if kept:
+            database.execute(f"CREATE TABLE {table} ({', '.join(map(repr, kept))})")
+            database.execute(f"INSERT INTO {table} SELECT {', '.join(kept)} FROM old")
+        database.execute("DROP TABLE old")
+    database.close()
+    return path
+
+
+@pytest.mark.parametrize("table", [table for table in make_nsight.SCHEMA if table != "StringIds"])
+@pytest.mark.parametrize("keep", [lambda number: False, lambda number: number % 2, lambda number: number < 3])
+def test_any_table_and_column_may_be_missing(table: str, keep: Any, tmp_path: Path) -> None:
+    trace = read(thinned(tmp_path, table, keep), format="nsight-systems")
+    validate(lay_out(trace))
+    assert trace.counts()["slices"]
+
+
+# -- hostile databases ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_in_a_database_runs(tmp_path: Path) -> None:
+    """Views with the names of tables, triggers, generated columns, and names that look like statements."""
+    path = tmp_path / "hostile.sqlite"
+    path.write_bytes(SESSION.read_bytes())
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+    endless += ' SELECT i AS start, i AS "end", i AS globalTid FROM n'
+    with sqlite3.connect(path) as database:
+        database.execute(f"CREATE VIEW CUDNN_EVENTS AS {endless}")
+        database.execute("CREATE TRIGGER t AFTER DELETE ON StringIds BEGIN DELETE FROM PROCESSES; END")
+        database.execute("""CREATE TABLE "x""; DROP TABLE StringIds; --" ("start", "end", globalTid, "a""b")""")
+        database.execute("""INSERT INTO "x""; DROP TABLE StringIds; --" VALUES (1, 2, ?, 'harmless')""", [MAIN0])
+    database.close()
+    before = path.read_bytes()
+    assert identify(Source(path))[1].certainty is Certainty.YES
+    trace = read(path)
+    assert "harmless" not in names(trace, "cudnn")
+    assert trace.counts()["slices"] == read(SESSION).counts()["slices"] + 1
+    assert path.read_bytes() == before
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_other_databases_are_not_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as database:
+        for table in ("StringTable", "Version", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL"):
+            database.execute(f"CREATE TABLE {table} (_id_ INTEGER PRIMARY KEY, value)")
+    database.close()
+    assert NsightSystems().sniff(Source(path).head()).certainty is Certainty.NO
+
+
+# -- many rows --------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_many_portions_keep_their_order_and_arrows(tmp_path: Path) -> None:
+    count = 45_000
+    path = tmp_path / "many.sqlite"
+    make_nsight.many_kernels(path, count)
+    trace = read(path)
+    assert trace.counts()["slices"] == 2 * count
+    assert trace.counts()["flows"] == count
+    starts = trace.slices.ts
+    assert set((starts[trace.flows.to_slice] - starts[trace.flows.from_slice]).tolist()) == {2_000}
