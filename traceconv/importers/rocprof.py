@@ -1,0 +1,511 @@
+"""AMD ROCm: what rocprofv3 (ROCprofiler-SDK) and the older rocprof write as CSV and JSON.
+
+    "Kind","Agent_Id","Queue_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp",...
+    "KERNEL_DISPATCH",1,1,10,"void add<float>(float*, float const*)",1,58378640000000,58378640010000,...
+
+    "Domain","Function","Process_Id","Thread_Id","Correlation_Id","Start_Timestamp","End_Timestamp"
+    "HIP_RUNTIME_API","hipLaunchKernel",315155,315155,1,58378639990000,58378639996000
+
+    {"rocprofiler-sdk-tool": [{"metadata": {"pid": 7}, "agents": [], "kernel_symbols": [], "strings": {},
+      "buffer_records": {"kernel_dispatch": [], "hip_api": [], "memory_copy": []}}]}
+
+Facts: the guides of rocprofv3 and rocprof (rocm.docs.amd.com) and the JSON of ROCprofiler-SDK's `--output-format json`;
+synthetic until a real recording is at hand. Columns differ by version, so they are found by name. Times are ns of a
+clock since boot, the same for host and device. One CSV holds one kind of record: kernels, copies, calls, markers.
+rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, and Chrome JSON for traces.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+
+from traceconv.clocks import NO_TIME, ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput
+from traceconv.importers import _chrome_facts as facts
+from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_json import ChromeReader
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+from traceconv.times import NS, parse_ns
+
+BAD_ROW = declare(
+    "rocprof.bad_row", Severity.DATA_LOSS, "a row or record is cut, or has a time that is no number: it was left out"
+)
+FOREIGN_LINE = declare("rocprof.foreign_line", Severity.INFO, "a line before the heading of the table: left out")
+UNKNOWN_AGENT = declare(
+    "rocprof.unknown_agent", Severity.NOTICE, "a record names an agent or kernel that the file does not describe"
+)
+
+CLOCK = ClockDomain("ROCm time", Zero.BOOT, Run.MONOTONIC, 1)
+#: The Chrome JSON of the old rocprof counts from its first record.
+V1_CLOCK = ClockDomain("rocprof time", Zero.UNKNOWN, Run.MONOTONIC, 1)
+
+_HEADING = re.compile(
+    rb'(?m)^(?=.*(?:Start_Timestamp"?,"?End_Timestamp|BeginNs"?,"?EndNs))"?[\w-]+"?,.*$', re.IGNORECASE
+)
+_STATS = re.compile(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDurationNs|AverageNs|Percentage)".*$')
+_SDK_JSON = re.compile(rb'"rocprofiler-sdk-tool"\s*:')
+_V1_JSON = re.compile(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
+_HEADINGS = ({"start_timestamp", "end_timestamp"}, {"begin_ns", "end_ns"}, {"name", "calls"})
+_KERNEL_ARGS = {
+    "workgroup_size_x": "workgroup_x",
+    "workgroup_size_y": "workgroup_y",
+    "workgroup_size_z": "workgroup_z",
+    "grid_size_x": "grid_x",
+    "grid_size_y": "grid_y",
+    "grid_size_z": "grid_z",
+    "workgroup_size": "workgroup",
+    "grid_size": "grid",
+    "private_segment_size": "private_segment_bytes",
+    "group_segment_size": "group_segment_bytes",
+    "lds_block_size": "lds_bytes",
+    "scratch_size": "scratch_bytes",
+    "lds": "lds_bytes",
+    "scr": "scratch_bytes",
+    "vgpr_count": "vgpr_count",
+    "accum_vgpr_count": "accum_vgpr_count",
+    "arch_vgpr": "vgpr_count",
+    "sgpr_count": "sgpr_count",
+    "sgpr": "sgpr_count",
+    "dispatch_id": "dispatch_id",
+    "bytes": "bytes",
+}
+
+
+@dataclass(slots=True)
+class _Tracks:
+    """The tracks of processes, threads, devices and queues, and the arrows from calls to what they started."""
+
+    out: Builder
+    known: dict[tuple[str, ...], TrackId] = field(default_factory=dict)
+    calls: dict[int, SliceId] = field(default_factory=dict)
+    started: list[tuple[int, SliceId, int]] = field(default_factory=list)
+
+    def thread(self, pid: int | None, tid: int | None) -> TrackId:
+        key = ("thread", str(pid), str(tid))
+        if key not in self.known:
+            self.known[key] = self.out.thread(self.process(pid), tid)
+        return self.known[key]
+
+    def process(self, pid: int | None) -> TrackId:
+        key = ("process", str(pid))
+        if key not in self.known:
+            self.known[key] = self.out.process("" if pid is not None else "ROCm program", pid=pid)
+        return self.known[key]
+
+    def queue(self, agent: str, queue: str) -> TrackId:
+        key = ("queue", agent, queue)
+        if key not in self.known:
+            device = self.known.get(("agent", agent))
+            if device is None:
+                device = self.known["agent", agent] = self.out.process(agent)
+            self.known[key] = self.out.track(queue, device)
+        return self.known[key]
+
+    def arrows(self) -> None:
+        for correlation, slice_id, at in self.started:
+            if correlation in self.calls:
+                self.out.flow(self.calls[correlation], slice_id, "launch", at=at)
+
+
+# -- CSV ------------------------------------------------------------------------------------------------------------
+
+
+def _plain(name: str) -> str:
+    """The name of a column in one spelling: "Kernel_Name", "KernelName", "gpu-id" -> "kernel_name", "gpu_id"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).replace("-", "_").lower()
+
+
+class _Table:
+    """Reads one CSV into a builder."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._tracks = _Tracks(out)
+        self._totals: TrackId = NO_TRACK
+        self._counted: dict[tuple[str, str], dict[str, Any]] = {}  # the args of each dispatch with counters
+        self._kernels: list[tuple[TrackId, int, int, str, dict[str, Any], int]] = []  # which wait for more counters
+
+    def read(self, source: Source) -> None:
+        header: list[str] | None = None
+        balance = self._out.balance
+        with source.open() as stream:
+            text = io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", "replace", newline="")  # type: ignore[type-var]
+            reader = csv.reader(text)
+            for cells in _rows(reader):
+                number = reader.line_num
+                balance.read += 1
+                if not cells:
+                    balance.skipped["blank lines"] += 1
+                elif header is None or _is_heading(cells):
+                    header = self._heading(cells, number, header)
+                else:
+                    self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
+            text.detach()
+        for track, ts, dur, name, args, at in self._kernels:
+            self._out.slice(track, ts, dur, name, "kernel", args, at)
+
+    def _heading(self, cells: list[str], number: int, before: list[str] | None) -> list[str] | None:
+        if _is_heading(cells):
+            self._out.balance.merged["headings"] += 1
+            return [_plain(cell) for cell in cells]
+        self._out.skip(FOREIGN_LINE, number)
+        return before
+
+    def _row(self, row: dict[str, str], cut: bool, number: int) -> None:
+        try:
+            if cut:
+                raise ValueError("the row is cut")
+            if "calls" in row:
+                self._sum(row, number)
+                return
+            self._record(row, number)
+        except (ValueError, KeyError) as error:
+            self._out.skip(BAD_ROW, number, str(error))
+
+    def _sum(self, row: dict[str, str], number: int) -> None:
+        if self._totals == NO_TRACK:
+            self._totals = self._out.totals_track("ROCm statistics")
+        args = {key: _number(value) for key, value in row.items()}
+        name = str(args.pop("name"))
+        self._out.totals(self._totals, name, "statistics", args, number)
+        self._out.balance.written += 1
+
+    def _record(self, row: dict[str, str], number: int) -> None:
+        start = parse_ns((row.get("start_timestamp") or row["begin_ns"]).encode(), NS)
+        end = parse_ns((row.get("end_timestamp") or row["end_ns"]).encode(), NS)
+        args = {new: _number(row[old]) for old, new in _KERNEL_ARGS.items() if row.get(old)}
+        pid, tid = _int(row.get("process_id") or row.get("pid")), _int(row.get("thread_id") or row.get("tid"))
+        correlation = _int(row.get("correlation_id"))
+        if correlation is not None:
+            args["correlation"] = correlation
+        out = self._out
+        if "kernel_name" in row:
+            if "counter_name" in row:
+                args[row["counter_name"]] = _number(row["counter_value"])
+                dispatch = (row.get("agent_id", ""), row.get("dispatch_id", str(number)))
+                if dispatch in self._counted:
+                    self._counted[dispatch][row["counter_name"]] = args[row["counter_name"]]
+                    out.balance.merged["further counters of a kernel"] += 1
+                    return
+            agent = _agent(row.get("agent_id") or row.get("gpu_id") or "?")
+            queue = f"Queue {row.get('queue_id', '?')}"
+            if row.get("stream_id"):
+                args["stream"] = _number(row["stream_id"])
+            track = self._tracks.queue(agent, queue)
+            if "counter_name" in row:
+                self._counted[dispatch] = args
+                self._kernels.append((track, start, end - start, row["kernel_name"], args, number))
+            else:
+                out.slice(track, start, end - start, row["kernel_name"], "kernel", args, number)
+        elif "source_agent_id" in row:
+            target = _agent(row["destination_agent_id"])
+            args |= {"source": _agent(row["source_agent_id"]), "destination": target}
+            name = row.get("direction") or row.get("name") or row.get("kind", "copy")
+            track = self._tracks.queue(target, "Memory copies")
+            out.slice(track, start, end - start, name, "memory_copy", args, number)
+        else:
+            name = row.get("function") or row.get("operation") or row.get("name") or row.get("kind", "?")
+            category = row.get("domain") or row.get("kind", "")
+            out.slice(self._tracks.thread(pid, tid), start, end - start, name, category, args, number)
+        out.balance.written += 1
+
+
+def _rows(reader: Any) -> Iterator[list[str]]:
+    """The rows; a broken one (a NUL, an endless field) ends nothing but itself."""
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield [str(error)]
+
+
+def _is_heading(cells: list[str]) -> bool:
+    names = {_plain(cell) for cell in cells}
+    return (
+        names >= {"start_timestamp", "end_timestamp"} or names >= {"begin_ns", "end_ns"} or names >= {"name", "calls"}
+    )
+
+
+def _agent(text: str) -> str:
+    """A number, or a text such as "Agent 7"."""
+    return f"Agent {text}" if text.isdigit() else text
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _number(text: str) -> int | float | str:
+    whole = _int(text)
+    if whole is not None:
+        return whole
+    try:
+        return float(text) if len(text) < 40 else text
+    except ValueError:
+        return text
+
+
+# -- JSON of ROCprofiler-SDK ----------------------------------------------------------------------------------------
+
+
+class _Handle(msgspec.Struct):
+    handle: int = 0
+
+
+class _Agent(msgspec.Struct):
+    id: _Handle = msgspec.field(default_factory=_Handle)
+    type: int = 0
+    name: str = ""
+    product_name: str = ""
+    logical_node_id: int = 0
+
+
+class _Symbol(msgspec.Struct):
+    kernel_id: int = 0
+    kernel_name: str = ""
+    formatted_kernel_name: str = ""
+
+
+class _Correlation(msgspec.Struct):
+    internal: int = 0
+
+
+class _Dispatch(msgspec.Struct):
+    agent_id: _Handle = msgspec.field(default_factory=_Handle)
+    queue_id: _Handle = msgspec.field(default_factory=_Handle)
+    kernel_id: int = 0
+    dispatch_id: int = 0
+    private_segment_size: int = 0
+    group_segment_size: int = 0
+    workgroup_size: dict[str, int] = {}
+    grid_size: dict[str, int] = {}
+
+
+class _Record(msgspec.Struct):
+    start_timestamp: int
+    end_timestamp: int
+    kind: int = 0
+    operation: int = 0
+    thread_id: int | None = None
+    correlation_id: _Correlation = msgspec.field(default_factory=_Correlation)
+    dispatch_info: _Dispatch | None = None
+    stream_id: _Handle | None = None
+    src_agent_id: _Handle | None = None
+    dst_agent_id: _Handle | None = None
+    bytes: int | None = None
+
+
+class _Names(msgspec.Struct):
+    kind: str = ""
+    operations: list[str] = []
+
+
+class _Keyed(msgspec.Struct):
+    key: int
+    value: str
+
+
+class _Strings(msgspec.Struct):
+    buffer_records: list[_Names] = []
+    marker_api: list[_Keyed] = []
+
+
+class _Process(msgspec.Struct):
+    metadata: dict[str, Any] = {}
+    agents: list[_Agent] = []
+    strings: _Strings = msgspec.field(default_factory=_Strings)
+    kernel_symbols: list[_Symbol] = []
+    buffer_records: dict[str, list[msgspec.Raw]] = {}
+
+
+class _Tool(msgspec.Struct):
+    processes: list[_Process] = msgspec.field(name="rocprofiler-sdk-tool")
+
+
+_decode_record = msgspec.json.Decoder(_Record).decode
+
+
+class _Sdk:
+    """Writes the records of one process."""
+
+    def __init__(self, out: Builder, process: _Process) -> None:
+        self._out = out
+        self._process = process
+        pid = process.metadata.get("pid")
+        self._pid = pid if isinstance(pid, int) else None
+        self._tracks = _Tracks(out)
+        self._agents = {agent.id.handle: _described(agent) for agent in process.agents}
+        self._kernels = {s.kernel_id: s.formatted_kernel_name or s.kernel_name for s in process.kernel_symbols}
+        self._markers = {entry.key: entry.value for entry in process.strings.marker_api}
+        self._names = process.strings.buffer_records
+
+    def read(self) -> None:
+        out = self._out
+        for group, records in self._process.buffer_records.items():
+            for raw in records:
+                out.balance.read += 1
+                number = out.balance.read
+                try:
+                    record = _decode_record(raw)
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    out.skip(BAD_ROW, number, f"{group}: {error}")
+                    continue
+                self._record(group, record, number)
+                out.balance.written += 1
+        self._tracks.arrows()
+
+    def _record(self, group: str, record: _Record, number: int) -> None:
+        dur = record.end_timestamp - record.start_timestamp
+        correlation = record.correlation_id.internal
+        args: dict[str, Any] = {"correlation": correlation}
+        if record.dispatch_info is not None:
+            name, track = self._kernel(record, record.dispatch_info, args, number)
+            category = "kernel"
+        elif record.dst_agent_id is not None:
+            target = self._agent(record.dst_agent_id, number)
+            args |= {"bytes": record.bytes, "destination": target}
+            if record.src_agent_id is not None:
+                args["source"] = self._agent(record.src_agent_id, number)
+            name, category, track = self._operation(record), "memory_copy", self._tracks.queue(target, "Memory copies")
+        else:
+            name, category = self._operation(record), group
+            if group == "marker_api":
+                name = self._markers.get(correlation, name)
+            if record.bytes is not None:
+                args["bytes"] = record.bytes
+            track = self._tracks.thread(self._pid, record.thread_id)
+        slice_id = self._out.slice(track, record.start_timestamp, dur, name, category, args, number)
+        if category in ("kernel", "memory_copy"):
+            self._tracks.started.append((correlation, slice_id, number))
+        elif group == "hip_api" or correlation not in self._tracks.calls:
+            self._tracks.calls[correlation] = slice_id
+
+    def _kernel(self, record: _Record, dispatch: _Dispatch, args: dict[str, Any], number: int) -> tuple[str, TrackId]:
+        args |= {"dispatch_id": dispatch.dispatch_id, "private_segment_bytes": dispatch.private_segment_size}
+        args |= {"group_segment_bytes": dispatch.group_segment_size}
+        args |= {f"workgroup_{axis}": size for axis, size in dispatch.workgroup_size.items()}
+        args |= {f"grid_{axis}": size for axis, size in dispatch.grid_size.items()}
+        if record.stream_id is not None:
+            args["stream"] = record.stream_id.handle
+        name = self._kernels.get(dispatch.kernel_id)
+        if name is None:
+            self._out.problem(UNKNOWN_AGENT, number, f"kernel {dispatch.kernel_id}")
+            name = f"kernel {dispatch.kernel_id}"
+        agent = self._agent(dispatch.agent_id, number)
+        return name, self._tracks.queue(agent, f"Queue {dispatch.queue_id.handle}")
+
+    def _agent(self, handle: _Handle, number: int) -> str:
+        if handle.handle not in self._agents:
+            self._out.problem(UNKNOWN_AGENT, number, f"agent {handle.handle}")
+        return self._agents.get(handle.handle, f"Agent {handle.handle}")
+
+    def _operation(self, record: _Record) -> str:
+        """The name of a call or copy, by the tables of the file."""
+        if record.kind < len(self._names) and record.operation < len(self._names[record.kind].operations):
+            return self._names[record.kind].operations[record.operation]
+        self._out.problem(UNKNOWN_AGENT, detail=f"operation {record.operation} of kind {record.kind}")
+        return f"operation {record.operation} of kind {record.kind}"
+
+
+def _described(agent: _Agent) -> str:
+    kind = {1: "CPU", 2: "GPU"}.get(agent.type, "Agent")
+    return f"{kind} {agent.logical_node_id}: {agent.product_name or agent.name}"
+
+
+def _read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
+    with source.open() as stream:
+        data = stream.read()
+    try:
+        tool = msgspec.json.decode(data, type=_Tool)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MalformedInput(
+            source.display, "", f"not the JSON of ROCprofiler-SDK: {error}", hint="was the program ended in time?"
+        ) from None
+    out.info.unit, out.balance.unit = "record", "records"
+    hosts = [_hostname(process) for process in tool.processes]
+    if len(set(hosts)) == 1 and hosts[0]:
+        out.set_clock(ClockDomain(clock.name, clock.zero, clock.run, clock.resolution_ns, hosts[0]))
+    out.metadata("rocprofiler", [process.metadata for process in tool.processes])
+    for process in tool.processes:
+        _Sdk(out, process).read()
+
+
+def _hostname(process: _Process) -> str:
+    node = process.metadata.get("node")
+    return str(node.get("hostname", "")) if isinstance(node, dict) else ""
+
+
+@importer
+@dataclass(frozen=True)
+class Rocprof:
+    """Importer of what rocprofv3 and rocprof write."""
+
+    name: ClassVar[str] = "rocprof"
+    title: ClassVar[str] = "AMD ROCm: rocprofv3 and rocprof traces"
+    url: ClassVar[str] = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
+    versions: ClassVar[str] = "rocprofv3 CSV and JSON (ROCm 6.2 and later), rocprof CSV and JSON"
+    clock: ClassVar[ClockDomain] = CLOCK
+    record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
+    line_up: ClassVar[str] = (
+        "Times count from boot, and host and device share them. The JSON names the host, so files with other clocks "
+        "since boot of the same host line up; else `--offset FILE=TIME`."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("kernel dispatches", "slices on the queues of their device, with sizes and registers as args"),
+        ("memory copies", "slices on a track of the device that they go to, with bytes where the file has them"),
+        ("HIP, HSA, RCCL calls, markers", "slices on their thread"),
+        ("correlation of call and kernel or copy (JSON)", "flows"),
+        ("counter_collection.csv", "slices of the kernels with the counter as arg"),
+        ("statistics (*_stats.csv)", "rows of totals"),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "Arrows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
+        "Addresses, code objects and callback records of the JSON.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the key of the JSON or the heading of a table."""
+        if _SDK_JSON.search(head.data[:4096]):
+            return Match.yes("JSON of ROCprofiler-SDK")
+        if head.text[:1] == b"{" and b'"traceEvents"' in head.data[:4096] and _V1_JSON.search(head.data):
+            return Match.yes("Chrome JSON with the process names of rocprof")
+        heading = _HEADING.search(head.data) or _STATS.search(head.data)
+        if heading and re.search(rb"Kernel_?Name|Function|Agent_Id|Correlation_Id|Calls", heading[0], re.IGNORECASE):
+            return Match.yes("the heading of a rocprof table")
+        return Match.no("no key, process names or table heading of rocprof")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole file."""
+        head = source.head()
+        if head.text[:1] == b"{":
+            if _SDK_JSON.search(head.data):
+                _read_sdk(source, out, self.clock)
+                return
+            reader = ChromeReader(source, out)
+            events = ChromeEvents(out)
+            for batch in reader.batches():
+                events.add_plain(batch)
+            top = facts.top_level(reader, out)
+            events.finish(top.get("stackFrames"))
+            facts.set_clock(top, out, V1_CLOCK)
+            return
+        out.info.unit, out.balance.unit = "line", "rows"
+        if _STATS.search(head.data):
+            out.set_clock(NO_TIME)
+            out.belongs_to((self.name,))
+        _Table(out).read(source)
+        if not out.balance.written:
+            raise MalformedInput(source.display, "", "no rows of rocprof found", hint=f"record with: {self.record}")
