@@ -92,6 +92,76 @@ def test_execution_trace_and_table_tell_the_same() -> None:
     assert {name: dur for name, dur, _ in table} == pytest.approx({name: dur for name, dur, _ in trace}, abs=1)
 
 
+# -- reports ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["graph-text", "graph-unsorted-text", "vm-text"])
+def test_percentages_of_a_report_agree_with_its_total(case: str) -> None:
+    trace = api.read(next((ROOT / "tvm-profile" / case).glob("input.*")))
+    totals = {
+        trace.strings[name]: args for name, args in zip(trace.instants.name.tolist(), totals_of(trace), strict=True)
+    }
+    slices = slices_of(trace)
+    for name, dur, args in slices:
+        assert dur / 10 / totals["Total cpu0"]["duration_us"] == pytest.approx(args["percent"], abs=0.01), name
+    assert sum(args["count"] for _, _, args in slices) == totals["Sum"]["count"]
+    assert sum(dur for _, dur, _ in slices) == pytest.approx(
+        1000 * totals["Sum"]["duration_us"], abs=5 * len(slices) + 5
+    )
+
+
+def totals_of(trace: Trace) -> list[dict[str, Any]]:
+    columns = zip(trace.instants.args_at.tolist(), trace.instants.args_len.tolist(), strict=True)
+    return [json.loads(trace.args.get(at, length)) for at, length in columns]
+
+
+def test_the_three_forms_tell_the_same() -> None:
+    text, csv, json_form = (
+        {(name, args["duration_us"]): dur for name, dur, args in slices_of(api.read(path))}
+        for path in (
+            ROOT / "tvm-profile" / "graph-unsorted-text" / "input.txt",
+            ROOT / "tvm-profile" / "graph-csv" / "input.csv",
+            ROOT / "tvm-profile" / "graph-json" / "input.json",
+        )
+    )
+    assert csv == json_form
+    assert [name for name, _ in text] == [name for name, _ in csv]
+    assert list(text.values()) == pytest.approx(list(csv.values()), abs=5)
+
+
+@pytest.mark.parametrize(
+    ("thousands", "decimal"),
+    [(",", "."), (".", ","), (" ", ","), ("\u00a0", ","), ("\u202f", ","), ("'", "."), ("", ".")],
+)
+def test_numbers_of_any_locale(thousands: str, decimal: str, tmp_path: Path) -> None:
+    rows = [
+        ["Name", "Duration (us)", "Percent", "Device", "Count"],
+        ["f", f"1{thousands}234{thousands}567{decimal}89", f"99{decimal}50", "cpu0", f"1{thousands}000"],
+        ["g", f"0{decimal}12", f"0{decimal}50", "cpu0", "1"],
+    ]
+    widths = [max(len(row[column].encode()) for row in rows) for column in range(5)]
+    pad = [[" " * (width - len(cell.encode())) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    lines = [
+        row[0] + space[0] + "  " + "".join(s + cell + "  " for cell, s in zip(row[1:], space[1:], strict=True))
+        for row, space in zip(rows, pad, strict=True)
+    ]
+    path = tmp_path / "report.txt"
+    path.write_text("\n".join(lines) + "\n")
+    slices = slices_of(api.read(path))
+    assert [(name, dur) for name, dur, _ in slices] == [("f", 1_234_567_890), ("g", 120)]
+    assert (slices[0][2]["percent"], slices[0][2]["count"], slices[0][2]["mean_us"]) == (99.5, 1000, 1234.567)
+
+
+def test_a_log_with_both_tables(tmp_path: Path) -> None:
+    report = (ROOT / "tvm-profile" / "graph-text" / "input.txt").read_bytes()
+    path = tmp_path / "both.log"
+    path.write_bytes((ROOT / "tvm-debugger" / "means-of-repeats" / "input.log").read_bytes() + report)
+    trace = api.read(path)
+    assert trace.sources[0].format == "tvm-debugger"
+    assert any("--from tvm-profile" in note for note in trace.sources[0].notes)
+    assert len(api.read(path, format="tvm-profile").slices.ts) == len(trace.slices.ts) == 8
+
+
 # -- which importer ------------------------------------------------------------------------------------------------
 
 

@@ -196,11 +196,13 @@ class TableReader:
         table = self._current(line)
         if table is None:
             return False
+        if table.prefix and text.prefix_key(line[: table.prefix_length]) == table.prefix:
+            line = line[table.prefix_length :]
         total = _TOTAL.search(line) if b"Total_time" in line else None
         if total is not None:
             table.total, table.open = total["total"], False
             return self._merged("total rows kept as metadata")
-        if not table.rows and text.is_dashes(line[table.prefix_length :]):
+        if not table.rows and text.is_dashes(line):
             return self._merged("lines that frame the tables")
         return self._row(number, line, table, ended)
 
@@ -214,7 +216,9 @@ class TableReader:
         for table in self.tables:
             table.open = table.open and table.prefix != key
         has_clock, has_measurements = header["clock"] is not None, header["measured"] is not None
-        self.tables.append(Table(number, False, key, len(prefix), header.start("ops"), has_clock, has_measurements))
+        self.tables.append(
+            Table(number, False, key, len(prefix), header.start("ops") - len(prefix), has_clock, has_measurements)
+        )
 
     def _current(self, line: bytes) -> Table | None:
         """The open table that a line continues, by its prefix; else the last one."""
@@ -249,12 +253,12 @@ class TableReader:
         Its second word stands below `Ops`, or the file ends inside its name.
         """
         column = table.ops_column
-        begun = line[table.prefix_length :].strip()
+        begun = line.strip()
         below = line[column - 1 : column].isspace() and not line[column : column + 1].isspace() and column < len(line)
         in_name = not ended and begun == begun.split(b" ")[0] and bool(table.rows) and table.rows[-1].at == number - 1
         if not begun or not (below or in_name):
             return False
-        self._out.skip(text.CUT_ROW, number, line[table.prefix_length :].strip()[:60].decode("utf-8", "replace"))
+        self._out.skip(text.CUT_ROW, number, begun[:60].decode("utf-8", "replace"))
         return True
 
 

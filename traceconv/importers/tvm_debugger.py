@@ -34,6 +34,7 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _tvm_dump as dumps
+from traceconv.importers import _tvm_report as reports
 from traceconv.importers import _tvm_table as tables
 from traceconv.importers import _tvm_text as text
 from traceconv.importers._tvm_dump import Dump
@@ -387,6 +388,8 @@ def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, 
             log.take(line.number, content) or table_reader.take(line.number, content, line.text.endswith(b"\n"))
         ):
             others["lines outside of tables"] += 1
+            if b"Duration" in content and reports.is_header(content):
+                out.note(f"line {line.number} begins a profiling report: read it with --from tvm-profile")
     out.balance.skipped.update(others)
     if others:
         out.problem(text.OTHER_LINE, count=others.total())
