@@ -7,6 +7,8 @@ messages of the `perfetto` package. A packet is named by its position in the fil
 
 from __future__ import annotations
 
+import io
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, ClassVar
@@ -15,11 +17,18 @@ from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from traceconv.check._clocks import Clocks
-from traceconv.check._packets import read_packets, unpack
 from traceconv.check._report import CheckReport, make_report
 from traceconv.check._tracks import Tracks
 from traceconv.diagnostics import Diagnostics, Severity, declare
+from traceconv.packets import read_packets
 
+TRUNCATED = declare(
+    "check-pftrace.truncated",
+    Severity.DATA_LOSS,
+    "the file ends inside a packet; viewers leave that out without a word",
+)
+CORRUPT = declare("check-pftrace.corrupt", Severity.ERROR, "no packet where one must begin; viewers stop there")
+UNPACKED = declare("check-pftrace.corrupt_compression", Severity.ERROR, "compressed packets that cannot be unpacked")
 NOT_A_PACKET = declare("check-pftrace.not_a_packet", Severity.ERROR, "a packet cannot be decoded")
 PACKED_TWICE = declare(
     "check-pftrace.packed_twice", Severity.DATA_LOSS, "compressed packets inside of compressed packets are not read"
@@ -96,9 +105,25 @@ def check_pftrace(file: BinaryIO) -> CheckReport:
     """Check a Perfetto trace, given as plain (not gzipped) stream."""
     found = Diagnostics()
     checker = _Checker(found)
-    for data in read_packets(file, found):
+    for data in _packets(file, found):
         checker.packet(data)
     return make_report("pftrace", found, checker.finish())
+
+
+def _packets(file: BinaryIO, found: Diagnostics) -> Iterator[bytes]:
+    damage = yield from read_packets(file)
+    if damage:
+        found.add(TRUNCATED if damage.truncated else CORRUPT, f"byte {damage.at}")
+
+
+def _unpacked(compressed: bytes, place: str, found: Diagnostics) -> Iterator[bytes]:
+    """The packets inside `compressed_packets`."""
+    try:
+        plain = zlib.decompress(compressed)
+    except zlib.error as error:
+        found.add(UNPACKED, f"{place}: {error}")
+        return
+    yield from _packets(io.BytesIO(plain), found)
 
 
 class _Checker:
@@ -134,7 +159,7 @@ class _Checker:
             if unpacked:
                 self._add(PACKED_TWICE)
                 return
-            for inner in unpack(packet.compressed_packets, f"packet {self._position}", self._found):
+            for inner in _unpacked(packet.compressed_packets, f"packet {self._position}", self._found):
                 self.packet(inner, unpacked=True)
             return
         self._check_fields(packet, data)

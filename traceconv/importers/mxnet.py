@@ -66,6 +66,8 @@ _DEVICE_NAME = re.compile(rb'"name": "(?:cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/
 _RECORD = re.compile(
     rb'"name": "[^\n]*",\s*"cat": "(?:operator|Custom Operator|MXNET_C_API|Device Storage|category)",\s*"ph": "'
 )
+#: What JSON begins with, also without its first bytes.
+_BEGIN = (b"{", b"[", b",", b'"')
 _HASHED_PID = re.compile(rb'"pid": (?:3060606181218273969|849786139768988538)\b')
 
 #: pids below this are indices of devices, all others are 64-bit hashes.
@@ -367,7 +369,7 @@ class Mxnet:
     def sniff(self, head: Head) -> Match:
         """YES for the layout that MXNet prints with one of its own names, or for its hashed pids."""
         text = head.text
-        if _HASHED_PID.search(text):
+        if text[:1] in _BEGIN and _HASHED_PID.search(text):
             return Match.yes("pids that MXNet makes of its categories")
         if _LAYOUT.match(text) is None:
             return Match.no("does not begin like an MXNet profile, nor has its pids")

@@ -208,6 +208,10 @@ class Builder:
             index = self._strings[text] = len(self._strings)
         return index
 
+    def strings(self) -> list[str]:
+        """The interned strings so far, by index."""
+        return list(self._strings)
+
     def _put(
         self,
         columns: dict[str, array[Any]],

@@ -1,0 +1,354 @@
+"""The events of a Perfetto trace on their way into the builder.
+
+Clocks, tracks and their parents may be told anywhere in the file, also behind the events. So the events wait in
+columns, as numbers, until everything is known.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.diagnostics import Severity, declare
+from traceconv.importers._chrome_flows import FlowSteps
+from traceconv.importers._perfetto_clocks import Clocks
+from traceconv.importers._perfetto_tracks import Tracks
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import Level, SliceId, StackId, TrackId, TrackKind
+
+UNKNOWN_CLOCK = declare(
+    "perfetto.unknown_clock",
+    Severity.DATA_LOSS,
+    "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
+)
+LONELY_FLOW = declare(
+    "perfetto.lonely_flow", Severity.NOTICE, "a flow has only one slice in the file, so that there is no arrow"
+)
+
+_CHUNK = 1 << 13
+_Indices = npt.NDArray[np.intp]
+
+
+class Kind(IntEnum):
+    """What a row is."""
+
+    BEGIN = 0
+    END = 1
+    INSTANT = 2
+    SLICE = 3  # with a duration of its own
+    STATE = 4  # until the next one on its track
+    LOG = 5
+    COUNTER = 6
+    SAMPLE = 7
+    STEP = 8  # a flow event of an old trace
+
+
+class Entry(NamedTuple):
+    """What a log row holds beside the columns."""
+
+    text: str
+    level: Level
+    source: str
+
+
+class Taken(NamedTuple):
+    """What a sample row holds beside the columns."""
+
+    thread: tuple[int, int]
+    stack: StackId
+    weight: int
+
+
+class Step(NamedTuple):
+    """A flow event of an old trace; it belongs to the slice around it, or to the next one."""
+
+    row: int
+    phase: str
+    id: bytes
+    to_next: bool
+    counts: bool
+
+
+class Row(NamedTuple):
+    """One event; `ts` in ns on the clock of the trace, `track` a number of Tracks, `name` and `category` strings."""
+
+    place: int
+    kind: int
+    track: int
+    ts: int
+    name: int
+    category: int
+    args: bytes
+    at: int
+    counts: int
+
+
+class Rows:
+    """The columns.
+
+    Attributes:
+        counts: whether the row stands for a packet in the balance, or comes in addition to one that does.
+        durations, values, entries, samples: what only rows of some kinds have, by row.
+        flows: (row, id, whether the flow ends there).
+        steps: flow events of old traces.
+    """
+
+    def __init__(self) -> None:
+        self.kind = array("B")
+        self.track = array("i")
+        self.ts = array("q")
+        self.clock = array("i")
+        self.name = array("i")
+        self.category = array("i")
+        self.at = array("q")
+        self.counts = array("B")
+        self.args = bytearray()
+        self.args_end = array("q", [0])
+        self.durations: dict[int, int] = {}
+        self.values: list[float] = []
+        self.entries: dict[int, Entry] = {}
+        self.samples: dict[int, Taken] = {}
+        self.flows: list[tuple[int, int, bool]] = []
+        self.steps: list[Step] = []
+
+    def add(
+        self,
+        kind: int,
+        track: int,
+        ts: int,
+        clock: int,
+        name: int,
+        category: int,
+        args: bytes,
+        at: int,
+        counts: bool = True,
+    ) -> None:
+        """Add an event; `track` and `clock` are the numbers of Tracks and Clocks, `name` and `category` strings."""
+        self.ts.append(ts)
+        self.kind.append(kind)
+        self.track.append(track)
+        self.clock.append(clock)
+        self.name.append(name)
+        self.category.append(category)
+        self.at.append(at)
+        self.counts.append(counts)
+        if args:
+            self.args += args
+        self.args_end.append(len(self.args))
+
+    @property
+    def last(self) -> int:
+        """The row that was added last."""
+        return len(self.kind) - 1
+
+    def add_value(
+        self, track: int, ts: int, clock: int, value: float, series: int, at: int, counts: bool = True
+    ) -> None:
+        """Add a counter value; those of one series and track belong together if they are differences."""
+        self.add(Kind.COUNTER, track, ts, clock, len(self.values), series, b"", at, counts)
+        self.values.append(value)
+
+
+class Emission:
+    """Hands all rows to the builder."""
+
+    def __init__(self, rows: Rows, clocks: Clocks, tracks: Tracks, out: Builder) -> None:
+        self._rows, self._clocks, self._tracks, self._out = rows, clocks, tracks, out
+        self._strings = out.strings()
+        self._beside: dict[tuple[TrackId, TrackKind], TrackId] = {}
+
+    def run(self, shift: int) -> None:
+        """Times, tracks, events, arrows.
+
+        Args:
+            shift: ns to take off all times.
+        """
+        rows = self._rows
+        kept = self._to_trace_time(shift)
+        threads = self._tracks.sampled_threads(dict.fromkeys(sample.thread for sample in rows.samples.values()))
+        for place, sample in rows.samples.items():
+            rows.track[place] = threads[sample.thread]
+        self._made = self._tracks.build(self._out, np.unique(np.frombuffer(rows.track, np.int32)).tolist())
+        kinds = np.frombuffer(rows.kind, np.uint8)
+        self._marks(np.flatnonzero(kept & (kinds <= Kind.END)))
+        for kind, handle in (
+            (Kind.INSTANT, self._instant),
+            (Kind.SLICE, self._slice),
+            (Kind.LOG, self._log),
+            (Kind.SAMPLE, self._sample),
+        ):
+            for row in self._each(np.flatnonzero(kept & (kinds == kind))):
+                handle(row)
+        self._counters(np.flatnonzero(kept & (kinds == Kind.COUNTER)))
+        self._states(np.flatnonzero(kept & (kinds == Kind.STATE)))
+        self._out.pair()
+        self._arrows()
+        self._old_arrows(kept)
+
+    def _to_trace_time(self, shift: int) -> npt.NDArray[np.bool_]:
+        """Bring all times to the clock of the trace; which rows have one."""
+        rows = self._rows
+        self._ts = np.array(rows.ts, np.int64)
+        clock = np.array(rows.clock, np.int32)
+        kept = np.ones(len(clock), bool)
+        numbers = np.unique(clock).tolist()
+        self._clocks.settle(set(numbers))
+        for number in numbers:
+            here = clock == number
+            times = self._clocks.to_trace_time(number, self._ts[here])
+            if times is None:
+                kept &= ~here
+                first = int(np.argmax(here))
+                lost = int(np.array(rows.counts, np.uint8)[here].sum())
+                self._out.skip(UNKNOWN_CLOCK, rows.at[first], self._clocks.describe(number), count=lost)
+            else:
+                self._ts[here] = times - shift
+        return kept
+
+    def _each(self, indices: _Indices) -> Iterator[Row]:
+        """The rows at some places."""
+        rows = self._rows
+        args = memoryview(rows.args)
+        ends = np.frombuffer(rows.args_end, np.int64)
+        columns = [
+            np.frombuffer(column, column.typecode)
+            for column in (rows.kind, rows.track, rows.name, rows.category, rows.at, rows.counts)
+        ]
+        for start in range(0, len(indices), _CHUNK):
+            part = indices[start : start + _CHUNK]
+            picked = (part, self._ts[part], ends[part], ends[part + 1], *(column[part] for column in columns))
+            for index, ts, begin, end, kind, track, name, category, at, counts in zip(
+                *(column.tolist() for column in picked), strict=True
+            ):
+                yield Row(index, kind, track, ts, name, category, bytes(args[begin:end]), at, counts)
+
+    # -- tracks -----------------------------------------------------------------------------------------------
+
+    def _beside_track(self, track: TrackId, kind: TrackKind) -> TrackId:
+        """A track of another kind for events that cannot stand on a track."""
+        beside = self._beside.get((track, kind))
+        if beside is None:
+            info = self._out.track_info(track)
+            parent = info.parent if info.kind is TrackKind.COUNTER else track
+            add = self._out.counter_track if kind is TrackKind.COUNTER else self._out.track
+            beside = self._beside[track, kind] = add(info.name, parent)
+        return beside
+
+    def _drawn(self, number: int) -> TrackId:
+        """Where slices and instants of a track go."""
+        track = self._made[number]
+        if self._tracks[number].kind is TrackKind.COUNTER:
+            return self._beside_track(track, TrackKind.TRACK)
+        return track
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def _marks(self, indices: _Indices) -> None:
+        begin, end, strings = self._out.begin, self._out.end, self._strings
+        for _, kind, number, ts, name, category, args, at, _ in self._each(indices):
+            if kind == Kind.BEGIN:
+                begin(self._drawn(number), ts, strings[name], strings[category], args, at)
+            else:
+                end(self._drawn(number), ts, strings[name], args, at)
+
+    def _instant(self, row: Row) -> None:
+        name, category = self._strings[row.name], self._strings[row.category]
+        self._out.instant(self._drawn(row.track), row.ts, name, category, row.args, row.at)
+        self._out.balance.written += row.counts
+
+    def _slice(self, row: Row) -> None:
+        name, category = self._strings[row.name], self._strings[row.category]
+        dur = self._rows.durations.get(row.place, 0)
+        self._out.slice(self._drawn(row.track), row.ts, dur, name, category, row.args, row.at)
+        self._out.balance.written += row.counts
+
+    def _log(self, row: Row) -> None:
+        track = self._drawn(row.track)
+        if self._out.track_info(track).kind is TrackKind.PROCESS:
+            track = self._beside_track(track, TrackKind.TRACK)
+        self._out.log(track, row.ts, *self._rows.entries[row.place], row.args, row.at)
+        self._out.balance.written += row.counts
+
+    def _sample(self, row: Row) -> None:
+        _, stack, weight = self._rows.samples[row.place]
+        self._out.sample(self._made[row.track], row.ts, stack, self._strings[row.name], weight, row.at)
+        self._out.balance.written += row.counts
+
+    def _counters(self, indices: _Indices) -> None:
+        totals: dict[tuple[int, int], float] = defaultdict(int)
+        for _, _, number, ts, index, series, _, at, counts in self._each(indices):
+            track, info = self._made[number], self._tracks[number]
+            value = self._rows.values[index] * info.multiplier
+            if info.kind is not TrackKind.COUNTER:
+                track = self._beside_track(track, TrackKind.COUNTER)
+            elif info.incremental:
+                value = totals[number, series] = totals[number, series] + value
+            self._out.counter(track, ts, value, at)
+            self._out.balance.written += counts
+
+    def _states(self, indices: _Indices) -> None:
+        """Each state lasts until the next one of its track begins; one without a name ends the one before."""
+        order = np.lexsort((indices, self._ts[indices], np.array(self._rows.track, np.int32)[indices]))
+        before: Row | None = None
+        for row in self._each(indices[order]):
+            if before is not None and before.track == row.track:
+                self._state(before, row.ts)
+            elif before is not None:
+                self._state(before, None)
+            before = row
+        if before is not None:
+            self._state(before, None)
+
+    def _state(self, row: Row, until: int | None) -> None:
+        track, name = self._drawn(row.track), self._strings[row.name]
+        if not name:
+            self._out.balance.merged["ends of states"] += row.counts
+            return
+        # What never ends is closed like any other slice that has no end.
+        self._out.begin(track, row.ts, name, self._strings[row.category], row.args, row.at)
+        if until is not None:
+            self._out.end(track, until, name, at=row.at)
+            self._out.balance.merged["ends joined to their begin"] -= 1
+
+    # -- arrows -----------------------------------------------------------------------------------------------
+
+    def _arrows(self) -> None:
+        """An arrow from each member of a flow to the next one in time; an id may be used again after its end."""
+        rows = self._rows
+        if not rows.flows:
+            return
+        slices = dict(zip(self._out.slice_columns()["origin"], range(self._out.slice_count()), strict=True))
+        members: dict[int, list[tuple[int, int, bool]]] = defaultdict(list)
+        for row, id, ends in rows.flows:
+            if rows.at[row] in slices:
+                members[id].append((int(self._ts[row]), row, ends))
+        for id, steps in members.items():
+            before = -1
+            joined = False
+            for _, row, ends in sorted(steps):
+                here = slices[rows.at[row]]
+                if before >= 0:
+                    self._out.flow(SliceId(before), SliceId(here), at=rows.at[row])
+                elif ends:
+                    self._out.problem(LONELY_FLOW, rows.at[row], f"flow {id}")
+                joined, before = before >= 0, -1 if ends else here
+            if before >= 0 and not joined:
+                self._out.problem(LONELY_FLOW, rows.at[sorted(steps)[-1][1]], f"flow {id}")
+
+    def _old_arrows(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Flow events of old traces name a thread and a time."""
+        found = FlowSteps()
+        rows = self._rows
+        for row, phase, id, to_next, counts in rows.steps:
+            if kept[row]:
+                track = self._drawn(rows.track[row])
+                key = (self._strings[rows.category[row]], self._strings[rows.name[row]], id) if counts else ("", "", id)
+                ts, at = int(self._ts[row]), rows.at[row]
+                found.add(key, phase, track, ts, at, to_next=to_next, counts=counts)
+        found.resolve(self._out)

@@ -1,0 +1,191 @@
+"""Reads protobuf's wire format without the definitions of the messages.
+
+A field is a tag (number * 8 + wire type) and a value: varint (type 0), 64 bits little endian (1), a length and bytes
+(2), or 32 bits (5). See protobuf.dev/programming-guides/encoding. What a value means only the reader of the message
+knows: signed integers, doubles and texts are asked for as such.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+_MAX_VARINT = 10
+_SIGN, _WRAP = 1 << 63, 1 << 64
+VARINT, FIXED64, BLOB, FIXED32 = 0, 1, 2, 5
+_WIDTHS = {FIXED64: 8, FIXED32: 4}
+
+Value = int | bytes
+
+
+class BadWire(ValueError):
+    """Bytes that are no message."""
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The varint at a place, and where it ends. Raises BadWire, or IndexError at the end of the data."""
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    value = byte & 0x7F
+    for shift in range(7, 7 * _MAX_VARINT, 7):
+        at += 1
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & (_WRAP - 1), at + 1
+    raise BadWire("a varint of more than ten bytes")
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int, Value]]:
+    """Number, wire type and value of each field in order; fixed widths are unsigned integers.
+
+    Raises:
+        BadWire: at the first byte that makes no sense.
+    """
+    at, end = 0, len(data)
+    try:
+        while at < end:
+            tag, at = varint(data, at)
+            kind = tag & 7
+            if kind == VARINT:
+                value, at = varint(data, at)
+                yield tag >> 3, kind, value
+                continue
+            if kind == BLOB:
+                size, at = varint(data, at)
+            elif kind == FIXED64:
+                size = 8
+            elif kind == FIXED32:
+                size = 4
+            else:
+                raise BadWire(f"wire type {kind}")
+            piece = data[at : at + size]
+            at += size
+            if at > end:
+                raise BadWire("a field longer than its message")
+            yield tag >> 3, kind, piece if kind == BLOB else int.from_bytes(piece, "little")
+    except IndexError:
+        raise BadWire("a field longer than its message") from None
+
+
+def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
+    """Number and wire type of each field; if the message was cut off, of what is whole and of what comes last.
+
+    Raises:
+        BadWire: at the first byte that makes no sense, unless that is where the message was cut.
+    """
+    at, end = 0, len(data)
+    try:
+        while at < end:
+            tag, at = varint(data, at)
+            yield tag >> 3, tag & 7
+            if tag & 7 == VARINT:
+                _, at = varint(data, at)
+            elif tag & 7 == BLOB:
+                size, at = varint(data, at)
+                at += size
+            elif tag & 7 in _WIDTHS:
+                at += _WIDTHS[tag & 7]
+            else:
+                raise BadWire(f"wire type {tag & 7}")
+    except IndexError:
+        at = end + 1
+    if at > end and not cut:
+        raise BadWire("a field longer than its message")
+
+
+def signed(value: Value) -> int:
+    """An int32 or int64."""
+    if not isinstance(value, int):
+        raise BadWire("bytes where a number is expected")
+    return value - _WRAP if value >= _SIGN else value
+
+
+def unsigned(value: Value) -> int:
+    """A uint32, uint64, bool or enum."""
+    if not isinstance(value, int):
+        raise BadWire("bytes where a number is expected")
+    return value
+
+
+def as_double(value: Value) -> float:
+    """A double."""
+    number: float = struct.unpack("<d", unsigned(value).to_bytes(8, "little"))[0]
+    return number
+
+
+def as_bytes(value: Value) -> bytes:
+    """A bytes or message field."""
+    if isinstance(value, int):
+        raise BadWire("a number where bytes are expected")
+    return value
+
+
+def as_text(value: Value) -> str:
+    """A string; what is not UTF-8 becomes the replacement character."""
+    return as_bytes(value).decode("utf-8", "replace")
+
+
+class Message:
+    """All fields of a message by number, for messages that are few.
+
+    Raises:
+        BadWire: here, and when a value is asked for as what it is not.
+    """
+
+    def __init__(self, data: Value) -> None:
+        self._values: dict[int, list[Value]] = {}
+        for number, _, value in fields(as_bytes(data)):
+            self._values.setdefault(number, []).append(value)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._values
+
+    def all(self, number: int) -> list[Value]:
+        """The values of a repeated field."""
+        return self._values.get(number, [])
+
+    def signed(self, number: int, default: int = 0) -> int:
+        """A signed integer."""
+        values = self._values.get(number)
+        return signed(values[-1]) if values else default
+
+    def unsigned(self, number: int, default: int = 0) -> int:
+        """An unsigned integer, bool or enum."""
+        values = self._values.get(number)
+        return unsigned(values[-1]) if values else default
+
+    def text(self, number: int) -> str:
+        """A string, empty without it."""
+        values = self._values.get(number)
+        return as_text(values[-1]) if values else ""
+
+    def texts(self, number: int) -> list[str]:
+        """A repeated string."""
+        return [as_text(value) for value in self.all(number)]
+
+    def message(self, number: int) -> Message:
+        """A message, empty without it."""
+        values = self._values.get(number)
+        return Message(values[-1] if values else b"")
+
+    def uints(self, number: int) -> list[int]:
+        """A repeated integer, packed or not."""
+        found: list[int] = []
+        for value in self.all(number):
+            found += [value] if isinstance(value, int) else unpacked(value)
+        return found
+
+
+def unpacked(data: bytes) -> list[int]:
+    """The varints of a packed field."""
+    found = []
+    at = 0
+    try:
+        while at < len(data):
+            value, at = varint(data, at)
+            found.append(value)
+    except IndexError:
+        raise BadWire("a number longer than its field") from None
+    return found

@@ -1,0 +1,65 @@
+"""Cuts a Perfetto trace into packets.
+
+A trace is one protobuf message that repeats field 1, so the file is a series of `0a <varint length> <packet>`.
+Perfetto's SDK cannot write a packet of 2^28 bytes or more, so a greater length is taken for corruption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import BinaryIO, NamedTuple
+
+#: The first byte of a trace, and of each packet in it.
+PACKET_TAG = 0x0A
+_MAX_PACKET = 2**28 - 1
+_READ_BYTES = 1 << 20
+
+
+class Damage(NamedTuple):
+    """Why a series of packets ended before the end of the file: at which byte, and whether the file ends there."""
+
+    at: int
+    truncated: bool
+
+
+def read_packets(file: BinaryIO) -> Generator[bytes, None, Damage | None]:
+    """The packets in file order, without their frame; the value of the generator is what is wrong with the rest."""
+    buffer = b""
+    at = base = 0
+    while True:
+        end = len(buffer)
+        # Most packets are small: a tag, a length of one byte, and all of them in the buffer.
+        while at + 1 < end and buffer[at] == PACKET_TAG and (size := buffer[at + 1]) < 0x80 and at + 2 + size <= end:
+            yield buffer[at + 2 : at + 2 + size]
+            at += 2 + size
+        frame = frame_at(buffer, at)
+        if frame is None or frame[1] > end:
+            base += at
+            rest = buffer[at:]
+            # A packet may be larger than one read: ask for at least all of it.
+            missing = frame[1] - end if frame else 0
+            more = file.read(max(_READ_BYTES, missing))
+            if not more:
+                return Damage(base, truncated=True) if rest else None
+            buffer, at = rest + more, 0
+            continue
+        if frame[1] < 0:
+            return Damage(base + at, truncated=False)
+        yield buffer[frame[0] : frame[1]]
+        at = frame[1]
+
+
+def frame_at(buffer: bytes, at: int) -> tuple[int, int] | None:
+    """Start and end of the packet at a place; the end is -1 when there is none, None asks for more bytes."""
+    if at >= len(buffer):
+        return None
+    if buffer[at] != PACKET_TAG:
+        return at, -1
+    length = shift = 0
+    for place in range(at + 1, min(at + 6, len(buffer))):
+        byte = buffer[place]
+        length |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return place + 1, place + 1 + length if length <= _MAX_PACKET else -1
+        shift += 7
+    return (at, -1) if len(buffer) >= at + 6 else None
