@@ -37,6 +37,7 @@ from traceconv.ir.trace import NO_TRACK, StackId, TrackId
 
 PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
 NO_STACK = StackId(-1)
+_UNKNOWN_FRAME = ("[unknown]", "[unknown]")
 
 #: By number of the clock in Linux (clockid_t). Of those since boot only one can be shared with other files: they
 #: differ by the time that the machine slept, and MONOTONIC_RAW by what the clock was slewed.
@@ -47,6 +48,9 @@ CLOCKS = {
     7: ClockDomain("CLOCK_BOOTTIME", Zero.UNKNOWN, Run.MONOTONIC),
     11: ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL),
 }
+#: Those that count from boot; 31 years after it, the year 2084, 2096, and what the clocks since 1970 never differ by.
+_SINCE_BOOT = (1, 4, 7)
+_LATEST_SINCE_BOOT, _LATEST_WALL, _LATEST, _APART = 10**18, 36 * 10**17, 4 * 10**18, 10**14
 #: As the option `clock` and perf itself name them.
 CLOCK_NAMES = {"realtime": 0, "monotonic": 1, "monotonic_raw": 4, "boottime": 7, "tai": 11}
 #: The measured error of the pair of readings, with a margin.
@@ -205,6 +209,8 @@ class PerfTracks:
         self.event_counts[event] += weight
         if self._states:
             self.seen_running(thread, ts, at)
+        if stack == NO_STACK:  # recorded without address, or printed without it
+            stack = self.stack([_UNKNOWN_FRAME])
         self._out.sample(thread, ts, stack, event, weight, at)
 
     def tracepoint(
@@ -402,3 +408,15 @@ def checked_clock(format_name: str, chosen: str) -> str:
     if chosen and chosen not in CLOCK_NAMES:
         raise UsageError(f"option clock of {format_name} is one of {', '.join(CLOCK_NAMES)}, not {chosen!r}")
     return chosen
+
+
+def latest_ns(clockid: int | None) -> int:
+    """No time of a clock (its number; None is perf's own) is beyond this, ns: what is, comes from a damaged file."""
+    return _LATEST_SINCE_BOOT if clockid in _SINCE_BOOT else _LATEST
+
+
+def is_possible_pair(clockid: int, wall: int, here: int) -> bool:
+    """Whether two times, in ns, can be of the wall clock and of the clock of that number."""
+    if not 0 <= wall <= _LATEST_WALL or not 0 <= here <= latest_ns(clockid):
+        return False
+    return clockid in _SINCE_BOOT or abs(wall - here) < _APART

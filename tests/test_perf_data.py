@@ -1,0 +1,276 @@
+"""perf.data and its JSON: what the goldens do not pin."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.golden import ROOT
+from tests.make_perf import (
+    ADDR,
+    CALLCHAIN,
+    CONTEXT_USER,
+    CPU,
+    FINISHED_ROUND,
+    ID,
+    IDENTIFIER,
+    IP,
+    MISC_EXEC,
+    PERIOD,
+    RAW,
+    READ,
+    STREAM_ID,
+    TID,
+    TIME,
+    USER_MODE,
+    Maker,
+    oddities,
+)
+from traceconv.api import read
+from traceconv.dump import dump
+from traceconv.importers import _perf_zstd, perf_data
+from traceconv.importers._perf_maps import AddressSpace, Mapping
+from traceconv.importers._perf_tracepoints import read_tracepoints
+from traceconv.ir.trace import Trace
+
+COMPRESSED = 81
+
+
+def trace_of(tmp_path: Path, data: bytes) -> Trace:
+    path = tmp_path / "perf.data"
+    path.write_bytes(data)
+    return read(path, format="perf-data")
+
+
+def samples(trace: Trace) -> Counter[tuple[int | None, str, int]]:
+    """Thread, event and time of all samples."""
+    table = trace.samples
+    rows = zip(table.track.tolist(), table.name.tolist(), table.ts.tolist(), strict=True)
+    return Counter((trace.tracks[track].tid, trace.strings[name], ts) for track, name, ts in rows)
+
+
+def lost(trace: Trace) -> dict[str, int]:
+    return {entry.code.name: entry.count for entry in trace.sources[0].diagnostics}
+
+
+def test_both_endiannesses_say_the_same(tmp_path: Path) -> None:
+    little, big = (trace_of(tmp_path, oddities(order)) for order in "<>")
+    assert dump(little) == dump(big)
+    assert len(little.samples.ts) == 6
+
+
+def test_json_of_the_same_recording_has_the_same_samples() -> None:
+    direct = read(ROOT / "perf-data" / "group_and_switches" / "input.data")
+    json = read(ROOT / "perf-json" / "clock_pair" / "input.json")
+    assert Counter((tid, ts) for tid, _, ts in samples(json).elements()) == Counter(
+        (tid, ts) for tid, _, ts in samples(direct).elements()
+    )
+    assert json.clocks == direct.clocks
+    assert json.snapshots == direct.snapshots
+
+
+@pytest.mark.parametrize(
+    "sample_type",
+    [
+        IP | TID | TIME,
+        IP | TID | TIME | ID | PERIOD,
+        IP | TID | TIME | ADDR | ID | STREAM_ID | CPU | PERIOD | CALLCHAIN | RAW,
+        IDENTIFIER | IP | TID | TIME | ADDR | STREAM_ID | CPU | PERIOD | CALLCHAIN,
+    ],
+)
+def test_fields_are_found_for_each_sample_type(tmp_path: Path, sample_type: int) -> None:
+    maker = Maker("<", (sample_type,), clockid=None)
+    maker.comm(10, "app", pid=70, tid=71)
+    maker.sample(20, 0x1234, pid=70, tid=71, period=77, chain=(CONTEXT_USER, 0x1234, 0x5678), raw=b"abcd")
+    trace = trace_of(tmp_path, maker.data())
+    assert samples(trace) == Counter({(71, "cpu-clock", 20): 1})
+    assert trace.samples.weight.tolist() == [77 if sample_type & PERIOD else 1000]
+    names = [frame.name for frame in trace.frames]
+    assert names == (["0x5678", "0x1234"] if sample_type & CALLCHAIN else ["0x1234"])
+    assert [track.name for track in trace.tracks] == ["app", "app"]
+
+
+def test_two_events_are_told_apart_by_id(tmp_path: Path) -> None:
+    kinds = (IP | TID | TIME | ID, IP | TID | TIME | ID | CPU | PERIOD)
+    maker = Maker("<", kinds, ((1, 0), (1, 2)))
+    maker.sample(20, 1, event=1, period=5)
+    maker.sample(21, 1, event=0)
+    assert samples(trace_of(tmp_path, maker.data())) == Counter({(7, "page-faults", 20): 1, (7, "cpu-clock", 21): 1})
+
+
+@pytest.mark.parametrize("read_format", [0, 4, 3, 7, 0x14, 0x1F, 8 | 4, 8 | 4 | 3, 8 | 4 | 16])
+def test_what_follows_a_reading_is_found_for_each_read_format(tmp_path: Path, read_format: int) -> None:
+    kind = IP | TID | TIME | READ | CALLCHAIN | IDENTIFIER
+    maker = Maker("<", (kind, kind), ((1, 0), (1, 2)), read_format=read_format)
+    times = [1000] * ((read_format & 1) + (read_format >> 1 & 1))
+    tail = [0] * (read_format >> 4 & 1)
+    for ts, counts in ((20, (500, 3)), (30, (700, 3))):
+        if read_format & 8:
+            rows = [word for i, count in enumerate(counts) for word in (count, maker.id_of(i), *tail)]
+            words = [2, *times, *rows]
+        else:
+            words = [counts[0], *times, *([maker.id_of(0)] if read_format & 4 else []), *tail]
+        maker.sample(ts, 1, reading=struct.pack(f"<{len(words)}Q", *words), chain=(CONTEXT_USER, 0xABC))
+    trace = trace_of(tmp_path, maker.data())
+    assert {frame.name for frame in trace.frames} == {"0xabc"}
+    if read_format & 8:  # each member that went on is a sample of its own
+        assert trace.metadata["perf_samples"] == {
+            "cpu-clock": {"samples": 2, "event_count": 700},
+            "page-faults": {"samples": 1, "event_count": 3},
+        }
+    else:
+        assert len(trace.samples.ts) == 2
+
+
+def test_names_apply_from_their_time_on(tmp_path: Path) -> None:
+    """Records of several CPUs: a name that stands later in the file holds for the samples after its time only."""
+    maker = Maker()
+    maker.comm(10, "before")
+    maker.mmap2(11, 0x1000, 0x1000, 0, "/bin/before")
+    maker.sample(50, 0x1010)
+    maker.sample(30, 0x1010)
+    maker.record(FINISHED_ROUND, b"")
+    maker.comm(40, "after", misc=USER_MODE | MISC_EXEC)
+    maker.mmap2(41, 0x1000, 0x1000, 0, "/bin/after")
+    maker.record(FINISHED_ROUND, b"")
+    trace = trace_of(tmp_path, maker.data())
+    assert "sample 30 on 1 'cpu-clock' before+0x10" in dump(trace)
+    assert "sample 50 on 1 'cpu-clock' after+0x10" in dump(trace)
+
+
+def test_a_thread_without_times_is_counted(tmp_path: Path) -> None:
+    maker = Maker("<", (IP | TID,))
+    maker.sample(0, 1)
+    trace = trace_of(tmp_path, maker.data())
+    assert lost(trace) == {"perf-data.no_time": 1}
+    assert trace.sources[0].balance.even
+
+
+def test_a_chain_longer_than_its_record_is_counted(tmp_path: Path) -> None:
+    maker = Maker("<", (IP | TID | TIME | CALLCHAIN,))
+    maker.sample(5, 1, chain=(1, 2))
+    maker.records[0] = maker.records[0].replace(struct.pack("<Q", 2), struct.pack("<Q", 2**62))
+    maker.sample(6, 1, chain=(1, 2))
+    trace = trace_of(tmp_path, maker.data())
+    assert lost(trace) == {"perf-data.broken_record": 1}
+    assert trace.samples.ts.tolist() == [6]
+    assert trace.sources[0].balance.even
+
+
+# -- compressed records ---------------------------------------------------------------------------------------------
+
+
+class Plain:
+    """Stands for zstd: what it unpacks is as it was."""
+
+    def decompress(self, data: bytes) -> bytes:
+        return data
+
+
+def packed(pieces: int) -> bytes:
+    """A recording whose records are cut into compressed records anywhere."""
+    maker = Maker()
+    for ts in range(100, 200):
+        maker.sample(ts, 0x1000 + ts)
+    stream = b"".join(maker.records)
+    maker.records = []
+    size = -(-len(stream) // pieces)
+    for start in range(0, len(stream), size):
+        maker.record(COMPRESSED, stream[start : start + size])
+    return maker.data()
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 17])
+def test_compressed_records_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
+    monkeypatch.setattr(_perf_zstd, "_new_stream", Plain)
+    trace = trace_of(tmp_path, packed(pieces))
+    assert trace.samples.ts.tolist() == list(range(100, 200))
+    assert trace.sources[0].balance.merged["compressed records unpacked"] == pieces
+    assert trace.sources[0].balance.even
+
+
+def test_compressed_records_are_counted_where_nothing_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing() -> None:
+        raise _perf_zstd.NoZstd
+
+    monkeypatch.setattr(_perf_zstd, "_new_stream", nothing)
+    trace = trace_of(tmp_path, packed(3))
+    assert lost(trace) == {"perf-data.packed": 3}
+    assert "zstandard" in perf_data.PACKED.help
+    assert trace.sources[0].balance.even
+
+
+def test_compressed_records_of_perf(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    maker = Maker()
+    for ts in range(100, 200):
+        maker.sample(ts, 0x1000 + ts)
+    stream = zstandard.ZstdCompressor().compressobj()
+    records, maker.records = maker.records, []
+    for start in (0, 50):  # as perf does: one stream, flushed at the end of each record
+        body = stream.compress(b"".join(records[start : start + 50])) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        maker.record(COMPRESSED, body)
+    assert trace_of(tmp_path, maker.data()).samples.ts.tolist() == list(range(100, 200))
+
+
+def test_a_broken_stream_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def decompress(self, data: bytes) -> bytes:
+            raise RuntimeError("no zstd frame")
+
+    monkeypatch.setattr(_perf_zstd, "_new_stream", Broken)
+    trace = trace_of(tmp_path, packed(3))
+    assert lost(trace) == {"perf-data.bad_packed": 3}
+    assert trace.sources[0].balance.even
+
+
+# -- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def test_mappings_cover_each_other() -> None:
+    space = AddressSpace()
+    space.map(Mapping(100, 200, 0, "a"))
+    space.map(Mapping(200, 300, 0, "b"))
+    space.map(Mapping(150, 250, 7, "c"))
+    assert space.mappings == [Mapping(100, 150, 0, "a"), Mapping(150, 250, 7, "c"), Mapping(250, 300, 50, "b")]
+    space.map(Mapping(120, 130, 0, "d"))
+    assert [(one.start, one.end, one.name) for one in space.mappings[:3]] == [
+        (100, 120, "a"),
+        (120, 130, "d"),
+        (130, 150, "a"),
+    ]
+    found = {address: one.name if (one := space.find(address)) else None for address in (99, 100, 125, 149, 299, 300)}
+    assert found == {99: None, 100: "a", 125: "d", 149: "a", 299: "b", 300: None}
+
+
+def test_fields_of_tracepoints() -> None:
+    text = """name: probe
+ID: 12
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:__rel_loc char[] path;\toffset:8;\tsize:4;\tsigned:0;
+\tfield:s8 small;\toffset:12;\tsize:1;\tsigned:1;
+\tfield:u16 middle;\toffset:14;\tsize:2;\tsigned:0;
+\tfield:const char * where;\toffset:16;\tsize:8;\tsigned:0;
+\tfield:unsigned long args[2];\toffset:24;\tsize:16;\tsigned:0;
+
+print fmt: "nothing"
+"""
+    maker = Maker()
+    maker.tracing_data(("probes", text))
+    (probe,) = read_tracepoints(maker.features[1]).values()
+    raw = struct.pack("<Q", 0) + struct.pack("<I", 4 << 16 | 28) + b"\xff\0\x01\x02" + struct.pack("<Q", 2**63)
+    raw += bytes(range(16)) + b"abc\0"
+    assert probe.full_name == "probes:probe"
+    assert probe.values(raw, "<") == {
+        "path": "abc",
+        "small": -1,
+        "middle": 0x0201,
+        "where": 2**63,
+        "args": bytes(range(16)).hex(),
+    }
