@@ -12,12 +12,15 @@ import pytest
 
 from tests import make_nsight
 from tests.make_nsight import MAIN0, global_id
+from traceconv.align import align
 from traceconv.api import read
 from traceconv.clocks import REALTIME
 from traceconv.importers import _nsys_schema as schema
+from traceconv.importers._report_csv import decimal_mark, number_of
 from traceconv.importers.nsight_systems import NsightSystems
 from traceconv.ir.trace import Trace, TrackKind
 from traceconv.lanes import lay_out
+from traceconv.merging import merge_traces
 from traceconv.registry import Certainty, identify
 from traceconv.source import Source
 from traceconv.validate import validate
@@ -32,6 +35,10 @@ def names(trace: Trace, category: str) -> list[str]:
 
 def category_of(trace: Trace, row: int) -> str:
     return trace.strings[trace.slices.category[row]]
+
+
+def names_of(trace: Trace, row: int) -> str:
+    return trace.strings[trace.slices.name[row]]
 
 
 def args_of(trace: Trace, row: int) -> dict[str, Any]:
@@ -205,3 +212,84 @@ def test_rows_of_many_portions_keep_their_order_and_arrows(tmp_path: Path) -> No
     assert trace.counts()["flows"] == count
     starts = trace.slices.ts
     assert set((starts[trace.flows.to_slice] - starts[trace.flows.from_slice]).tolist()) == {2_000}
+
+
+# -- Nsight Compute ----------------------------------------------------------------------------------------------------
+
+METRICS = make_nsight.GOLDEN.parent / "nsight-compute"
+
+
+def merged_metrics(tmp_path: Path, metrics: str) -> Trace:
+    path = tmp_path / "metrics.csv"
+    path.write_text(metrics, encoding="utf-8")
+    traces = [read(SESSION), read(path)]
+    return merge_traces(traces, align(traces))
+
+
+def test_metrics_come_to_the_kernels_in_order_of_launch(tmp_path: Path) -> None:
+    trace = merged_metrics(tmp_path, (METRICS / "raw" / "input.csv").read_text())
+    found = {
+        (process_of(trace, row), names_of(trace, row)[:12]): args_of(trace, row)["ncu"]["id"]
+        for row in range(len(trace.slices.ts))
+        if category_of(trace, row) == "kernel"
+    }
+    # The launches stand at 20 and 30 us in the first process, at 21 us in the second.
+    assert found == {(4100, "void cutlass"): 0, (4100, "void at::nat"): 1, (4200, "void cutlass"): 2}
+    assert trace.sources[1].balance.even
+
+
+def test_metrics_of_another_number_of_launches_stay_in_their_table(tmp_path: Path) -> None:
+    lines = (METRICS / "raw" / "input.csv").read_text().splitlines()
+    trace = merged_metrics(tmp_path, "\n".join(lines[:-1]))
+    kernels = [row for row in range(len(trace.slices.ts)) if category_of(trace, row) == "kernel"]
+    assert sum("ncu" in args_of(trace, row) for row in kernels) == 1
+    assert len(trace.instants.ts) == read(SESSION).counts()["instants"] + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("1,215,000,000.00", "."),
+        ("1.215.000.000,00", ","),
+        ("27.595.520", ","),
+        ("27,595,520", "."),
+        ("65,77", ","),
+        ("0.123", "."),
+        ("1234,567", ","),
+        ("1 234,5", ","),
+        ("1,234", ""),
+        ("117.344", ""),
+        ("42", ""),
+        ("n/a", ""),
+        ("(256, 1, 1)", ""),
+        ("8.0.1", ","),
+        ("", ""),
+    ],
+)
+def test_the_mark_of_a_locale(text: str, mark: str) -> None:
+    assert decimal_mark(text) == mark
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "number"),
+    [
+        ("1,215,000,000.50", ".", 1215000000.5),
+        ("1.215.000.000,50", ",", 1215000000.5),
+        ("117.344", ",", 117344),
+        ("117.344", ".", 117.344),
+        ("1\u202f234", ".", 1234),
+        ("1'234.5", ".", 1234.5),
+        ("-5", ".", -5),
+        ("1e3", ".", 1000.0),
+        ("inf", ".", None),
+        ("1e999", ".", None),
+        ("nan", ".", None),
+        (".", ".", None),
+        ("CachePreferNone", ".", None),
+        ("9" * 100, ".", None),
+    ],
+)
+def test_numbers_of_a_locale(text: str, mark: str, number: float | None) -> None:
+    found = number_of(text, mark)
+    assert found == number
+    assert type(found) is type(number)
