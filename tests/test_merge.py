@@ -114,7 +114,7 @@ def test_the_same_trace_twice_doubles_everything() -> None:
     assert twice.metadata["inputs"] == once.metadata["inputs"] * 2
 
 
-@pytest.mark.parametrize("case", ["chrome-trace/viztracer", "onnxruntime/v1.31-perf-process"])
+@pytest.mark.parametrize("case", ["viztracer/functions", "onnxruntime/v1.31-perf-process"])
 def test_a_real_trace_twice(case: str) -> None:
     folder = ROOT / case
     trace = read(Case(folder).input, format=folder.parent.name)
