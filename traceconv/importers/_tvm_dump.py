@@ -15,7 +15,7 @@ Facts from python/tvm/contrib/debugger and src/runtime/graph_executor/debug of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,17 @@ BAD_DUMP = declare(
     "a file of the dump folder cannot be read: the trace was made without it",
 )
 
+UNKNOWN_INPUT = declare(
+    "tvm.unknown_input",
+    Severity.NOTICE,
+    "an input of a node is no node before it in the graph: it is neither in the args nor drawn as an arrow",
+)
+
 _FOLDER = re.compile(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
 _OUTPUT_NAME = re.compile(
     r"(?P<name>.*?)____topo-index:(?P<node>\d{1,18})____output-num:(?P<output>\d{1,18})", re.DOTALL
 )
+_GRAPH_START = re.compile(rb'"?\{(?:\\n|\s)*"nodes"\s*:\s*\[')
 _PLAIN_ATTRS = frozenset(("num_outputs", "num_inputs", "flatten_data", "func_name", "T"))
 _LISTED_TENSORS = 256
 
@@ -110,15 +117,22 @@ class Node:
         return not self.op
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Graph:
-    """The nodes in order of execution."""
+    """The nodes in order of execution.
+
+    Attributes:
+        strangers: how many inputs name no node before their own.
+    """
 
     nodes: list[Node]
+    strangers: int = 0
 
     def facts_of(self, node: Node) -> dict[str, Any]:
         """What the graph says about a node, for args."""
-        facts: dict[str, Any] = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
+        facts: dict[str, Any] = {}
+        if not node.is_parameter:
+            facts = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
         if len(node.outputs) == 1:
             facts |= node.outputs[0].facts()
         else:
@@ -165,7 +179,8 @@ def parse_graph(data: bytes) -> Graph:
     last: dict[str, int] = {}
     for index, node in enumerate(file.nodes):
         function = node.attrs.get("func_name") or ("" if node.op in ("param", "null") else node.op)
-        inputs = tuple(_producer(entry, last, index) for entry in node.inputs)
+        inputs = [_producer(entry, last, index) for entry in node.inputs]
+        graph.strangers += inputs.count(None)
         graph.nodes.append(
             Node(
                 index,
@@ -267,6 +282,8 @@ def find_dump(
             continue
         nodes = graph.assign(wanted, parameters=parameters)
         shown = _shown(path, source)
+        if graph.strangers:
+            out.problem(UNKNOWN_INPUT, shown, count=graph.strangers)
         if isinstance(nodes, str):
             misfits.append(f"{shown} was not joined: it has no node {nodes}, so it is of another model or build")
             continue
@@ -359,8 +376,9 @@ def node_of(name: str) -> tuple[int | str, str]:
     return plain, plain
 
 
-def looks_like_graph(data: bytes) -> Iterator[str]:
-    """The marks of a TVM graph in the head of a file; none for the graphs of other tools."""
-    text = data.replace(b'\\"', b'"').lstrip(b'"')
-    if text[:1] == b"{" and b'"nodes"' in text and b'"inputs"' in text:
-        yield from (mark for mark in ("tvm_op", "func_name", "node_row_ptr") if f'"{mark}"'.encode() in text)
+def mark_of_graph(head: bytes) -> str:
+    """What shows that the head of a file is of a TVM graph; empty for graphs of other tools, and anything else."""
+    text = head.replace(b'\\"', b'"')
+    if not _GRAPH_START.match(text):
+        return ""
+    return next((mark.decode() for mark in (b"func_name", b"tvm_op", b"type: ") if b'"' + mark in text), "")

@@ -146,6 +146,9 @@ def read_listing(stream: IO[bytes], display: str) -> Listing:
             begin = reader.at
             listing.tensors.append(reader.tensor(name))
     except _Ends:
-        inside = "the names" if begin < 0 else f"the tensor at byte {begin}"
-        listing.cut = f"the file ends inside {inside}, {len(listing.tensors)} of {listing.names} tensors are whole"
+        if begin < 0:
+            what = f"the file ends after {len(names)} of {listing.names} names, expected their tensors as well"
+            raise reader.wrong(what) from None
+        whole = f"{len(listing.tensors)} of {listing.names} tensors are whole"
+        listing.cut = f"the file ends inside the tensor at byte {begin}, {whole}"
     return listing
