@@ -51,9 +51,9 @@ class OpenTables(Generic[_Table]):
         """A table begins; another one with the same prefix has ended."""
         self._tables[prefix] = table
 
-    def close(self, prefix: str) -> None:
-        """The table with that prefix has ended."""
-        self._tables.pop(prefix, None)
+    def close(self, prefix: str) -> _Table | None:
+        """The table with that prefix has ended; it is returned if there was one."""
+        return self._tables.pop(prefix, None)
 
     def all(self) -> list[_Table]:
         """The tables that are open, in the order of their prefixes' first use."""
