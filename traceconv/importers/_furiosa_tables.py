@@ -392,7 +392,11 @@ class TextTables:
             return True
         self._merged("lines that go on with a row", table.lines - 1)
         table.quoted, table.lines = "", 0
-        cells = next(csv.reader([line], delimiter=table.separator), [])
+        try:
+            cells = next(csv.reader([line], delimiter=table.separator), [])
+        except csv.Error as error:
+            self._out.skip(BAD_ROW, number, str(error))
+            return True
         if len(cells) != len(table.columns):
             if not _starts_like_a_row(table.columns, cells):
                 return False

@@ -221,9 +221,10 @@ class _Reader:
             table.rules += 1
             self._write_pending(table)
             return self._merged("headings of tables")
-        if table is not None and found is not None:
-            self._tables.close(found[0])
-            self._end(table)
+        for one in (found[0] if found is not None and table is not None else prefix, prefix):
+            before = self._tables.close(one)
+            if before is not None:
+                self._end(before)
         self._tables.open(prefix, _Table(self._count + 1, starts))
         return self._merged("headings of tables")
 
