@@ -123,6 +123,8 @@ class Profile:
     def __init__(self, path: Path, schema: dict[str, str | None] | None = None) -> None:
         self.connection = sqlite3.connect(path)
         self.connection.execute(f"PRAGMA page_size = {PAGE}")
+        self.connection.execute("PRAGMA journal_mode = OFF")
+        self.connection.execute("PRAGMA synchronous = OFF")
         self.strings: dict[str, int] = {}
         self.correlation = 100
         self.schema = {table: columns for table, columns in (SCHEMA | (schema or {})).items() if columns is not None}

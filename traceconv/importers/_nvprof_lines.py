@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import cached_property, lru_cache
 from typing import Any
 
 from traceconv.times import MS, NS, US, S, parse_ns
@@ -47,6 +48,7 @@ _STARTS = (
     ("Count", "Avg Size"),
     ("Critical path(%)",),
 )
+_FIRST = tuple({start[0] for start in _STARTS})
 _LAST = ("Name", "Correlation_ID", "Avg", "Total", "Total Time", "Max")
 
 _TIMES = {"ns": NS, "us": US, "µs": US, "ms": MS, "s": S}
@@ -54,7 +56,7 @@ _SIZES = {"B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
 _SHORT = {"Regs": "Registers Per Thread", "SSMem": "Static SMem", "DSMem": "Dynamic SMem"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Header:
     """A header row.
 
@@ -66,12 +68,17 @@ class Header:
     columns: tuple[str, ...]
     csv: bool
 
-    @property
+    @cached_property
     def timed(self) -> bool:
         """Whether the rows have a place in time."""
         return self.columns[:2] == ("Start", "Duration")
 
-    @property
+    @cached_property
+    def correlated(self) -> bool:
+        """Whether the last column is the correlation id."""
+        return self.columns[-1] == "Correlation_ID"
+
+    @cached_property
     def name_at(self) -> int:
         """The column of the name, which may hold what separates columns; the last one in tables of text."""
         for word in ("Name", "Kernel"):
@@ -88,11 +95,13 @@ def clean(line: bytes) -> bytes:
 def header_of(line: str) -> Header | None:
     """The header row that a line is."""
     text = line.strip()
+    if not text.lstrip('"').startswith(_FIRST):
+        return None
     csv = text.startswith('"')
     words = cells_of_csv(text) if csv else _GAP.split(text)
     columns = tuple(_SHORT.get(word.strip().rstrip("*"), word.strip().rstrip("*")) for word in words)
     # A metric of each launch has a column of its own, after the name.
-    known = columns[-1] in _LAST or (columns[:2] == ("Start", "Duration") and "Name" in columns)
+    known = "Name" in columns if columns[:2] == ("Start", "Duration") else columns[-1] in _LAST
     if known and len(columns) > 1 and any(columns[: len(start)] == start for start in _STARTS):
         return Header(columns, csv)
     return None
@@ -155,15 +164,17 @@ def split_value(text: str, unit: str = "") -> tuple[str, str] | None:
     return (found[1].replace(",", "."), found[2] or unit) if found else None
 
 
+@lru_cache(maxsize=1 << 12)
 def time_ns(text: str, unit: str = "") -> tuple[int, int] | None:
     """A time and the step of its last digit, both ns; None for what is none."""
-    found = split_value(text, unit)
-    if found is None or found[1] not in _TIMES:
+    found = _VALUE.fullmatch(text)
+    exponent = _TIMES.get(found[2] or unit) if found else None
+    if found is None or exponent is None:
         return None
-    exponent = _TIMES[found[1]]
-    decimals = len(found[0].partition(".")[2])
+    number = found[1].replace(",", ".")
+    decimals = len(number.partition(".")[2])
     try:
-        return parse_ns(found[0].encode(), exponent), 10 ** max(exponent - decimals, 0)
+        return parse_ns(number.encode(), exponent), 10 ** max(exponent - decimals, 0)
     except ValueError:
         return None
 

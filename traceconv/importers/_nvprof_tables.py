@@ -148,8 +148,9 @@ class Activities:
     # -- times --------------------------------------------------------------------------------------------------
 
     def _timed(self, table: str, rows: Sequence[Row]) -> Spans:
-        starts, ends = (np.array([row[column] for row in rows]) for column in (1, 2))
-        if starts.dtype.kind == ends.dtype.kind == "i" and len(rows):
+        times = [row[1] for row in rows], [row[2] for row in rows]
+        if all(set(map(type, column)) == {int} for column in times):
+            starts, ends = np.array(times, np.int64)
             usable = (starts > 0) & (ends > 0) & (starts < LIMIT_NS) & (ends < LIMIT_NS)
             if usable.all():
                 return Spans(rows, starts.tolist(), (ends - starts).tolist())

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from traceconv.clocks import ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -86,16 +86,24 @@ _ARGS = {
     "Dst Ctx": "dst_context",
     "Unified Memory": "unified_memory",
     "Virtual Address": "address",
-    "Correlation_ID": "correlation_id",
 }
 _PLACED = frozenset(
     (
-        *("Start", "Duration", "Name", "Device", "Context", "Stream", "Grid Size", "Block Size"),
+        *("Start", "Duration", "Name", "Device", "Context", "Stream", "Grid Size", "Block Size", "Correlation_ID"),
         *(f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"),
     )
 )
 _LOWER = ("src", "dst")
 _NONE = ("", "-")
+_MAX_SHAPES = 1 << 14
+
+
+class _Shape(NamedTuple):
+    """What rows have in common that differ in their times and names only."""
+
+    args: dict[str, Any]
+    row: dict[str, str]
+    on_device: bool
 
 
 @dataclass(slots=True)
@@ -119,6 +127,7 @@ class _Table:
     totals: TrackId = NO_TRACK
     clock: ClockId | None = None
     awaits_units: bool = False
+    shapes: dict[tuple[str, ...], _Shape] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -260,7 +269,9 @@ class _Reader:
         return (self._table.units or {}).get(column, "")
 
     def _timed_row(self, number: int, text: str, header: Header) -> bool:
-        first = (lines.cells_of_csv(text.strip()) if header.csv else text.split()) or [""]
+        if not text.lstrip(' \t"-')[:1].isdigit():
+            return False
+        first = lines.cells_of_csv(text.strip()) if header.csv else text.split(None, 1)
         start = lines.time_ns(first[0], self._unit("Start"))
         if start is None:
             return False
@@ -268,28 +279,32 @@ class _Reader:
         if cells is None:
             self._out.skip(CUT_ROW, number, f"{len(first)} of {len(header.columns)} cells" if header.csv else "")
             return True
-        row = dict(zip(header.columns, cells, strict=True))
-        dur = lines.time_ns(row["Duration"], self._unit("Duration"))
+        dur = lines.time_ns(cells[1].strip(), self._unit("Duration"))
         if dur is None:
-            self._out.skip(BAD_ROW, number, f"duration {row['Duration']!r:.40}")
+            self._out.skip(BAD_ROW, number, f"duration {cells[1]!r:.40}")
             return True
         self._step = max(self._step, start[1])
-        self._slice(number, row, start, dur[0])
+        self._slice(number, cells, start, dur[0])
         return True
 
-    def _slice(self, number: int, row: dict[str, str], start: tuple[int, int], dur: int) -> None:
+    def _slice(self, number: int, cells: list[str], start: tuple[int, int], dur: int) -> None:
         table = self._table
-        name = row["Name"].strip()
-        on_device = name.startswith("[") or row.get("Device", "-") not in _NONE
-        args = self._args(row)
-        name, correlation = self._correlated(name, args, on_device)
+        assert table.header is not None
+        name = cells[table.header.name_at].strip()
+        shape = self._shape(table.header, cells)
+        args = dict(shape.args)
+        if table.header.correlated and cells[-1].strip().isdecimal():
+            args["correlation_id"] = int(cells[-1][:18])
+        on_device = shape.on_device or name.startswith("[")
+        name = self._correlated(name, args, on_device)
         clock = self._clock(table)
-        track = self._stream(row, clock) if on_device else self._track(("CUDA API",), clock)
+        track = self._stream(shape, name, clock) if on_device else self._track(("CUDA API",), clock)
         ts = self._moved(track, start, dur, number)
         kept = self._out.slice(track, ts, dur, name, _category(name, on_device), args, number)
         self._out.balance.written += 1
         self._timed += 1
-        if correlation:
+        correlation = args.get("correlation_id")
+        if isinstance(correlation, int):
             launch = _Launch(kept, ts, clock, number)
             key = (table.pid, correlation)
             if on_device:
@@ -297,16 +312,30 @@ class _Reader:
             else:
                 self._calls[key] = launch
 
-    def _correlated(self, name: str, args: dict[str, Any], on_device: bool) -> tuple[str, int]:
-        """Name and correlation id, which stands at the end of the name where it has no column."""
+    def _shape(self, header: Header, cells: list[str]) -> _Shape:
+        """What the cells other than times and name say; mostly that of a row before."""
+        table = self._table
+        key = (*cells[2 : header.name_at], *cells[header.name_at + 1 : -1 if header.correlated else None])
+        shape = table.shapes.get(key)
+        if shape is None:
+            if len(table.shapes) == _MAX_SHAPES:
+                table.shapes.clear()
+            row = dict(zip(header.columns, cells, strict=True))
+            shape = table.shapes[key] = _Shape(self._args(row), row, row.get("Device", "-").strip() not in _NONE)
+        return shape
+
+    def _correlated(self, name: str, args: dict[str, Any], on_device: bool) -> str:
+        """The name without the correlation id, which stands at its end where it has no column."""
+        if not name.endswith(("]", "])")):
+            return name
         found = (_CORRELATION if on_device else _LAUNCH).fullmatch(name)
-        if found is not None:
-            args["correlation_id"] = int(found["id"][:18])
-            name = found["name"] if on_device else found["call"]
-            if not on_device:
-                args["kernel"] = found["kernel"]
-        number = args.get("correlation_id", 0)
-        return name, number if isinstance(number, int) else 0
+        if found is None:
+            return name
+        args["correlation_id"] = int(found["id"][:18])
+        if on_device:
+            return found["name"]
+        args["kernel"] = found["kernel"]
+        return found["call"]
 
     def _args(self, row: dict[str, str]) -> dict[str, Any]:
         args: dict[str, Any] = {}
@@ -407,15 +436,20 @@ class _Reader:
             self._tracks[key] = self._out.track(path[-1], parent, clock=clock)
         return self._tracks[key]
 
-    def _stream(self, row: dict[str, str], clock: ClockId) -> TrackId:
-        device = _DEVICE.fullmatch(row.get("Device", "").strip())
-        path = [f"GPU {device['number']}: {device['name']}" if device else row.get("Device", "").strip("- ") or "GPU"]
-        if row["Name"].strip().startswith(_UNIFIED):
-            return self._track((*path, "Unified memory"), clock)
-        for word in ("Context", "Stream"):
-            if row.get(word, "-").strip() not in _NONE:
-                path.append(f"{word} {row[word].strip()}")
-        return self._track(tuple(path), clock)
+    def _stream(self, shape: _Shape, name: str, clock: ClockId) -> TrackId:
+        unified = name.startswith(_UNIFIED)
+        words = tuple(shape.row.get(word, "-").strip() for word in ("Device", "Context", "Stream"))
+        key = ("stream", self._table.pid, words, unified, clock)
+        if key not in self._tracks:
+            device = _DEVICE.fullmatch(words[0])
+            path = [f"GPU {device['number']}: {device['name']}" if device else words[0].strip("- ") or "GPU"]
+            if unified:
+                path.append("Unified memory")
+            else:
+                kinds = zip(("Context", "Stream"), words[1:], strict=True)
+                path += [f"{kind} {word}" for kind, word in kinds if word not in _NONE]
+            self._tracks[key] = self._track(tuple(path), clock)
+        return self._tracks[key]
 
     def _totals_track(self) -> TrackId:
         if self._table.totals == NO_TRACK:
