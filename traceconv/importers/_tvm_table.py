@@ -40,7 +40,7 @@ OP_LINE = re.compile(rb"(?<!\S)Op #(?P<number>\d{1,9}) (?P<name>\S+):\s*(?:(?P<t
 _ITERATION = re.compile(rb"(?<!\S)Iteration: (?P<number>\d{1,9})(?:: (?P<time>" + _NUMBER + rb") us/iter)?\s*$")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Row:
     """One node of a table, or one op of the measurement lines.
 
@@ -64,12 +64,17 @@ class Row:
     inputs: int = -1
     outputs: int = -1
     measured: list[bytes] = field(default_factory=list)
+    _dur: tuple[int | None] | None = None
 
     @property
     def dur(self) -> int | None:
-        """The mean time of the node in ns; None when that is no length."""
-        if self.time or not self.measured:
-            return length_ns(self.time)
+        """The mean time of the node in ns; None when that is no length. Known once all lines are read."""
+        if self._dur is None:
+            self._dur = (length_ns(self.time) if self.time or not self.measured else self._mean(),)
+        return self._dur[0]
+
+    def _mean(self) -> int | None:
+        """The mean of the single measurements, rounded half up."""
         values = [length_ns(value) for value in self.measured]
         known = [value for value in values if value is not None]
         return (2 * sum(known) + len(known)) // (2 * len(known)) if len(known) == len(values) else None
@@ -104,7 +109,7 @@ class Row:
         return args
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Table:
     """One table, or the measurement lines of one run.
 
@@ -122,7 +127,6 @@ class Table:
     ops_column: int = 0
     has_clock: bool = False
     has_measurements: bool = False
-    open: bool = True
     rows: list[Row] = field(default_factory=list)
     total: bytes = b""
 
@@ -132,6 +136,10 @@ class Table:
         durations = [row.dur or 0 for row in self.rows]
         descending = durations == sorted(durations, reverse=True) and len(durations) > 1
         return not self.is_log and (bool(self.total) or descending)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of its nodes, in alphabetical order."""
+        return tuple(sorted(row.name for row in self.rows))
 
     def sum_ns(self) -> int:
         """The time of all nodes."""
@@ -182,6 +190,8 @@ class TableReader:
     def __init__(self, out: Builder) -> None:
         self._out = out
         self.tables: list[Table] = []
+        self._open: dict[bytes, Table] = {}  # by prefix, the last one at the end
+        self._lengths: dict[int, None] = {}  # of their prefixes
 
     def take(self, number: int, line: bytes, ended: bool) -> bool:
         """Take a line that belongs to a table; False for any other.
@@ -191,7 +201,7 @@ class TableReader:
         """
         header = HEADER.search(line) if b"Node Name" in line else None
         if header is not None:
-            self._open(number, line, header)
+            self._begin(number, line, header)
             return self._merged("lines that frame the tables")
         table = self._current(line)
         if table is None:
@@ -200,7 +210,8 @@ class TableReader:
             line = line[table.prefix_length :]
         total = _TOTAL.search(line) if b"Total_time" in line else None
         if total is not None:
-            table.total, table.open = total["total"], False
+            table.total = total["total"]
+            del self._open[table.prefix]
             return self._merged("total rows kept as metadata")
         if not table.rows and text.is_dashes(line):
             return self._merged("lines that frame the tables")
@@ -210,23 +221,23 @@ class TableReader:
         self._out.balance.merged[what] += 1
         return True
 
-    def _open(self, number: int, line: bytes, header: re.Match[bytes]) -> None:
+    def _begin(self, number: int, line: bytes, header: re.Match[bytes]) -> None:
         prefix = line[: header.start()]
         key = text.prefix_key(prefix)
-        for table in self.tables:
-            table.open = table.open and table.prefix != key
         has_clock, has_measurements = header["clock"] is not None, header["measured"] is not None
-        self.tables.append(
-            Table(number, False, key, len(prefix), header.start("ops") - len(prefix), has_clock, has_measurements)
-        )
+        table = Table(number, False, key, len(prefix), header.start("ops") - len(prefix), has_clock, has_measurements)
+        self.tables.append(table)
+        self._open.pop(key, None)
+        self._open[key] = table
+        self._lengths[len(prefix)] = None
 
     def _current(self, line: bytes) -> Table | None:
         """The open table that a line continues, by its prefix; else the last one."""
-        found = [table for table in reversed(self.tables[-64:]) if table.open]
-        for table in found:
-            if text.prefix_key(line[: table.prefix_length]) == table.prefix:
+        for length in self._lengths:
+            table = self._open.get(text.prefix_key(line[:length]))
+            if table is not None:
                 return table
-        return found[0] if found else None
+        return next(reversed(self._open.values()), None)
 
     def _row(self, number: int, line: bytes, table: Table, ended: bool) -> bool:
         match = _ROW.search(line)
@@ -316,13 +327,13 @@ class LogReader:
         self._last = (place, row)
 
     def join(self, tables: list[Table]) -> Iterator[tuple[Table, Table]]:
-        """The tables with the run that each was made of, in order: both have the same nodes."""
-        waiting = [run for run in self.runs if run.rows]
+        """The tables with the run that each was made of, in order: both have the same nodes. Leaves the other runs."""
+        waiting: dict[tuple[str, ...], list[Table]] = {}
+        for run in reversed(self.runs):
+            waiting.setdefault(run.names(), []).append(run)
         for table in tables:
-            names = sorted(row.name for row in table.rows)
-            for run in waiting:
-                if sorted(row.name for row in run.rows) == names:
-                    waiting.remove(run)
-                    self.runs.remove(run)
-                    yield table, run
-                    break
+            runs = waiting.get(table.names())
+            if runs and table.rows:
+                yield table, runs.pop()
+        left = {id(run) for runs in waiting.values() for run in runs}
+        self.runs = [run for run in self.runs if id(run) in left]
