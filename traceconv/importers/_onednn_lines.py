@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceconv.diagnostics import Code, Severity, declare
+from traceconv.importers._onednn_work import NO_WORK, Work, work_of
 from traceconv.times import MS, parse_ns
 
 CUT_LINE = declare(
@@ -113,6 +114,7 @@ class Shape:
     Attributes:
         group: "exec", "create", "graph" or "compile": the kind of track, and the category.
         args: the members of a JSON object with a comma before each.
+        work: what it computes and moves, as far as the problem tells.
     """
 
     kind: Kind
@@ -120,6 +122,7 @@ class Shape:
     engine: str = ""
     name: str = ""
     args: bytes = b""
+    work: Work = NO_WORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +262,10 @@ def _primitive(marker: bytes, group: str, fields: list[bytes], args: dict[str, A
     values = dict(zip(names, _folded(fields, len(names)), strict=True))
     engine = values.get("engine", b"cpu")  # 0.x ran on CPUs only
     name = values.pop("primitive")
-    return Shape(kind, group, _text(engine), _text(name), _members(args | values))
+    work = NO_WORK
+    if group == "exec":
+        work = work_of(name, values["memory"], values.get("problem", b""))
+    return Shape(kind, group, _text(engine), _text(name), _members(args | values | work.args()), work)
 
 
 def _folded(fields: list[bytes], count: int) -> list[bytes]:

@@ -260,7 +260,7 @@ class _Reader:
             self._check_order(number, run, ts, dur)
             run.last = (ts, clock)
         track = self._track(run, shape.group, shape.engine, clock)
-        args = b'{"dur_ms":' + duration + shape.args + b"}"
+        args = b'{"dur_ms":' + duration + shape.args + shape.work.rates(dur) + b"}"
         self._out.slice(track, ts, dur, shape.name, shape.group, args, number)
         self._slices += 1
 
@@ -420,6 +420,7 @@ class OnednnVerbose:
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("exec, create, compile lines", "slices on a track for each engine, with problem, formats, attributes as args"),
+        ("problem of convolution, matmul, inner product, reorder", "args derived_gflop, derived_bytes and their rates"),
         ("graph partitions", "slices on a track of their own"),
         ("dispatch, error and check lines", "instants"),
         ("info lines", "description and metadata of the run"),
