@@ -36,12 +36,18 @@ _NEW_YEAR_NS = 183 * DAY_NS
 _SOME_LEAP_YEAR = 2000
 #: The time stands in this many bytes of a line, or nowhere.
 REACH = 200
+#: What glog writes above its lines, with a time of another form.
+_FILE_HEADER = (b"Log file created at:", b"Running on machine:", b"Running duration", b"Log line format:")
 #: Steps back of less than this happen when several threads write one log.
 _JITTER_NS = 10**9
 
 _MONTHS = {name: number for number, name in enumerate(b"jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
 _EXPONENTS = {b"s": 9, b"ms": 6, b"us": 3, "µs".encode(): 3, "μs".encode(): 3, b"ns": 0}
 _EPOCH_EXPONENTS = {10: 9, 13: 6, 16: 3, 19: 0}
+
+
+#: Groups of a form that are no part of the time.
+FIELDS = frozenset(("level", "thread", "pid", "source"))
 
 
 class Kind(enum.Enum):
@@ -69,11 +75,15 @@ class Form:
     pattern: re.Pattern[bytes]
 
 
-_CLOCK = rb"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<frac>\d{1,9})\d*)?"
+_CLOCK = rb"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)(?>(?:[.,:](?P<frac>\d{1,9})\d*)?)"
 _ZONE = rb"(?:(?P<zone>Z|[+-]\d\d(?::?\d\d)?)|\s(?P<far_zone>UTC|GMT|Z|[+-]\d{4}))(?![\w:])"
 _DATE = rb"(?<![\w./:-])(?P<year>(?:19|20)\d\d)(?P<sep>[-/.]?)(?P<month>\d\d)(?P=sep)(?P<day>\d\d)(?:T|[ _]\s?)"
 _MONTH_NAME = rb"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _WEEKDAY = rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)"
+
+
+#: Alternatives share names; inside of a lookahead groups need none.
+_NO_NAMES = re.compile(rb"\(\?P<\w+>")
 
 
 def _form(name: str, kind: Kind, pattern: bytes) -> Form:
@@ -83,7 +93,7 @@ def _form(name: str, kind: Kind, pattern: bytes) -> Form:
 #: In the order in which they are preferred when they fit equally well.
 FORMS = (
     _form("iso", Kind.UNIX, _DATE + _CLOCK + _ZONE),
-    _form("iso-local", Kind.LOCAL, _DATE + _CLOCK),
+    _form("iso-local", Kind.LOCAL, _DATE + _CLOCK + rb"(?!" + _NO_NAMES.sub(b"(?:", _ZONE) + rb")"),
     # [02/Jan/2024:03:04:05 +0000]
     _form("clf", Kind.UNIX, rb"(?<!\d)(?P<day>\d\d)/" + _MONTH_NAME + rb"/(?P<year>\d{4})[: ]" + _CLOCK + _ZONE),
     # Tue Jan  2 03:04:05.678 2024
@@ -181,12 +191,8 @@ def epoch_ns(number: bytes) -> int:
     return ns
 
 
-def time_ns(groups: dict[str, bytes]) -> int:
-    """The time that the groups of a form hold, in ns of what its kind counts.
-
-    Raises:
-        ValueError: there is no such day, hour or zone.
-    """
+def _counted_ns(groups: dict[str, bytes]) -> int:
+    """The ns of a form that counts in one unit."""
     if "epoch" in groups:
         return epoch_ns(groups["epoch"])
     for name, text in groups.items():
@@ -194,7 +200,18 @@ def time_ns(groups: dict[str, bytes]) -> int:
         if count in ("epoch", "since"):
             exponent = _EXPONENTS[unit.encode() or groups.get("unit", b"s")]
             return parse_ns(text.replace(b",", b"."), exponent)
-    ns = _of_day_ns(groups) if "hour" in groups else 0
+    raise ValueError("no time")
+
+
+def time_ns(groups: dict[str, bytes]) -> int:
+    """The time that the groups of a form hold, in ns of what its kind counts.
+
+    Raises:
+        ValueError: there is no such day, hour or zone.
+    """
+    if "hour" not in groups:
+        return _counted_ns(groups)
+    ns = _of_day_ns(groups)
     month = groups.get("month") or groups.get("mon")
     if month is None or "day" not in groups:
         return ns
@@ -210,10 +227,12 @@ class TimeReader:
     Args:
         form: the form of the log.
         year: the year of the first line, if it is known and the form does not state it.
+        ahead_ns: how far a clock whose zone the form does not state is ahead of UTC.
     """
 
-    def __init__(self, form: Form, year: int | None = None) -> None:
-        self._form = form
+    def __init__(self, form: Form, year: int | None = None, ahead_ns: int = 0) -> None:
+        self.form = form
+        self._ahead = ahead_ns
         self._turns = {Kind.YEARLESS: _NEW_YEAR_NS, Kind.TIME_OF_DAY: _MIDNIGHT_NS}.get(form.kind, 0)
         self._year = year
         self._passed = 0
@@ -227,12 +246,12 @@ class TimeReader:
                 ns = self._one(groups, self._passed + 1)
                 self._passed += 1
             self._last = ns
-        return ns
+        return ns - self._ahead
 
     def _one(self, groups: dict[str, bytes], passed: int) -> int:
-        if self._form.kind is Kind.TIME_OF_DAY:
+        if self.form.kind is Kind.TIME_OF_DAY:
             return time_ns(groups) + passed * DAY_NS
-        if self._form.kind is not Kind.YEARLESS:
+        if self.form.kind is not Kind.YEARLESS:
             return time_ns(groups)
         if self._year is not None:
             return time_ns(groups | {"year": b"%d" % (self._year + passed)})
@@ -254,6 +273,13 @@ def step_ns(form: Form, line: bytes) -> int:
             exponent = _EPOCH_EXPONENTS.get(len(whole), 9) if name == "epoch" else known
             return int(10 ** max(exponent - len(decimals[0] if decimals else b""), 0))
     return int(10 ** (9 - len(groups.get("frac", b""))))
+
+
+def text_of_time(match: re.Match[bytes]) -> str:
+    """The time as it is written, without the fields that the form holds besides."""
+    spans = [match.span(name) for name, text in match.groupdict().items() if text is not None and name not in FIELDS]
+    start, end = min(start for start, _ in spans), max(end for _, end in spans)
+    return match.string[start:end].decode("utf-8", "replace")
 
 
 def groups_of(match: re.Match[bytes]) -> dict[str, bytes]:
@@ -287,17 +313,18 @@ class Fit:
 
 
 def begins_entry(line: bytes) -> bool:
-    """Whether a line could be the first of an entry: neither empty nor indented more than a padded number is."""
-    return bool(line.strip()) and not line.startswith((b"\t", b"    "))
+    """Whether a line could be the first of an entry: neither empty nor indented."""
+    return bool(line.strip()) and not line[:1].isspace()
 
 
 def recognise(lines: Sequence[bytes]) -> Fit | None:
     """The form that fits most lines, the first of FORMS among those that do so about equally; None if none fits one."""
+    lines = [line for line in lines if not line.startswith(_FILE_HEADER)]
     fits = [_fit(form, lines) for form in FORMS]
     most = max(fit.fits for fit in fits)
     if not most:
         return None
-    about = [fit for fit in fits if 10 * fit.fits >= 9 * most]
+    about = [fit for fit in fits if 3 * fit.fits >= 2 * most]
     return next((fit for fit in about if fit.good), about[0])
 
 

@@ -1,0 +1,370 @@
+"""The importer of last resort: forms of time, their choice, clocks, fields, durations, patterns."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traceconv.clocks import Run, Zero
+from traceconv.errors import MalformedInput, TraceconvError, UsageError
+from traceconv.importers import _log_times as log_times
+from traceconv.importers._timed_fields import Fields, durations, read_fields
+from traceconv.importers.timed_log import TimedLog
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import Level, SourceInfo, Trace
+from traceconv.registry import Certainty, identify, importers
+from traceconv.source import Head, Source
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+S = 10**9
+#: 2024-01-02 03:04:05 UTC, by the calendar of Python.
+T = (datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1) * S
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    def read_text(text: str | bytes, **options: Any) -> Trace:
+        path = tmp_path / "run.log"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        builder = Builder(SourceInfo(path.name, TimedLog.name), TimedLog.clock)
+        TimedLog(**options).read(Source(path), builder)
+        return builder.finish()
+
+    return read_text
+
+
+def logs(trace: Trace) -> list[dict[str, Any]]:
+    table = trace.logs
+    return [
+        {
+            "ts": int(table.ts[i]),
+            "text": trace.strings[table.text[i]],
+            "level": Level(table.level[i]),
+            "source": trace.strings[table.source[i]],
+            "track": trace.tracks[table.track[i]],
+            "args": json.loads(trace.args.get(int(table.args_at[i]), int(table.args_len[i])) or b"{}"),
+        }
+        for i in range(len(table.ts))
+    ]
+
+
+def slices(trace: Trace) -> list[tuple[str, int, int]]:
+    table = trace.slices
+    return [(trace.strings[n], int(ts), int(dur)) for n, ts, dur in zip(table.name, table.ts, table.dur, strict=True)]
+
+
+def problems(trace: Trace) -> dict[str, int]:
+    return {entry.code.name: entry.count for entry in trace.sources[0].diagnostics}
+
+
+# -- forms ------------------------------------------------------------------------------------------------------------
+
+FORMS = [
+    ("2024-01-02T03:04:05.000000001Z a", "iso", T + 1),
+    ("2024-01-02 04:04:05,5 +0100 a", "iso", T + S // 2),
+    ("x [2024/01/01 21:34:05.25-05:30] a", "iso", T + S // 4),
+    ("2024-01-02T03:04:05+00 a", "iso", T),
+    ("2024-01-02 03:04:05,678 a", "iso-local", T + 678 * 10**6),
+    ("INFO 20240102 03:04:05 a", "iso-local", T),
+    ("2024-01-02_03:04:05.1234567891 a", "iso-local", T + 123456789),
+    ("h - - [02/Jan/2024:03:04:05 +0000] a", "clf", T),
+    ("Tue Jan  2 03:04:05 2024 a", "ctime", T),
+    ("I0102 03:04:05.000001 77 a.cc:1] a", "glog", (27 * 60 * 60 + 245) * S + 1000),
+    ("E20240102 03:04:05.5 77 a.cc:1] a", "glog-year", T + S // 2),
+    ("01-02 03:04:05.5  1  2 I Tag: a", "logcat", (27 * 60 * 60 + 245) * S + S // 2),
+    ("<3>Jan  2 03:04:05 host p[7]: a", "syslog", (27 * 60 * 60 + 245) * S),
+    ("1704164645.000000001 a", "epoch", T + 1),
+    ("[1704164645000] a", "epoch", T),
+    ("1704164645000001: a", "epoch", T + 1000),
+    ("ts=1704164645000000001 a", "epoch", T + 1),
+    ("[    3.000001] a", "seconds", 3 * S + 1000),
+    ("12.5: a", "seconds", 12 * S + S // 2),
+    ("+1.5ms a", "seconds", 1_500_000),
+    ("2500 µs a", "seconds", 2_500_000),
+    ("T+3s a", "seconds", 3 * S),
+    ("23:59:59.5 a", "time-of-day", 86399 * S + S // 2),
+    ("[7:08:09] a", "time-of-day", (7 * 3600 + 8 * 60 + 9) * S),
+]
+
+
+@pytest.mark.parametrize(("line", "form", "ns"), FORMS, ids=[line for line, *_ in FORMS])
+def test_form_and_exact_time(read: Any, line: str, form: str, ns: int) -> None:
+    trace = read(f"{line}\n{line}\n")
+    assert form in trace.sources[0].notes[0].split()
+    assert [one["ts"] for one in logs(trace)] == [ns, ns]
+    assert logs(trace)[0]["text"].endswith("a")
+
+
+@pytest.mark.parametrize("line", ["plain text", "1.5 2.5 3.5", "12345 text", "v2024.01.02 out", "a 1:2 b", "in 5 s"])
+def test_what_is_no_time(read: Any, line: str) -> None:
+    with pytest.raises(MalformedInput, match=r"run\.log.*no form of time"):
+        read(f"{line}\n" * 5)
+
+
+def test_the_form_that_fits_most_lines_wins(read: Any) -> None:
+    trace = read("[2.5] a\n" + "".join(f"2024-01-02 03:04:0{i} [9.5] b\n" for i in range(5)))
+    assert "iso-local" in trace.sources[0].notes[0]
+    assert len(logs(trace)) == 6  # the line above the first time has an entry of its own
+
+
+def test_a_date_without_zone_is_not_taken_for_a_zoned_one(read: Any) -> None:
+    """Neither form may read the lines of the other: the zone would be dropped in silence."""
+    zoned = "".join(f"2024-01-02 03:04:0{i}.125+02:00 a\n" for i in range(6))
+    trace = read(zoned + "2024-01-02 03:04:09 b\n")
+    assert [one["ts"] for one in logs(trace)] == [T - 7200 * S + (i - 5) * S + S // 8 for i in range(6)]
+    assert logs(trace)[-1]["text"] == "a\n2024-01-02 03:04:09 b"
+
+
+def test_midnight_and_new_year_are_counted(read: Any) -> None:
+    day = 86400 * S
+    trace = read("23:59:59 a\n00:00:01 b\n23:00:00 c\n22:59:59.9 late\n01:00:00 d\n")
+    hours = [one["ts"] for one in logs(trace)]
+    assert hours == [day - S, day + S, 2 * day - 3600 * S, 2 * day - 3600 * S - S // 10, 2 * day + 3600 * S]
+    trace = read("Dec 31 23:59:59 h p: a\nJan  1 00:00:00 h p: b\n")
+    assert logs(trace)[1]["ts"] - logs(trace)[0]["ts"] == S
+    trace = read("Dec 31 23:59:59 h p: a\nJan  1 00:00:00 h p: b\n", year=2023, tz="UTC")
+    assert [one["ts"] for one in logs(trace)] == [T - 27 * 3600 * S - 246 * S, T - 27 * 3600 * S - 245 * S]
+
+
+# -- clocks -----------------------------------------------------------------------------------------------------------
+
+
+def test_clocks(read: Any) -> None:
+    def clock(line: str, **options: Any) -> tuple[str, Zero, Run]:
+        found = read(f"{line}\n" * 2, **options).clocks[0]
+        return found.name, found.zero, found.run
+
+    real = ("CLOCK_REALTIME", Zero.UNIX_EPOCH, Run.WALL)
+    assert clock("2024-01-02T03:04:05Z a") == real
+    assert clock("1704164645.5 a") == real
+    assert clock("2024-01-02 03:04:05 a")[1:] == (Zero.UNKNOWN, Run.WALL)
+    assert clock("2024-01-02 03:04:05 a", tz="+02:00") == real
+    assert clock("[ 3.5] a")[1:] == (Zero.UNKNOWN, Run.UNKNOWN)
+    assert clock("[ 3.5] a", clockid="monotonic") == ("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC)
+    assert read("[ 3.5] a\n" * 2, clockid="monotonic", host="vm").clocks[0].machine == "vm"
+    assert clock("03:04:05 a")[1:] == (Zero.UNKNOWN, Run.WALL)
+
+
+def test_zone_of_the_user(read: Any) -> None:
+    line = "2024-01-02 03:04:05 a\n"
+    assert [logs(read(line, tz=tz))[0]["ts"] - T for tz in ("UTC", "+02:00", "-0530")] == [0, -7200 * S, 19800 * S]
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "words"),
+    [
+        ("[ 3.5] a", {"tz": "UTC"}, "tz does not fit"),
+        ("03:04:05 a", {"tz": "UTC"}, "tz does not fit"),
+        ("Jan  2 03:04:05 h p: a", {"tz": "UTC"}, "needs the year"),
+        ("2024-01-02 03:04:05 a", {"clockid": "monotonic"}, "clockid does not fit"),
+        ("[ 3.5] a", {"clockid": "sundial"}, "clockid of timed-log is monotonic"),
+        ("2024-01-02 03:04:05 a", {"tz": "Mars"}, "offset such as"),
+        ("2024-01-02 03:04:05 a", {"time": "%q"}, "'%q' in '%q' is not known"),
+        ("2024-01-02 03:04:05 a", {"time": "%{nothing}"}, "is not known"),
+        ("2024-01-02 03:04:05 a", {"time": "%Y-%m-%d"}, "states no time"),
+        ("2024-01-02 03:04:05 a", {"time": "%H %H"}, "twice"),
+        ("2024-01-02 03:04:05 a", {"time": "%s seconds"}, "no line holds a time"),
+        ('{"a": 1}', {"time": "b"}, "no time in the field 'b'"),
+    ],
+)
+def test_options_that_do_not_fit(read: Any, line: str, options: dict[str, str], words: str) -> None:
+    with pytest.raises((UsageError, MalformedInput), match=words):
+        read(f"{line}\n" * 3, **options)
+
+
+# -- patterns ---------------------------------------------------------------------------------------------------------
+
+PATTERNS = [
+    ("%d.%m.%Y %H:%M:%S,%f", "02.01.2024 03:04:05,5 a", T + S // 2),
+    ("%d %b %y %I:%M:%S %p", "2 Jan 24  3:04:05 AM a", T),
+    ("%I:%M %p", "12:30 PM a", 45000 * S),
+    ("%I:%M %p", "12:30 am a", 1800 * S),
+    ("%Y%m%d-%H%M%S%z", "20240102-030405+0000 a", T),
+    ("at %s:", "at 1704164645.25: a", T + S // 4),
+    ("%{epoch_ms}|", "x 1704164645000|a", T),
+    ("%{epoch_ns}", "1704164645000000007 a", T + 7),
+    ("tick %{us} us", "tick 7 us a", 7000),
+    ("<%{s}>", "<1e3> <2,5> a", 2 * S + S // 2),
+    ("%{level} %{skip} %{ms} ms", "warn junk 12.5 ms a", 12_500_000),
+    ("100%% %{ns}", "100% 9 a", 9),
+    ("iso-local", "2024-01-02 03:04:05 a", T),
+]
+
+
+@pytest.mark.parametrize(("pattern", "line", "ns"), PATTERNS, ids=[pattern for pattern, *_ in PATTERNS])
+def test_patterns(read: Any, pattern: str, line: str, ns: int) -> None:
+    (entry,) = logs(read(line, time=pattern))
+    assert entry["ts"] == ns
+    assert entry["text"].endswith("a")
+
+
+def test_fields_of_a_pattern(read: Any) -> None:
+    (entry,) = logs(read("7 ms|warn|42|io thread|a.b|text\n", time="%{ms} ms|%{level}|%{pid}|%{thread}|%{source}|"))
+    assert (entry["level"], entry["source"], entry["text"]) == (Level.WARNING, "a.b", "text")
+    assert entry["track"].name == "io thread"
+
+
+# -- fields -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "thread", "source", "rest"),
+    [
+        (" - my.module - INFO - hello", Level.INFO, "", "my.module", "hello"),
+        (" my.module ERROR hello", Level.ERROR, "", "my.module", "hello"),
+        (" [MainThread] WARNING a.b: hello", Level.WARNING, "MainThread", "a.b", "hello"),
+        (" [info] [rank 3] hello", Level.INFO, "rank 3", "", "hello"),
+        (": E tensorflow/core/x.cc:77] hello", Level.ERROR, "", "tensorflow/core/x.cc:77", "hello"),
+        (" |DEBUG| train.py:12: hello", Level.DEBUG, "", "train.py:12", "hello"),
+        (" INFO Loading: hello", Level.INFO, "", "", "Loading: hello"),
+        (" [0x7f5a] FATAL hello", Level.FATAL, "0x7f5a", "", "hello"),
+        (" INFORMATION hello", Level.INFO, "", "", "INFORMATION hello"),
+        (" -5 degrees", Level.INFO, "", "", "-5 degrees"),
+        ("", Level.INFO, "", "", ""),
+    ],
+)
+def test_fields(text: str, level: Level, thread: str, source: str, rest: str) -> None:
+    fields = Fields()
+    assert read_fields(text, fields) == rest
+    assert (fields.level, fields.thread, fields.source) == (level, thread, source)
+
+
+def test_threads_have_tracks_of_their_own(read: Any) -> None:
+    trace = read("2024-01-02T03:04:05Z [12:34] a\n2024-01-02T03:04:05Z [12:35] took 1 ms\n")
+    one, other = logs(trace)
+    assert (one["track"].tid, other["track"].tid) == (34, 35)
+    assert trace.tracks[one["track"].parent].pid == 12
+    assert trace.tracks[trace.slices.track[0]] is other["track"]
+
+
+def test_lines_without_a_time_belong_to_the_entry_before(read: Any) -> None:
+    trace = read("head\n2024-01-02 03:04:05 boom\nTraceback:\n  File x\n\n2024-01-02 03:04:06 on\n")
+    assert [one["text"] for one in logs(trace)] == ["head", "boom\nTraceback:\n  File x", "on"]
+    balance = trace.sources[0].balance
+    assert (balance.read, balance.written, sum(balance.merged.values())) == (6, 2, 4)
+
+
+def test_an_endless_entry_is_split(read: Any) -> None:
+    trace = read("[1.5] a\n[2.5] b\n" + "x\n" * 1700, time="seconds")
+    assert sum(one["text"].count("x") for one in logs(trace)) == 1700
+    assert max(one["text"].count("\n") for one in logs(trace)) <= 500
+    assert problems(trace)["timed_log.long_entry"] == 3
+
+
+# -- durations --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("step 3 took 6.4 ms", [("step 3", 6_400_000)]),
+        ("loaded model in 3.2 s", [("loaded model", 3_200_000_000)]),
+        ("elapsed: 50us", [("elapsed", 50_000)]),
+        ("elapsed time = 5 µs for x", [("for x", 5000)]),
+        ("fwd took 1 ms, bwd took 2,5 ms", [("fwd", 1_000_000), ("bwd", 2_500_000)]),
+        ("DURATION=7ns", [("DURATION", 7)]),
+        ("fit took 1 min 3 s", [("fit", 63 * S)]),
+        ("run (duration 2 hours)", [("run", 7200 * S)]),
+        ("copied in 1,234.5 ms", [("copied", 1_234_500_000)]),
+        ("copied in 1,234,567 us", [("copied", 1_234_567_000)]),
+        ("a in 0,125 s", [("a", 125_000_000)]),
+        ("in 3.5 sec.", [("in", 3_500_000_000)]),
+        ("retry in 5 s", []),
+        ("starting in 5 s", []),
+        ("in 5 steps", []),
+        ("took 5 ms/step", []),
+        ("begin 5 ms", []),
+        ("took 1e-3 s", [("took", 1_000_000)]),
+    ],
+)
+def test_durations(text: str, found: list[tuple[str, int]]) -> None:
+    assert [tuple(one) for one in durations(text)[0]] == found
+
+
+def test_a_comma_that_may_be_decimal_or_not_is_no_duration(read: Any) -> None:
+    trace = read("[1.5] a took 1,234 ms\n[2.5] b took 1 ms\n")
+    assert slices(trace) == [("b", 2_499_000_000, 1_000_000)]
+    assert problems(trace) == {"timed_log.ambiguous_duration": 1}
+
+
+def test_coarse_times_do_not_cut_durations(read: Any) -> None:
+    """Lanes trim what sticks out by the resolution of the clock; a duration in the text is finer than that."""
+    assert read("2024-01-02 03:04:05 a took 0.9 s\n2024-01-02 03:04:06 b\n").clocks[0].resolution_ns <= 1000
+
+
+def test_a_step_back_is_said(read: Any) -> None:
+    trace = read("".join(f"[{t}.5] a\n" for t in (1, 2, 3, 9, 4, 5)))
+    assert problems(trace) == {"timed_log.step_back": 1}
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def test_json_lines(read: Any) -> None:
+    lines = [
+        {"ts": 1704164645.25, "level": "warn", "msg": "m", "tid": 5, "logger": "a.b", "n": 1, "dur_us": 2.5},
+        {"ts": 1704164645.5, "level": 50, "message": "k", "nested": {"x": [1.5]}},
+    ]
+    trace = read("".join(json.dumps(line) + "\n" for line in lines))
+    one, other = logs(trace)
+    assert (one["ts"], other["ts"]) == (T + S // 4, T + S // 2)
+    assert (one["level"], other["level"]) == (Level.WARNING, Level.ERROR)
+    assert (one["text"], one["source"], one["track"].tid) == ("m", "a.b", 5)
+    assert one["args"] == {"n": 1, "dur_us": 2.5}
+    assert other["args"] == {"nested": {"x": [1.5]}}
+    assert slices(trace) == [("m", T + S // 4 - 2500, 2500)]
+
+
+def test_the_field_that_counts_from_1970_is_found_and_another_can_be_named(read: Any) -> None:
+    text = "".join(f'{{"mono_ns": {3276934359178 + i}, "real_ns": {1795245462407799306 + i}}}\n' for i in range(3))
+    assert logs(read(text))[1]["ts"] == 1795245462407799307
+    trace = read(text, time="mono_ns", clockid="monotonic")
+    assert logs(trace)[1]["ts"] == 3276934359179
+    assert trace.clocks[0].name == "CLOCK_MONOTONIC"
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}\n{"b": 2}\n', '{"ts": "x"}\n' * 3, '{\n"ts": 1704164645.5}\n'])
+def test_json_without_a_time_is_refused(read: Any, text: str) -> None:
+    with pytest.raises(MalformedInput, match=r"run\.log"):
+        read(text)
+
+
+# -- sniffing ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_never_wins_over_another_format() -> None:
+    """All golden inputs of all other formats, and what it says about its own."""
+    for path in sorted(GOLDEN.glob("*/*/input.*")):
+        certainty = TimedLog().sniff(Source(path).head()).certainty
+        assert certainty in (Certainty.NO, Certainty.FALLBACK), path
+
+
+def test_another_claim_goes_first(tmp_path: Path) -> None:
+    """A log of DeepSparse whose lines were stamped: most lines hold a time, and yet it is not for this importer."""
+    path = tmp_path / "x"
+    path.write_bytes((GOLDEN / "deepsparse" / "stamped" / "input.log").read_bytes())
+    assert TimedLog().sniff(Source(path).head()).certainty is Certainty.FALLBACK
+    assert identify(Source(path))[0] is importers()["deepsparse"]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"a\n" * 9, b"[1.5] a\n", b"\x00[1.5] a\n[2.5] b\n", b'{"traceEvents":[]}', b'{"ts":1704164645.5}']
+)
+def test_sniffing_says_no(data: bytes) -> None:
+    assert TimedLog().sniff(Head(data, True, "")).certainty is Certainty.NO
+
+
+def test_forms_are_documented_in_the_module() -> None:
+    for form in log_times.FORMS:
+        if form.name != "glog-year":
+            assert form.name in (log_times.__doc__ or ""), form.name
+
+
+def test_huge_numbers_are_errors_of_ours(read: Any) -> None:
+    for text in ("[" + "9" * 400 + ".5] a\n", '{"ts": ' + "9" * 5000 + "}\n", "9" * 18 + ".5 a\n"):
+        with pytest.raises(TraceconvError):
+            read(text * 3)

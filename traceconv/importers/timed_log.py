@@ -1,0 +1,448 @@
+"""Any log whose lines hold a time: the last resort for files that no other importer knows.
+
+    2024-01-02 03:04:05,678 - package.module - INFO - step 3 took 6.4 ms
+    I0102 03:04:05.678901 12345 file.cc:77] text
+    [ 3267.536384] run 0 starts
+    {"time": "2024-01-02T03:04:05.678Z", "level": "info", "msg": "text", "duration_ms": 6.4}
+
+Which form the times have is decided from the lines as a whole (`_log_times` lists the forms): the one that fits most
+lines and runs forward. It is never guessed in silence: a note says what was recognised. Lines without a time go with
+the entry before them (stack traces). A duration in a line becomes a slice that ends at the time of its line.
+
+Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://google.github.io/glog/stable/logging/.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import ClassVar
+
+from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput, UsageError
+from traceconv.importers import _log_times as log_times
+from traceconv.importers import _timed_json as timed_json
+from traceconv.importers._log_times import Form, Kind, TimeReader
+from traceconv.importers._timed_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
+from traceconv.importers._timed_json import TimeField
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import TrackId
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+from traceconv.times import format_time
+
+UNKNOWN_START = ClockDomain("time of the log, zero not stated", Zero.UNKNOWN, Run.UNKNOWN)
+LOCAL_TIME = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL)
+#: What -O clockid may say. Only of CLOCK_MONOTONIC other files say that it is theirs.
+CLOCKS = {
+    "monotonic": ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC),
+    "monotonic_raw": ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC),
+    "boottime": ClockDomain("CLOCK_BOOTTIME", Zero.UNKNOWN, Run.MONOTONIC),
+}
+
+STEP_BACK = declare(
+    "timed_log.step_back",
+    Severity.NOTICE,
+    "the time goes back by more than a second: several runs in one log, the clock was set, or threads wrote late",
+)
+BAD_TIME = declare(
+    "timed_log.no_such_time",
+    Severity.NOTICE,
+    "a time is none (month 13, hour 25): the line was kept with the entry before it",
+)
+LONG_ENTRY = declare(
+    "timed_log.long_entry",
+    Severity.INFO,
+    "an entry has very many lines without a time: it goes on in further entries at the same time",
+)
+
+#: As many lines as are read to find out what form the times have.
+_SAMPLE = 2000
+_ENTRY_LINES = 500
+_BACK_NS = 10**9
+#: The resolution that a clock is given at most: durations are finer than coarse times, and are not to be cut to fit.
+_MOST_NS = 1000
+_ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[ -/]*[@-~]")
+#: What may stand between the begin of a line and its time, besides fields.
+_OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
+#: A message in the style of logfmt, with nothing after it.
+_QUOTED = re.compile(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
+_YEAR = re.compile(rb"Log file created at: (\d{4})/")
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An entry of the log whose further lines may come."""
+
+    ts: int
+    track: TrackId
+    fields: Fields
+    lines: list[str]
+    at: int
+
+
+@dataclass(slots=True)
+class _Tracks:
+    """The processes and threads of a log."""
+
+    out: Builder
+    name: str
+    processes: dict[str, TrackId] = field(default_factory=dict)
+    threads: dict[tuple[str, str], TrackId] = field(default_factory=dict)
+
+    def thread(self, fields: Fields) -> TrackId:
+        """The thread that a line is of; "log" if the line does not say."""
+        key = (fields.pid, fields.thread)
+        track = self.threads.get(key)
+        if track is None:
+            number = fields.thread if len(fields.thread) < 10 and fields.thread.isdigit() else ""
+            name = "" if number else fields.thread or "log"
+            track = self.out.thread(self._process(fields.pid), int(number) if number else None, name)
+            self.threads[key] = track
+        return track
+
+    def _process(self, pid: str) -> TrackId:
+        if pid not in self.processes:
+            number = int(pid) if pid and len(pid) < 10 else None
+            self.processes[pid] = self.out.process(self.name, pid=number)
+        return self.processes[pid]
+
+
+class _Writer:
+    """Writes entries, from text or from JSON."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._tracks = _Tracks(out, out.info.name)
+        self._entry: _Entry | None = None
+        self._before: list[str] = []
+        self._latest: int | None = None
+        self.entries = 0
+
+    def entry(self, ts: int, fields: Fields, text: str, at: int, found: list[Duration]) -> None:
+        """A line with a time."""
+        if self._latest is not None and self._latest - ts > _BACK_NS:
+            self._out.problem(STEP_BACK, at, f"{self._latest - ts} ns")
+            self._latest = ts
+        self._latest = ts if self._latest is None else max(ts, self._latest)
+        self.flush()
+        track = self._tracks.thread(fields)
+        self._entry = _Entry(ts, track, fields, [text], at)
+        if self._before:
+            self._entry_before(ts)
+        for name, ns in found:
+            self._out.slice(track, ts - ns, ns, name[:500], "duration", b"", at)
+        self._out.balance.written += 1
+        self.entries += 1
+
+    def more(self, text: str, at: int) -> None:
+        """A line without a time."""
+        entry = self._entry
+        if entry is None:
+            self._before.append(text)
+        elif len(entry.lines) >= _ENTRY_LINES:
+            self._out.problem(LONG_ENTRY, at)
+            self.flush()
+            self._entry = _Entry(entry.ts, entry.track, entry.fields, [text], at)
+        else:
+            entry.lines.append(text)
+        self._out.balance.merged["lines without a time, in the entry that they belong to"] += 1
+
+    def _entry_before(self, ts: int) -> None:
+        """Lines above the first one with a time: an entry at that time, which says so."""
+        text = "\n".join(self._before).strip("\n")
+        self._before = []
+        if text:
+            track = self._tracks.thread(Fields())
+            self._out.log(track, ts, text, args={"time": "not stated: placed at the first time of the log"}, at=1)
+
+    def flush(self) -> None:
+        """Write the entry that is complete now."""
+        entry, self._entry = self._entry, None
+        if entry is not None:
+            text = "\n".join(entry.lines).rstrip()
+            fields = entry.fields
+            self._out.log(entry.track, entry.ts, text, fields.level, fields.source, fields.args, entry.at)
+
+
+class _TextReader:
+    """Reads a log of lines.
+
+    Args:
+        out: where the entries go.
+        times: reads their times.
+        keep_time: whether the time as written goes into the args, because the trace shows another one.
+    """
+
+    def __init__(self, out: Builder, times: TimeReader, keep_time: bool) -> None:
+        self._out = out
+        self._times = times
+        self._keep_time = keep_time
+        self._search = times.form.pattern.search
+        self._writer = _Writer(out)
+        self.first = ""
+
+    def read(self, source: Source) -> int:
+        """All lines; how many hold a time."""
+        for line in source.lines():
+            self._out.balance.read += 1
+            self._line(line.number, _plain(line.text))
+        self._writer.flush()
+        return self._writer.entries
+
+    def _line(self, number: int, line: bytes) -> None:
+        match = self._search(line, 0, log_times.REACH)
+        groups = log_times.groups_of(match) if match else {}
+        try:
+            ts = self._times.read(groups) if match else None
+        except ValueError:
+            self._out.problem(BAD_TIME, number, repr(_text(match[0])) if match else "")
+            ts = None
+        if ts is None or match is None:
+            self._writer.more(_text(line), number)
+            return
+        self.first = self.first or log_times.text_of_time(match)
+        fields = Fields(args={"time": log_times.text_of_time(match)} if self._keep_time else {})
+        left = self._before(_text(line[: match.start()]), fields) if match.start() else ""
+        text = read_fields(_text(line[match.end() :]).lstrip("\"'])>"), fields)
+        fields.take({name: _text(groups[name]) for name in log_times.FIELDS if name in groups})
+        quoted = _QUOTED.fullmatch(text)
+        text = quoted["text"] if quoted else text
+        text = f"{left} {text}" if left else text
+        self._writer.entry(ts, fields, text, number, self._durations(text, number))
+
+    def _before(self, text: str, fields: Fields) -> str:
+        """What stands before the time, without its fields."""
+        return _OPENING.sub("", read_fields(_OPENING.sub("", text), fields)).strip()
+
+    def _durations(self, text: str, number: int) -> list[Duration]:
+        found, unclear = durations(text)
+        for one in unclear:
+            self._out.problem(AMBIGUOUS_DURATION if "," in one else BAD_DURATION, number, repr(one[:60]))
+        return found
+
+
+def _plain(line: bytes) -> bytes:
+    return _ESCAPES.sub(b"", line) if b"\x1b" in line else line
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+class _JsonReader:
+    """Reads a log of one JSON object a line."""
+
+    def __init__(self, out: Builder, where: TimeField, ahead_ns: int) -> None:
+        self._out = out
+        self._where = where
+        self._times = TimeReader(where.form, None, ahead_ns) if where.form else None
+        self._writer = _Writer(out)
+
+    def read(self, source: Source) -> int:
+        """All lines; how many hold a time."""
+        for line in source.lines():
+            self._out.balance.read += 1
+            record = timed_json.decode(line.text)
+            try:
+                ts = self._where.read(record or {}, self._times)
+            except ValueError:
+                self._writer.more(_text(line.text), line.number)
+                continue
+            fields, text, found = timed_json.read_record(record or {}, self._where.key)
+            self._writer.entry(ts, fields, text, line.number, found)
+        self._writer.flush()
+        return self._writer.entries
+
+
+@importer
+@dataclass(frozen=True)
+class TimedLog:
+    """Any log with times.
+
+    Attributes:
+        time: where the time stands: a pattern such as "[%d/%m/%Y %H:%M:%S.%f]" or "%{ms} ms", or the name of a form
+            such as iso, epoch, seconds; for JSON lines the name of the field. Found by itself when not given.
+        tz: the zone of times that do not state theirs, such as +02:00 or UTC: makes them real time.
+        clockid: what times since an unknown start count: monotonic, monotonic_raw or boottime.
+        host: the machine whose clock that is, as other files name it (perf does), to share the clock with them.
+        year: the year of the first line, for forms without a year.
+    """
+
+    time: str = ""
+    tz: str = ""
+    clockid: str = ""
+    host: str = ""
+    year: int | None = None
+
+    name: ClassVar[str] = "timed-log"
+    title: ClassVar[str] = "any log whose lines hold a time (the last resort)"
+    url: ClassVar[str] = "https://docs.python.org/3/howto/logging.html"
+    versions: ClassVar[str] = "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, time of day, JSON lines"
+    clock: ClassVar[ClockDomain] = UNKNOWN_START
+    record: ClassVar[str] = "python run.py 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z' > run.log"
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        (
+            "each line with a time, with the lines without one below it",
+            "log entry on its thread, with level and source",
+        ),
+        ("took 6.4 ms, in 3 s, elapsed: 5 us, duration=2 s", "slice that ends at the time of its line"),
+        ("fields of a JSON line", "args of the log entry; duration_ms and the like a slice"),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "Where a duration begins and ends is taken from the time of its line: it is as late as the line was written.",
+        "The thread, unless the line states it.",
+    )
+    line_up: ClassVar[str] = (
+        "Times with a zone and times since 1970 need nothing. Others: -O tz=+02:00 for local times (and -O year=2024 "
+        "where there is none), -O clockid=monotonic for seconds of CLOCK_MONOTONIC, or --offset FILE=TIME."
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Only ever the last resort, and only for text most of whose lines hold a time."""
+        if b"\0" in head.data:
+            return Match.no("not a text")
+        lines = head.data.splitlines()
+        lines = lines[:_SAMPLE] if head.complete else lines[:-1][:_SAMPLE]
+        if head.text.startswith(b"{"):
+            where = _json_field(lines, "")
+            known = b'"traceEvents"' in head.data or b'"ph"' in head.data
+            if where is None or known or len(lines) < 2:
+                return _NO_TIMES
+            return Match.fallback(f"JSON lines with the time in {where.key}")
+        fit = log_times.recognise([_plain(line) for line in lines])
+        if fit is None or not fit.good or fit.fits < 2:
+            return _NO_TIMES
+        return Match.fallback(f"{fit.fits} of {fit.of} lines hold a time ({fit.form.name})")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole log."""
+        out.info.unit, out.balance.unit = "line", "lines"
+        sample = [_plain(line.text) for line in islice(source.lines(), _SAMPLE)]
+        if source.head().text.startswith(b"{"):
+            self._read_json(source, out, sample)
+        else:
+            self._read_text(source, out, sample)
+
+    def _read_json(self, source: Source, out: Builder, sample: list[bytes]) -> None:
+        where = _json_field(sample, self.time)
+        if where is None:
+            what = f"no time in the field {self.time!r}" if self.time else "no field with a time"
+            hint = "name the field: -O time=FIELD"
+            raise MalformedInput(source.display, "", f"JSON lines with {what}, expected one in most lines", hint=hint)
+        clock, ahead = self._clock(source, where.kind, self.year, 1)
+        out.set_clock(clock)
+        entries = _JsonReader(out, where, ahead).read(source)
+        form = f" ({where.form.name})" if where.form else ""
+        out.note(_said(f"the field {where.key!r}{form}", where.kind, entries, out.balance.read))
+        self._advise(out, where.kind, self.year)
+
+    def _read_text(self, source: Source, out: Builder, sample: list[bytes]) -> None:
+        form = self._form(source, sample)
+        year = self.year if self.year is not None else _stated_year(sample)
+        step_ns = _step_ns(form, sample)
+        clock, ahead = self._clock(source, form.kind, year, step_ns)
+        out.set_clock(clock)
+        reader = _TextReader(out, TimeReader(form, year, ahead), keep_time=clock.zero is not Zero.UNIX_EPOCH)
+        entries = reader.read(source)
+        if not entries:
+            raise MalformedInput(
+                source.display,
+                "",
+                f"no line holds a time of the form {form.name!r}",
+                hint="compare the pattern with a line of the file",
+            )
+        shown = f"{form.name} (the first is {reader.first!r}, steps are {format_time(step_ns)})"
+        out.note(_said(shown, form.kind, entries, out.balance.read))
+        self._advise(out, form.kind, year)
+
+    def _form(self, source: Source, sample: list[bytes]) -> Form:
+        """The form that the user named, or the one that fits."""
+        if self.time:
+            try:
+                return log_times.compile_form(self.time)
+            except ValueError as error:
+                raise UsageError(f"option time of timed-log: {error}", hint=f"it is {log_times.PATTERN_HELP}") from None
+        fit = log_times.recognise(sample)
+        if fit is not None and fit.good:
+            return fit.form
+        best = f"the best, {fit.form.name}, fits {fit.fits} of {fit.of} lines" if fit is not None else "none fits"
+        if fit is not None and 2 * fit.fits >= fit.of:
+            best = f"the times of {fit.form.name} go back {fit.back} times in {fit.fits} lines"
+        raise MalformedInput(
+            source.display,
+            "",
+            f"found no form of time that fits most lines and runs forward ({best})",
+            hint="say where the time stands, for instance -O time='[%d/%m/%Y %H:%M:%S.%f]' or -O time=iso",
+        )
+
+    # -- the clock --------------------------------------------------------------------------------------------
+
+    def _clock(self, source: Source, kind: Kind, year: int | None, step_ns: int) -> tuple[ClockDomain, int]:
+        """What the times count, and how far ahead of UTC they are in ns. Raises when an option does not fit."""
+        self._check_options(source, kind, year)
+        step_ns = min(step_ns, _MOST_NS)
+        if kind is Kind.UNIX or self.tz:
+            ahead = 0 if kind is Kind.UNIX else log_times.zone_ns(self.tz.encode())
+            return replace(REALTIME, resolution_ns=step_ns, machine=self.host), ahead
+        if self.clockid:
+            return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=self.host), 0
+        clock = UNKNOWN_START if kind is Kind.SINCE_START else LOCAL_TIME
+        return replace(clock, resolution_ns=step_ns), 0
+
+    def _check_options(self, source: Source, kind: Kind, year: int | None) -> None:
+        """Whether the options fit the times. Raises MalformedInput if not, UsageError if they fit no times at all."""
+        if self.clockid and self.clockid not in CLOCKS:
+            raise UsageError(f"option clockid of timed-log is {', '.join(CLOCKS)}, not {self.clockid!r}")
+        try:
+            log_times.zone_ns(self.tz.encode() or b"Z")
+        except ValueError:
+            raise UsageError(f"option tz of timed-log is an offset such as +02:00 or UTC, not {self.tz!r}") from None
+        if self.clockid and kind is not Kind.SINCE_START:
+            raise MalformedInput(source.display, "", f"option clockid does not fit: the times are {kind.value}")
+        if self.tz and kind in (Kind.SINCE_START, Kind.TIME_OF_DAY):
+            raise MalformedInput(source.display, "", f"option tz does not fit: the times are {kind.value}")
+        if self.tz and kind is Kind.YEARLESS and year is None:
+            found = "option tz needs the year, which the times do not state"
+            raise MalformedInput(source.display, "", found, hint="-O year=2024")
+
+    def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
+        """What would make the times comparable with those of other files."""
+        if kind is Kind.SINCE_START and not self.clockid:
+            out.note("if the times are those of CLOCK_MONOTONIC, say so: -O clockid=monotonic")
+        elif kind is Kind.YEARLESS and year is None:
+            out.note("a leap year was assumed; -O year=2024 -O tz=+02:00 makes these times real ones")
+        elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.tz:
+            out.note("the zone is not known; -O tz=+02:00 (or UTC) makes these times real ones")
+        elif kind is Kind.TIME_OF_DAY:
+            out.note("the date is not known; midnights are counted where the time goes back by more than 12 h")
+
+
+_NO_TIMES = Match.no("no form of time fits most lines")
+
+
+def _json_field(lines: list[bytes], wanted: str) -> TimeField | None:
+    """The field with the time, if most lines are JSON objects."""
+    records = [record for record in map(timed_json.decode, lines) if record is not None]
+    filled = sum(bool(line.strip()) for line in lines)
+    if not records or 2 * len(records) < filled:
+        return None
+    return timed_json.find(records, wanted)
+
+
+def _step_ns(form: Form, sample: list[bytes]) -> int:
+    """The finest step among the times of some lines."""
+    fitting = (line for line in sample if form.pattern.search(line, 0, log_times.REACH))
+    return min((log_times.step_ns(form, line) for line in fitting), default=1)
+
+
+def _stated_year(sample: list[bytes]) -> int | None:
+    """The year in the header that glog writes."""
+    match = next((found for line in sample[:20] if (found := _YEAR.match(line))), None)
+    return int(match[1]) if match else None
+
+
+def _said(form: str, kind: Kind, entries: int, lines: int) -> str:
+    return f"times were read as {form}: {kind.value}; {entries} of {lines} lines hold one"
