@@ -352,7 +352,16 @@ def test_another_claim_goes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"a\n" * 9, b"[1.5] a\n", b"\x00[1.5] a\n[2.5] b\n", b'{"traceEvents":[]}', b'{"ts":1704164645.5}']
+    "data",
+    [
+        b" 664.69 msec a\n 664.44 msec b\n 1.35 seconds c\n 0.59 seconds d\n",
+        b"",
+        b"a\n" * 9,
+        b"[1.5] a\n",
+        b"\x00[1.5] a\n[2.5] b\n",
+        b'{"traceEvents":[]}',
+        b'{"ts":1704164645.5}',
+    ],
 )
 def test_sniffing_says_no(data: bytes) -> None:
     assert TimedLog().sniff(Head(data, True, "")).certainty is Certainty.NO

@@ -298,7 +298,7 @@ class Fit:
         form: the form.
         fits: lines that hold such a time.
         of: lines that could begin an entry: neither empty nor indented.
-        back: how often the time goes back by a second or more.
+        back: how often the time goes back, wall clocks by more than a second.
     """
 
     form: Form
@@ -339,7 +339,8 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
             times.append(reader.read(groups_of(match)))
         except ValueError:
             continue
-    back = sum(earlier - later >= _JITTER_NS for earlier, later in pairwise(times))
+    jitter = 0 if form.kind is Kind.SINCE_START else _JITTER_NS  # numbers at the begin of lines need not be times
+    back = sum(earlier - later > jitter for earlier, later in pairwise(times))
     candidates = sum(begins_entry(line) for line in lines)
     return Fit(form, len(times), max(candidates, len(times)), back)
 
