@@ -1,0 +1,176 @@
+"""VTune's CSV, beyond what the golden cases pin. No recording was at hand: all inputs are written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traceconv.api import read
+from traceconv.errors import MalformedInput, TraceconvError
+from traceconv.importers import _vtune_external as external
+from traceconv.importers import _vtune_reports as reports
+from traceconv.importers.vtune import Vtune
+from traceconv.ir.trace import Trace
+from traceconv.lanes import lay_out
+from traceconv.registry import Certainty
+from traceconv.source import Head
+from traceconv.validate import validate
+
+
+def converted(tmp_path: Path, text: str, **options: str) -> Trace:
+    path = tmp_path / "input.csv"
+    path.write_text(text, encoding="utf-8")
+    trace = read(path, format="vtune", options=options)
+    validate(lay_out(trace))
+    return trace
+
+
+def slices(trace: Trace) -> list[tuple[str, int, int]]:
+    table = trace.slices
+    rows = range(len(table.ts))
+    return [(trace.strings[table.name[row]], int(table.ts[row]), int(table.dur[row])) for row in rows]
+
+
+# -- headings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "delimiter", "kind"),
+    [
+        ("Function Stack,CPU Time:Self,Module", ",", "tree"),
+        ("Function Stack;CPU Time: Self;Module", ";", "tree"),
+        ("Function\tCPU Time\tModule", "\t", "table"),
+        ("Function<->CPU Time<->Module", "<->", "table"),
+        ('"Function","CPU Time","Module"', ",", "table"),
+        ("timeBin,Process,Bin Start Time,Bin End Time,CPU Time:Self", ",", "timeline"),
+        ("Hierarchy Level,Metric Name,Metric Value", ",", "summary"),
+        ("Hardware Event Type,Hardware Event Count:Self", ",", "table"),
+    ],
+)
+def test_headings_of_reports(line: str, delimiter: str, kind: str) -> None:
+    report = reports.heading_of(line)
+    assert report is not None
+    assert (report.delimiter, report.kind) == (delimiter, kind)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "Function",
+        "Function,Calls,Total",
+        "Module,Version",
+        "name,start,end",
+        "timeBin,a,b",
+        "Functional,CPU Time",
+        "Function of CPU Time",
+    ],
+)
+def test_what_is_no_heading(line: str) -> None:
+    assert reports.heading_of(line) is None
+    assert external.heading_of(line) is None
+    assert Vtune().sniff(Head(line.encode(), True, "x.csv")).certainty is Certainty.NO
+
+
+@pytest.mark.parametrize("clock", ["QPC", "CLOCK_MONOTONIC_RAW", "RDTSC", "TSC", "UTC"])
+@pytest.mark.parametrize(("ids", "count"), [("", 0), (",pid", 1), (",pid,tid", 2)])
+def test_headings_of_external_data(clock: str, ids: str, count: int) -> None:
+    heading = external.heading_of(f"name,start_tsc.{clock},end_tsc{ids}")
+    assert heading is not None
+    assert (heading.clock, heading.counters, heading.ids) == (clock, (), count)
+    counters = external.heading_of(f"tsc.{clock},Reads:COUNT,Core.Temp.INST{ids}")
+    assert counters is not None
+    assert (counters.counters, counters.ids) == ((("Reads", "COUNT"), ("Core.Temp", "INST")), count)
+
+
+# -- call trees -------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_tree_of_any_depth(tmp_path: Path) -> None:
+    depth = 3000
+    rows = [f"{' ' * level}f{level},0.001,lib" for level in range(depth)]
+    trace = converted(tmp_path, "\n".join(["Function Stack,CPU Time:Self,Module", *rows]))
+    found = slices(trace)
+    assert len(found) == depth
+    assert max(dur for _, _, dur in found) == depth * 1_000_000
+    assert min(dur for _, _, dur in found) == 1_000_000
+
+
+def test_children_lie_inside_their_caller_even_if_the_sums_are_rounded(tmp_path: Path) -> None:
+    rows = ["Total,1.0", " a,0.3333334", " b,0.3333333", " c,0.3333334", "Other,0.5"]
+    text = "\n".join(["Function Stack,CPU Time:Total", *rows])
+    found = {name: (ts, dur) for name, ts, dur in slices(converted(tmp_path, text))}
+    assert found["Total"] == (0, 1_000_000_100)
+    assert found["c"] == (666_666_700, 333_333_400)
+    assert found["Other"][0] == 1_000_000_100
+
+
+def test_times_too_long_to_add_up_are_refused(tmp_path: Path) -> None:
+    rows = "\n".join(f"f{n},4000000000" for n in range(3))
+    with pytest.raises(MalformedInput, match="146 years"):
+        converted(tmp_path, f"Function Stack,CPU Time:Total\n{rows}\n")
+
+
+# -- timelines --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [".", ","])
+def test_the_sum_over_the_bins_is_that_of_the_report(mark: str, tmp_path: Path) -> None:
+    rows = [f"{n};0.{n:03d}000;0.{n + 1:03d}000;0.000{n % 10}5" for n in range(100)]
+    text = "\n".join(["timeBin;Bin Start Time;Bin End Time;CPU Time:Self", *rows]).replace(".", mark)
+    trace = converted(tmp_path, text)
+    values: Any = trace.counters.value
+    assert len(values) == 101
+    assert sum(values) == pytest.approx(sum((n % 10) * 1e-4 + 5e-5 for n in range(100)))
+    assert trace.counters.ts.tolist() == [n * 1_000_000 for n in range(101)]
+
+
+def test_values_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
+    trace = converted(tmp_path, "timeBin,Bin Start Time,Bin End Time,A,B\n0,0.0,0.1,high,2\n1,0.1,0.2,,7%\n")
+    assert trace.counters.value.tolist() == [2, 7, 0]
+    assert [(entry.code.name, entry.count) for entry in trace.sources[0].diagnostics] == [("vtune.no_number", 1)]
+
+
+# -- external data ----------------------------------------------------------------------------------------------------
+
+
+def test_ticks_become_nanoseconds_exactly(tmp_path: Path) -> None:
+    ticks = 2**53 + 1
+    trace = converted(tmp_path, f"name,start_tsc.TSC,end_tsc\nx,{ticks},{ticks + 3}\n", frequency_hz="3000000000")
+    assert slices(trace) == [("x", (ticks + 1) // 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("1970-01-01 00:00:00", 0),
+        ("1970-01-01 00:00:01.000000001", 1_000_000_001),
+        ("1970-01-01T00:00:01.5Z", 1_500_000_000),
+        ("2024-02-29 12:00:00.1234567", 1709208000123456700),
+    ],
+)
+def test_times_in_utc(text: str, ns: int, tmp_path: Path) -> None:
+    trace = converted(tmp_path, f"name,start_tsc.UTC,end_tsc\nx,{text},{text}\n")
+    assert slices(trace) == [("x", ns, 0)]
+
+
+@pytest.mark.parametrize("text", ["2024-02-30 12:00:00", "12:00:00", "1709208000", "2024-01-01 25:00:00", ""])
+def test_what_is_no_time_in_utc_is_a_lost_row(text: str, tmp_path: Path) -> None:
+    trace = converted(tmp_path, f"name,start_tsc.UTC,end_tsc\nx,{text},{text}\n")
+    assert trace.sources[0].balance.skipped["skipped (vtune.bad_external_row)"] == 1
+
+
+def test_cut_anywhere_it_is_read_or_refused_in_our_words(tmp_path: Path) -> None:
+    golden = Path(__file__).parent.parent / "golden" / "vtune"
+    for case in ("call_tree", "timeline_threads_german", "external_tasks", "external_counters_utc", "summary"):
+        data = (golden / case / "input.csv").read_bytes()
+        path = tmp_path / f"{case}.csv"
+        for length in range(0, len(data), 7):
+            path.write_bytes(data[:length])
+            try:
+                trace = read(path, format="vtune")
+            except TraceconvError:
+                continue
+            validate(lay_out(trace))

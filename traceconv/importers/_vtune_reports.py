@@ -1,0 +1,409 @@
+"""The reports of VTune as CSV: the timeline in bins, call trees, and tables of sums.
+
+    timeBin,Bin Start Time,Bin End Time,CPU Time:Self
+    0,0.000000,0.166667,0.120000
+
+    Function Stack,CPU Time:Total,CPU Time:Self,Module
+    Total,2.500000,0.000000,
+     main,2.400000,0.100000,app
+      "std::map<int,int>::find",2.300000,2.300000,libstdc++.so.6
+
+Values of time are seconds. A call tree is indented by a space for each level, outside of the quotes as well. Delimiter
+and decimal mark are what the user and the locale chose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput
+from traceconv.importers._report_csv import fields_of, find_decimal_mark, number_of
+from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import NO_TRACK, TrackId
+from traceconv.source import Source
+from traceconv.times import LIMIT_NS, S, format_time, parse_ns
+
+RUN_CLOCK = ClockDomain("VTune collection", Zero.RUN_START, Run.MONOTONIC, 1000)
+TREE_CLOCK = ClockDomain("sums of a VTune call tree", Zero.UNKNOWN, Run.NONE)
+
+OTHER_LINE = declare(
+    "vtune.other_line", Severity.INFO, "lines outside of the report are VTune's own messages, and were left out"
+)
+BAD_ROW = declare(
+    "vtune.bad_row",
+    Severity.DATA_LOSS,
+    "a row has fewer fields than the heading, or numbers that are none: cut, or mixed with other output",
+)
+NO_NUMBER = declare(
+    "vtune.no_number", Severity.DATA_LOSS, "a value of the timeline is no number: its counter was not drawn there"
+)
+BAD_INDENT = declare(
+    "vtune.bad_indentation",
+    Severity.NOTICE,
+    "a row of a call tree is more than one level below the row before it: drawn one level below",
+)
+
+#: What the first column of a report can be; the second element of a pair tells that the report is surely VTune's.
+_FIRST = (
+    "Function Stack",
+    "Function",
+    "timeBin",
+    "Hierarchy Level",
+    "Task Type",
+    "Task Domain",
+    "Module",
+    "Process",
+    "Thread",
+    "Source File",
+    "Source Line",
+    "Source Computing Task",
+    "Computing Task",
+    "Hardware Event Type",
+    "Sync Object",
+    "Package",
+    "CPU",
+)
+_METRIC = re.compile(
+    r"CPU Time|Clockticks|Instructions Retired|Hardware Event (?:Count|Sample)|Task (?:Time|Count)|Elapsed Time|"
+    r"CPI Rate|Wait (?:Time|Count)|Total Time|Spin (?:and Overhead )?Time|Effective Time"
+)
+_DELIMITERS = (",", ";", "\t", "|")
+_LONGER_DELIMITER = re.compile(r"[^\w\s\"]{1,8}")
+_QUOTED = re.compile(r'( *)"((?:[^"]|"")*)"')
+#: Columns that hold seconds: CPU Time:Self, Task Time, Wait Time; not CPU Time:Total (%), not Task Count.
+_SECONDS = re.compile(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
+_TREE_HELP = "Sums of a call tree, not a timeline: the lengths are real, the order and the places are not."
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A heading, taken apart."""
+
+    delimiter: str
+    columns: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """ "timeline", "tree", "summary" or "table"."""
+        known = {"Function Stack": "tree", "Hierarchy Level": "summary"}
+        if "Bin Start Time" in self.columns and "Bin End Time" in self.columns:
+            return "timeline"
+        return known.get(self.columns[0], "table")
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether no other tool prints such a heading."""
+        return self.kind != "table"
+
+
+def heading_of(line: str) -> Report | None:
+    """What a heading says, None if it is none."""
+    text = line.strip().lstrip("\ufeff")
+    first = next((name for name in _FIRST if text.strip('"').startswith(name)), None)
+    if first is None:
+        return None
+    rest = text.removeprefix('"').removeprefix(first).removeprefix('"')
+    longer = _LONGER_DELIMITER.match(rest)
+    for delimiter in (*_DELIMITERS, *([longer[0]] if longer else [])):
+        columns = [column.strip() for column in _fields(text, delimiter)]
+        if len(columns) > 1 and columns[0] == first and _is_heading(columns):
+            return Report(delimiter, tuple(columns))
+    return None
+
+
+def _is_heading(columns: list[str]) -> bool:
+    if columns[0] == "Hierarchy Level":
+        return columns[1:3] == ["Metric Name", "Metric Value"]
+    return "Bin Start Time" in columns or any(_METRIC.match(column) for column in columns[1:])
+
+
+def _fields(text: str, delimiter: str) -> list[str]:
+    return fields_of(text, delimiter) if len(delimiter) == 1 else [one.strip('"') for one in text.split(delimiter)]
+
+
+def read_report(source: Source, out: Builder) -> None:
+    """Read the whole report."""
+    _Reader(source, out).read()
+
+
+@dataclass(slots=True)
+class _Node:
+    """A function of a call tree; times in ns, `length` with all that it called."""
+
+    name: str
+    line: int
+    total: int | None
+    own: int
+    args: dict[str, Any]
+    children: list[_Node] = field(default_factory=list)
+    length: int = 0
+
+    def measure(self) -> None:
+        """Set its length: that of all that it called, whose rounded sum may be longer than its own says."""
+        inner = sum(child.length for child in self.children)
+        self.length = max(self.total if self.total is not None else self.own + inner, inner, 0)
+
+
+class _Reader:
+    """Reads one report into a builder."""
+
+    def __init__(self, source: Source, out: Builder) -> None:
+        self._source = source
+        self._out = out
+        self._mark = "."
+
+    def read(self) -> None:
+        report = self._heading()
+        self._mark = find_decimal_mark(self._numbers(report))
+        if report.kind == "timeline":
+            self._timeline(report)
+        elif report.kind == "tree" and _time_columns(report) != (None, None):
+            self._tree(report)
+        else:
+            self._table(report)
+
+    # -- lines ----------------------------------------------------------------------------------------------------
+
+    def _heading(self) -> Report:
+        for line in self._source.lines():
+            text = text_of_line(line.text)
+            report = heading_of(text)
+            if report is not None and report.delimiter == ":":
+                raise MalformedInput(
+                    self._source.display,
+                    f"line {line.number}",
+                    "the fields are separated by colons, which stand in the names of metrics as well",
+                    hint="write the report with -csv-delimiter comma",
+                )
+            if report is not None:
+                return report
+        raise MalformedInput(
+            self._source.display,
+            "",
+            "no heading of a VTune report found, expected one that begins with Function, timeBin, name,start_tsc, ...",
+            hint="vtune -report hotspots -format csv -csv-delimiter comma -r RESULT",
+        )
+
+    def _rows(self, report: Report, *, count: bool = True) -> Iterator[tuple[int, int, list[str]]]:
+        """Number, indentation and fields of each row; all else is counted."""
+        out = self._out
+        begun = False
+        for line in self._source.lines():
+            text = text_of_line(line.text)
+            out.balance.read += count
+            if not begun or heading_of(text) is not None:
+                is_heading = heading_of(text) is not None
+                begun |= is_heading
+                if count and is_heading:
+                    out.balance.merged["headings"] += 1
+                elif count:
+                    out.skip(OTHER_LINE, line.number)
+                continue
+            if not text.strip() or text.startswith(("vtune: ", "amplxe: ")):
+                if count:
+                    out.skip(OTHER_LINE, line.number)
+                continue
+            indent, fields = _indented(text, report)
+            if len(fields) < len(report.columns) and report.kind != "summary":
+                if count:
+                    out.skip(BAD_ROW, line.number, f"{len(fields)} fields, expected {len(report.columns)}")
+                continue
+            yield line.number, indent, fields
+
+    def _numbers(self, report: Report) -> Iterable[str]:
+        return (one for _, _, fields in self._rows(report, count=False) for one in fields[1:])
+
+    def _time(self, text: str) -> int:
+        """Nanoseconds of a number of seconds; raises ValueError."""
+        compact = text.strip().removesuffix("s").replace("\u00a0", "").replace(" ", "")
+        compact = compact.replace("," if self._mark == "." else ".", "").replace(self._mark, ".")
+        return parse_ns(compact.encode(), S)
+
+    def _args(self, report: Report, fields: list[str]) -> dict[str, Any]:
+        """The columns behind the first; numbers as numbers, seconds with their unit in the key."""
+        args: dict[str, Any] = {}
+        for column, text in zip(report.columns[1:], fields[1:], strict=False):
+            if not text.strip():
+                continue
+            number, unit = self._value(column, text)
+            known = number is None or not unit or f"({unit})" in column
+            args[column if known else f"{column} ({unit})"] = text.strip() if number is None else number
+        return args
+
+    def _value(self, column: str, text: str) -> tuple[int | float | None, str]:
+        """The number in a field and its unit, which stands behind it or follows from the column."""
+        plain = text.strip()
+        if plain.endswith("%"):
+            return number_of(plain.removesuffix("%").strip(), self._mark), "%"
+        if _SECONDS.fullmatch(column):
+            return number_of(plain.removesuffix("s").strip(), self._mark), "s"
+        return number_of(plain, self._mark), ""
+
+    # -- timeline -------------------------------------------------------------------------------------------------
+
+    def _timeline(self, report: Report) -> None:
+        out = self._out
+        out.set_clock(RUN_CLOCK.owned_by(out.info.name))
+        start_at, end_at = report.columns.index("Bin Start Time"), report.columns.index("Bin End Time")
+        groups = [at for at in range(1, len(report.columns)) if at < start_at]
+        metrics = [at for at in range(len(report.columns)) if at > max(start_at, end_at)]
+        tracks: dict[tuple[str, ...], TrackId] = {}
+        ends: dict[TrackId, tuple[int, int]] = {}
+        widths: set[int] = set()
+        for number, _, fields in self._rows(report):
+            try:
+                start, end = self._time(fields[start_at]), self._time(fields[end_at])
+            except ValueError as error:
+                out.skip(BAD_ROW, number, str(error))
+                continue
+            widths.add(end - start)
+            whose = tuple(fields[at].strip() for at in groups)
+            for at in metrics:
+                value, unit = self._value(report.columns[at], fields[at])
+                if value is not None:
+                    track = self._counter(tracks, whose, report.columns[at], unit)
+                    out.counter(track, start, value, number)
+                    ends[track] = max((end, number), ends.get(track, (end, number)))
+                elif fields[at].strip():
+                    out.problem(NO_NUMBER, number, f"{report.columns[at]}: {fields[at].strip():.40}")
+            out.balance.written += 1
+        for track, (end, number) in ends.items():
+            out.counter(track, end, 0, number)
+        width = format_time(max(widths, default=0))
+        out.note(
+            f"a timeline in bins of {width}: nothing finer is known, and behind the last bin the counters are 0; "
+            "times count from the start of the collection (see vtune -report summary), say it with --offset to merge"
+        )
+
+    def _counter(
+        self, tracks: dict[tuple[str, ...], TrackId], whose: tuple[str, ...], metric: str, unit: str
+    ) -> TrackId:
+        key = (*whose, metric)
+        if key not in tracks:
+            parent = NO_TRACK
+            for depth in range(len(whose)):
+                group = ("group", *whose[: depth + 1])
+                if group not in tracks:
+                    tracks[group] = self._out.track(whose[depth] or "[unknown]", parent)
+                parent = tracks[group]
+            tracks[key] = self._out.counter_track(metric, parent, unit=unit or ("%" if "%" in metric else ""))
+        return tracks[key]
+
+    # -- call trees -------------------------------------------------------------------------------------------------
+
+    def _tree(self, report: Report) -> None:
+        out = self._out
+        clock = TREE_CLOCK.owned_by(out.info.name)
+        out.set_clock(clock)
+        roots = self._nodes(report)
+        track = out.track("Call tree (synthetic)", description=_TREE_HELP)
+        start = 0
+        for root in roots:
+            _measure(root)
+            if start + root.length > LIMIT_NS:
+                raise MalformedInput(self._source.display, "", "the times sum up to more than 146 years")
+            self._draw(root, track, start)
+            start += root.length
+        out.note("sums of a call tree, drawn as nested slices of real lengths: when things happened is not in the file")
+
+    def _nodes(self, report: Report) -> list[_Node]:
+        total, own = _time_columns(report)
+        roots: list[_Node] = []
+        path: list[_Node] = []
+        for number, indent, fields in self._rows(report):
+            try:
+                times = [
+                    self._time(fields[at]) if at is not None and fields[at].strip() else None for at in (total, own)
+                ]
+            except ValueError as error:
+                self._out.skip(BAD_ROW, number, str(error))
+                continue
+            if indent > len(path):
+                self._out.problem(BAD_INDENT, number, f"{indent} spaces, expected at most {len(path)}")
+                indent = len(path)
+            node = _Node(fields[0].strip() or "[unknown]", number, times[0], times[1] or 0, self._args(report, fields))
+            del path[indent:]
+            (path[-1].children if path else roots).append(node)
+            path.append(node)
+        return roots
+
+    def _draw(self, root: _Node, track: TrackId, start: int) -> None:
+        """A function, and inside it those that it called, one after the other from its start on."""
+        waiting = [(root, start)]
+        while waiting:
+            node, at = waiting.pop()
+            self._out.slice(track, at, node.length, node.name, "function", node.args, node.line)
+            self._out.balance.written += 1
+            for child in node.children:
+                waiting.append((child, at))
+                at += child.length
+
+    # -- tables -----------------------------------------------------------------------------------------------------
+
+    def _table(self, report: Report) -> None:
+        out = self._out
+        title = f"VTune {report.kind}" if report.kind == "summary" else f"VTune by {report.columns[0]}"
+        track = out.totals_track(title)
+        path: list[str] = []
+        for number, indent, fields in self._rows(report):
+            if report.kind == "summary":
+                name, args = self._fact(path, fields)
+            else:
+                name, args = fields[0].strip(), self._args(report, fields)
+                if indent:
+                    args = {"level": indent, **args}
+            out.totals(track, name or "[unknown]", "vtune", args, number)
+            out.balance.written += 1
+        out.note(NO_TIMELINE)
+
+    def _fact(self, path: list[str], fields: list[str]) -> tuple[str, dict[str, Any]]:
+        """A line of the summary: its level, a name, and one value or those of a table in it."""
+        level = number_of(fields[0], ".")
+        depth = level if isinstance(level, int) and 0 <= level <= len(path) else len(path)
+        name = fields[1].strip() if len(fields) > 1 else ""
+        path[depth:] = [name]
+        values = [number_of(text, self._mark) for text in fields[2:]]
+        shown = [text.strip() if value is None else value for text, value in zip(fields[2:], values, strict=True)]
+        args: dict[str, Any] = {"value": shown[0]} if len(shown) == 1 else {"values": shown} if shown else {}
+        if args.get("value") == "":
+            del args["value"]
+        return " / ".join(path), args
+
+
+def _time_columns(report: Report) -> tuple[int | None, int | None]:
+    """Where the inclusive and the own time of a function stand, None where the report does not have them."""
+    total = own = None
+    for at, column in enumerate(report.columns[1:], 1):
+        compact = column.replace(": ", ":")
+        if compact == "CPU Time:Total" and total is None:
+            total = at
+        elif compact in ("CPU Time:Self", "CPU Time") and own is None:
+            own = at
+    return total, own
+
+
+def _indented(text: str, report: Report) -> tuple[int, list[str]]:
+    """The level of a row, and its fields; the spaces may stand before or inside the quotes."""
+    indent = len(text) - len(text.lstrip(" "))
+    fields = _fields(text.lstrip(" "), report.delimiter)
+    if fields:
+        indent += len(fields[0]) - len(fields[0].lstrip(" "))
+    surplus = len(fields) - len(report.columns)
+    if surplus > 0 and report.kind != "summary":  # a name with delimiters that nobody quoted
+        fields = [report.delimiter.join(fields[: surplus + 1]), *fields[surplus + 1 :]]
+    return indent, fields
+
+
+def _measure(root: _Node) -> None:
+    """Set the lengths of all nodes, the innermost first, without recursion: stacks may be deep."""
+    order = [root]
+    for node in order:
+        order.extend(node.children)
+    for node in reversed(order):
+        node.measure()

@@ -1,0 +1,94 @@
+"""CSV of Intel VTune Profiler: the reports that it prints, and the external data that it reads.
+
+    timeBin,Bin Start Time,Bin End Time,CPU Time:Self
+    Function,CPU Time,Module,Function (Full),Source File,Start Address
+    name,start_tsc.CLOCK_MONOTONIC_RAW,end_tsc,pid,tid
+
+Result folders are closed and bound to a version; `vtune -report NAME -format csv` (`amplxe-cl` before 2020) prints what
+is in them. Of the reports only the timeline has times, in bins, counted from the start of the collection. Hotspots,
+hardware events and the summary are sums; a call tree is drawn as nested slices on a track that says that it is no
+timeline. The CSV with external data is what other collectors write for VTune to show: tasks, frames and counters with
+exact times.
+
+Described at https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from traceconv.clocks import ClockDomain
+from traceconv.importers import _vtune_external as external
+from traceconv.importers import _vtune_reports as reports
+from traceconv.importers._text_tables import text_of_line
+from traceconv.ir.builder import Builder
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+
+#: Messages of VTune may precede a report.
+_LINES = 200
+
+
+@importer
+@dataclass(frozen=True)
+class Vtune:
+    """CSV of VTune.
+
+    Attributes:
+        frequency_hz: for external data in ticks (QPC, TSC): how many of them a second has; the file does not say it.
+    """
+
+    frequency_hz: int | None = None
+
+    name: ClassVar[str] = "vtune"
+    title: ClassVar[str] = "Intel VTune Profiler: timeline, hotspots and call trees as CSV, external data"
+    url: ClassVar[str] = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
+    versions: ClassVar[str] = "reports of 2017 to 2025, external data with any clock; no recording was at hand"
+    clock: ClassVar[ClockDomain] = reports.RUN_CLOCK
+    record: ClassVar[str] = (
+        "vtune -collect hotspots -r result -- ./app && "
+        "vtune -r result -report timeline -report-knob column-by=CPUTime -report-knob bin-count=1000 -format csv "
+        "-csv-delimiter comma -report-output timeline.csv"
+    )
+    line_up: ClassVar[str] = (
+        "The timeline counts from the start of the collection, which `vtune -report summary` prints to the second: "
+        "give it with --offset. External data in UTC is on the wall clock."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("bin of the timeline report", "value of a counter for each metric and group"),
+        ("row of a call tree (Function Stack)", "slice inside its caller, on a synthetic track"),
+        ("row of hotspots, hardware events, tasks, summary", "row of a table without times"),
+        ("external task", "slice on its thread, or on its process"),
+        ("external frame", "slice on the track Frames"),
+        ("external counter", "counter; a running total as what it grew by"),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "Reports other than the timeline hold no times; the timeline holds nothing finer than its bins.",
+        "Single samples, calls and threads' states stay in the closed result folder.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Sure of headings that no other tool prints; a table by function with CPU Time may be someone else's."""
+        maybe = False
+        for line in head.text.splitlines()[:_LINES]:
+            text = text_of_line(line)
+            if external.heading_of(text) is not None:
+                return Match.yes("the heading of external data for VTune")
+            report = reports.heading_of(text)
+            if report is not None and report.is_certain:
+                return Match.yes(f"the heading of a VTune report ({report.kind})")
+            maybe |= report is not None
+        if maybe:
+            return Match.maybe("a heading with a column of VTune (CPU Time, Clockticks, ...)")
+        return Match.no("no heading of a VTune report or of external data")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole file."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        for line in source.head().text.splitlines()[:_LINES]:
+            if external.heading_of(text_of_line(line)) is not None:
+                external.read_external(source, out, self.frequency_hz)
+                return
+        reports.read_report(source, out)
