@@ -12,13 +12,13 @@ Facts from the SDK's documentation and Python sources (0.5 to 0.10); runs withou
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import Code, Severity, declare
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64, NO_TRACK, TrackId
 
@@ -43,7 +43,10 @@ EXECUTION = "Execution"
 #: Spans of an NPU that are no computation.
 TRANSFERS = (EXECUTION, "Load", "Store")
 #: Spans of an NPU that the host waits for.
-_SENT = ("Task", EXECUTION)
+_SENT_NAMES = ("Task", EXECUTION)
+#: What a span is: of the host; of an NPU: sent by the host, a transfer, a computation.
+_HOST, _SENT, _TRANSFER, _WORK = range(4)
+_WIDTH = 8
 _SHORTENED = ("…", "...")  # a printed id whose end is missing stands for several traces
 NO_PARENT = 0
 #: Numbers of a span that the outputs print as text, or as floats with .0 behind them.
@@ -52,6 +55,7 @@ INDICES = ("pe_index", "execution_index", "instruction_index", "operator_index",
 LARGEST_PID = 2**22
 _WRAP, _HALF = 2**64, 2**63
 _MISSING = ("", "nan", "none", "null", "<na>", "nat")
+_MISSING_BEGIN = "nN< "
 
 
 def unwrapped(value: int) -> int:
@@ -65,12 +69,17 @@ def unwrapped(value: int) -> int:
 
 def is_missing(value: object) -> bool:
     """Whether a cell is empty, in the words of the libraries that print tables."""
-    return value is None or (isinstance(value, str) and value.strip().lower() in _MISSING) or value != value
+    if isinstance(value, str):
+        return not value or (value[0] in _MISSING_BEGIN and value.strip().lower() in _MISSING)
+    return value is None or value != value
 
 
 def whole_number(value: object) -> int | str:
     """The whole number that a value is, also as text or with .0 behind it; else its text."""
-    text = str(value).strip()
+    text = value if isinstance(value, str) else str(value)
+    if text.isdecimal() and len(text) < 24:  # nearly all
+        return int(text)
+    text = text.strip()
     digits = text.removesuffix(".0")
     return int(digits) if digits.lstrip("-").isdecimal() and len(digits) < 24 else text
 
@@ -158,33 +167,18 @@ class Tracks:
             self._out.track_info(track).name = f"{name} (thread {thread})"
 
 
-@dataclass(slots=True)
-class _Columns:
-    """The spans so far, one row each: what joins them."""
-
-    trace: array[int] = field(default_factory=lambda: array("q"))
-    span: array[int] = field(default_factory=lambda: array("Q"))
-    parent: array[int] = field(default_factory=lambda: array("Q"))
-    track: array[int] = field(default_factory=lambda: array("q"))
-    row: array[int] = field(default_factory=lambda: array("q"))
-    dur: array[int] = field(default_factory=lambda: array("q"))
-    is_npu: bytearray = field(default_factory=bytearray)
-    is_work: bytearray = field(default_factory=bytearray)
-    is_sent: bytearray = field(default_factory=bytearray)
-    at: array[int] = field(default_factory=lambda: array("q"))
-
-
 class Spans:
     """Writes spans, and at the end what joins them: waits of executions, arrows from callers to what they called."""
 
     def __init__(self, out: Builder) -> None:
         self._out = out
-        self._columns = _Columns()
+        self._fields = array("q")  # _WIDTH of them for each span
         self._traces: dict[str, int] = {"": 0}
         self._executions: list[tuple[int, TrackId, Span, int]] = []
+        self._at = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
-        return len(self._columns.row)
+        return len(self._fields) // _WIDTH
 
     def add(self, span: Span, track: TrackId) -> None:
         """Write a span on its track; executions wait for their operators."""
@@ -192,39 +186,33 @@ class Spans:
         dur = unwrapped(difference % 2**64)
         if dur != difference:
             self._out.problem(WRAPPED, span.at, f"{span.name!r} ends {difference} ns after its start: {dur} ns")
-        columns = self._columns
         span.args.update({key: text for key, text in _ids(span) if text})
-        columns.trace.append(self._traces.setdefault(span.trace, len(self._traces)))
-        columns.span.append(id_number(span.span) if span.trace else NO_PARENT)
-        columns.parent.append(id_number(span.parent) if span.trace else NO_PARENT)
-        columns.track.append(track)
-        columns.dur.append(dur)
-        columns.is_npu.append(span.is_npu)
-        columns.is_work.append(span.is_npu and span.name not in TRANSFERS)
-        columns.is_sent.append(span.name in _SENT)
-        columns.at.append(span.at)
+        row = -1
         if span.is_npu and span.name == EXECUTION and span.span:
-            self._executions.append((len(columns.row), track, span, dur))
-            columns.row.append(-1)
+            self._executions.append((len(self), track, span, dur))
         else:
-            columns.row.append(self._out.slice(track, span.start, dur, span.name, span.category, span.args, span.at))
+            row = self._out.slice(track, span.start, dur, span.name, span.category, span.args, span.at)
+        trace = self._traces.setdefault(span.trace, len(self._traces))
+        own, parent = (id_number(span.span), id_number(span.parent)) if span.trace else (NO_PARENT, NO_PARENT)
+        kind = _HOST
+        if span.is_npu:
+            kind = _SENT if span.name in _SENT_NAMES else _TRANSFER if span.name in TRANSFERS else _WORK
+        self._fields.extend((trace, unwrapped(own), unwrapped(parent), track, row, dur, kind, span.at))
         self._out.balance.written += 1
 
     def finish(self) -> None:
         """Join the spans by their ids. All of them must be there."""
         if not len(self):
             return
-        columns = self._columns
-        trace, span = np.array(columns.trace, np.int64), np.array(columns.span, np.uint64)
-        parent = self._parents(trace, span, np.array(columns.parent, np.uint64))
-        self._write_executions(parent)
-        row, track = np.array(columns.row, np.int64), np.array(columns.track, np.int64)
+        fields = np.array(self._fields, np.int64).reshape(-1, _WIDTH).T
+        trace, span, named, track, row, dur, kind, self._at = fields
+        parent = self._parents(trace, span, named)
+        self._write_executions(row, parent, dur, kind)
         called = np.flatnonzero((parent >= 0) & (track != track[parent]))
-        sources, targets = [row[parent[called]]], [row[called]]
-        roots, launched = self._launches(trace, parent < 0)
-        self._draw(np.concatenate([*sources, row[roots]]), np.concatenate([*targets, row[launched]]))
+        roots, launched = self._launches(trace, (named == NO_PARENT) & (kind == _HOST), (parent < 0) & (kind == _SENT))
+        self._draw(row[np.concatenate([parent[called], roots])], row[np.concatenate([called, launched])])
 
-    def _parents(self, trace: I64, span: npt.NDArray[np.uint64], parent: npt.NDArray[np.uint64]) -> I64:
+    def _parents(self, trace: I64, span: I64, parent: I64) -> I64:
         """For each span the number of its parent among the spans, or -1."""
         known, place = np.unique(span, return_inverse=True)
         keys, first = np.unique(trace * len(known) + place, return_index=True)
@@ -238,36 +226,32 @@ class Spans:
         self._report(LOST_PARENT, np.flatnonzero((parent != NO_PARENT) & ~is_there))
         return np.where(is_there & (first[found] != np.arange(len(trace))), first[found], -1)
 
-    def _report(self, code: Any, spans: npt.NDArray[np.intp]) -> None:
+    def _report(self, code: Code, spans: npt.NDArray[np.intp]) -> None:
         for number in spans.tolist():
-            self._out.problem(code, self._columns.at[number])
+            self._out.problem(code, int(self._at[number]))
 
-    def _write_executions(self, parent: I64) -> None:
+    def _write_executions(self, row: I64, parent: I64, dur: I64, kind: I64) -> None:
         """Executions with the time that their operators ran, and the rest, which is what they waited."""
-        columns = self._columns
-        work = np.flatnonzero(np.frombuffer(columns.is_work, np.uint8).astype(bool) & (parent >= 0))
+        work = np.flatnonzero((kind == _WORK) & (parent >= 0))
         run = np.zeros(len(parent), np.int64)
-        np.add.at(run, parent[work], np.maximum(np.array(columns.dur, np.int64)[work], 0))
+        np.add.at(run, parent[work], np.maximum(dur[work], 0))
         operators = np.bincount(parent[work], minlength=len(parent))
         for number, track, span, total in self._executions:
             if operators[number]:
                 ran = int(run[number])
                 span.args |= {"npu_total_ns": total, "npu_run_ns": ran, "npu_iowait_ns": total - ran}
-            args = (span.name, span.category, span.args, span.at)
-            columns.row[number] = self._out.slice(track, span.start, total, *args)
+            row[number] = self._out.slice(track, span.start, total, span.name, span.category, span.args, span.at)
 
-    def _launches(self, trace: I64, top: npt.NDArray[np.bool_]) -> tuple[I64, I64]:
-        """What was sent to the NPU and has no parent in the file, and the one host span that begins its trace."""
-        columns = self._columns
-        is_npu = np.frombuffer(columns.is_npu, np.uint8).astype(bool)
-        is_sent = np.frombuffer(columns.is_sent, np.uint8).astype(bool)
+    def _launches(
+        self, trace: I64, begins: npt.NDArray[np.bool_], sent: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """What was sent to the NPU without a parent in the file, each with the one host span that begins its trace."""
         whole = np.array([bool(text) and not text.endswith(_SHORTENED) for text in self._traces])
-        begins = (np.array(columns.parent, np.uint64) == NO_PARENT) & ~is_npu & whole[trace]
-        roots = np.flatnonzero(begins)
+        roots = np.flatnonzero(begins & whole[trace])
         counts = np.bincount(trace[roots], minlength=len(self._traces))
-        root_of = np.zeros(len(self._traces), np.int64)
+        root_of = np.zeros(len(self._traces), np.intp)
         root_of[trace[roots]] = roots
-        launched = np.flatnonzero(top & is_npu & is_sent & (counts[trace] == 1))
+        launched = np.flatnonzero(sent & (counts[trace] == 1))
         return root_of[trace[launched]], launched
 
     def _draw(self, sources: I64, targets: I64) -> None:

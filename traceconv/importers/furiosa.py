@@ -62,6 +62,7 @@ _SLACK_NS = 1000  # ts and dur are floats
 _ELEMENTS = 10_000_000
 _TIMES = ("start_ts", "end_ts")
 _IDS = ("trace_id", "span_id", "parent_span_id", "thread.id")
+_USED = (*_IDS, *_TIMES)
 _KEYS = tuple(f'"{key}"'.encode() for key in ("start_ts", "end_ts", "span_id", "parent_span_id", "trace_id"))
 _EXPORTED = re.compile(rb'"cat"\s*:\s*"Nux"|"cat"\s*:\s*"NPU"[^{}]*"tid"\s*:\s*1000\d{4}\b')
 
@@ -117,23 +118,24 @@ class FuriosaEvents(ChromeEvents):
         args = self.members(event)
         if event.extra or event.id is not ABSENT or (not args and event.args is not ABSENT):
             args = decode_json(self.args(event, number) or b"{}")
-        times = self._span_times(event, ts, args, number)
+        own = _own_times(args)
+        times = self._span_times(event, ts, own, args, number)
         if times is None:
             super().complete(event, ts + (self._offset or 0), number)
             return
         pid, tid = (whole_number(text_of(bytes(raw))) for raw in (event.pid, event.tid))
         thread = whole_number(args.get("thread.id", tid))
         ids = [str(args.get(key, "")) for key in ("trace_id", "span_id", "parent_span_id")]
-        rest = {key: value for key, value in args.items() if key not in _IDS}
-        if _own_times(args) is not None:
-            rest = {key: value for key, value in rest.items() if key not in _TIMES}
+        used = _USED if own is not None else _IDS
+        rest = {key: value for key, value in args.items() if key not in used}
         rest |= {key: whole_number(rest[key]) for key in INDICES if key in rest}
         span = Span(*times, event.name, event.cat, thread, ids[0], ids[1], ids[2], rest, number)
         self.spans.add(span, self._place(span, pid, tid))
 
-    def _span_times(self, event: Event, ts: int, args: dict[str, Any], number: int) -> tuple[int, int] | None:
-        """Start and end of a span in ns; None if its duration cannot be read."""
-        own = _own_times(args)
+    def _span_times(
+        self, event: Event, ts: int, own: tuple[int, int] | None, args: dict[str, Any], number: int
+    ) -> tuple[int, int] | None:
+        """Start and end of a span in ns, by its `own` times in the args; None if its duration cannot be read."""
         if own is None and "start_ts" in args:
             self.out.problem(BAD_SPAN_TIME, number, f"start_ts {args['start_ts']!r}, end_ts {args.get('end_ts')!r}")
         start = ts + (self._offset or 0)
