@@ -98,7 +98,7 @@ def test_calls_and_their_total_are_those_of_the_text(name: str) -> None:
     assert sum(engine["compute_func_calls"] for engine in engines) == len(wanted)
 
 
-@pytest.mark.parametrize("name", [name for name in LOGS if name != "stamped"])
+@pytest.mark.parametrize("name", [name for name in LOGS if not name.startswith("stamped")])
 def test_synthetic_positions_keep_the_order(name: str) -> None:
     """Lines are in order, calls of one thread do not overlap, and every track says that positions are invented."""
     trace = read_file(GOLDEN / name / "input.log")
@@ -134,6 +134,42 @@ def test_stamped_lines_are_on_the_wall_clock(read: Any) -> None:
     assert trace.clocks[0].zero is Zero.UNIX_EPOCH
     assert trace.clocks[0].resolution_ns == 1000
     assert not any("synthetic" in track.name for track in trace.tracks)
+
+
+def test_late_stamps_do_not_make_calls_of_a_thread_overlap(read: Any) -> None:
+    """Three lines arrive at once: the calls were made one after the other."""
+    stamp = "2024-01-02T03:04:05.000000Z "
+    trace = read(stamp + call("0.3") + stamp + call("0.2", "aaaaaa") + stamp + call("0.1") + stamp + call("0.05"))
+    base = 1704164645 * 10**9
+    assert [(one["line"], one["ts"] - base, one["end"] - base) for one in slices(trace, "compute_func")] == [
+        (1, -450_000, -150_000),
+        (2, -200_000, 0),
+        (3, -150_000, -50_000),
+        (4, -50_000, 0),
+    ]
+
+
+#: Begin and end of eight requests by the clock of the program that made them, ns since 1970: measured independently.
+REQUESTS = [
+    (1795245462486349463, 1795245462488129452),
+    (1795245462493405830, 1795245462494136461),
+    (1795245462499400047, 1795245462500522754),
+    (1795245462505775684, 1795245462506863080),
+    (1795245462512111293, 1795245462513173633),
+    (1795245462518424354, 1795245462519281668),
+    (1795245462524454902, 1795245462525175724),
+    (1795245462530360605, 1795245462531063811),
+]
+#: How late a line was read from the terminal at most.
+ARRIVAL_NS = 100_000
+
+
+def test_stamped_calls_lie_inside_the_requests_that_made_them() -> None:
+    calls = slices(read_file(GOLDEN / "stamped-arrivals" / "input.log"), "compute_func")
+    assert len(calls) == 2 * len(REQUESTS)
+    for (begin, end), first, second in zip(REQUESTS, calls[::2], calls[1::2], strict=True):
+        assert begin < first["ts"] < first["end"] <= second["ts"]
+        assert second["end"] < end + ARRIVAL_NS
 
 
 def test_local_stamps_have_a_clock_of_their_own(read: Any) -> None:

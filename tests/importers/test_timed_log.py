@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -371,6 +372,14 @@ def test_forms_are_documented_in_the_module() -> None:
     for form in log_times.FORMS:
         if form.name != "glog-year":
             assert form.name in (log_times.__doc__ or ""), form.name
+
+
+@pytest.mark.parametrize("noise", ["-", "a", "a.", "[", " ", "1", "in 1", "took 5", ":a", "\x1b[", '"', "(rank "])
+def test_long_lines_take_linear_time(read: Any, noise: str) -> None:
+    line = "2024-01-02T03:04:05Z " + noise * (200_000 // len(noise)) + "\n"
+    start = time.monotonic()
+    assert len(logs(read(line * 2))) == 2
+    assert time.monotonic() - start < 10
 
 
 def test_huge_numbers_are_errors_of_ours(read: Any) -> None:

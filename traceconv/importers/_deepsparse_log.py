@@ -48,7 +48,10 @@ _HELP = (
     "The log has no timestamps: order and the durations of compute_func are real, positions are not. "
     "Each line takes 1 µs, so that a phase is as long as it has lines; calls of one thread do not overlap."
 )
-_STAMPED_HELP = "Lines stand where a log collector stamped their arrival; a call ends at its line."
+_STAMPED_HELP = (
+    "Lines stand where a log collector stamped their arrival; a call ends at its line, or where the next call of its "
+    "thread begins, if its line arrived only after that."
+)
 _SYNTHETIC = " (synthetic)"
 _CALL = re.compile(r"ORT NM EP compute_func: *(?P<ms>\S*)(?P<unit> ms)?")
 _PHASE = re.compile(r"== (?P<end>End )?(?P<name>NMExecutionProvider::\w+) ==$")
@@ -95,6 +98,16 @@ class _Node:
 
 
 @dataclass(slots=True)
+class _Call:
+    """A run of a subgraph, in ns; `end` is where its line stands."""
+
+    end: int
+    dur: int
+    args: dict[str, Any]
+    at: int
+
+
+@dataclass(slots=True)
 class _Thread:
     """A thread of an engine.
 
@@ -103,6 +116,7 @@ class _Thread:
         open: the phases that have begun, outermost first.
         block: what the unprefixed lines that follow are: "graph", "subgraph", "dump", "patterns" or nothing.
         nodes: those of the last whole graph that was printed.
+        calls: the last ones, each of which overlaps the next by its stamp.
     """
 
     track: TrackId
@@ -111,6 +125,7 @@ class _Thread:
     entry: _Entry | None = None
     block: str = ""
     nodes: list[_Node] = field(default_factory=list)
+    calls: list[_Call] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -332,8 +347,18 @@ class LogReader:
         engine = self._engine()
         engine.calls += 1
         engine.total_ns += dur
-        args = {"dur_ms": _number(ms)}
-        self._out.slice(thread.track, self._now - dur, dur, "compute_func", "compute_func", args, number)
+        if thread.calls and thread.calls[-1].end <= self._now - dur:
+            self._write_calls(thread)
+        thread.calls.append(_Call(self._now, dur, {"dur_ms": _number(ms)}, number))
+
+    def _write_calls(self, thread: _Thread) -> None:
+        """Draw the calls that are waiting: a line that arrived late was printed before the next call began."""
+        latest = thread.calls[-1].end if thread.calls else 0
+        for call in reversed(thread.calls):
+            end = min(call.end, latest)
+            latest = end - call.dur
+            self._out.slice(thread.track, latest, call.dur, "compute_func", "compute_func", call.args, call.at)
+        thread.calls = []
 
     def _event(self, thread: _Thread, number: int, text: str) -> None:
         """What a message begins, ends or states."""
@@ -511,6 +536,7 @@ class LogReader:
         for thread in every:
             self._leave_block(thread)
             self._flush(thread)
+            self._write_calls(thread)
             while thread.open:
                 self._close(thread, unfinished=True)
             self._write_nodes(thread)

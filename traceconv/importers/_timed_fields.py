@@ -38,7 +38,8 @@ _LEVELS = {
 _LEVEL_OF = {word: level for level, words in _LEVELS.items() for word in words.split()}
 _WORDS = "|".join(sorted((word for word in _LEVEL_OF if len(word) > 1), key=len, reverse=True))
 _EXTENSIONS = "py|pyx|cc|cpp|cxx|c|h|hpp|cu|cuh|rs|go|java|kt|js|ts|rb|swift|m"
-_SEPARATORS = r"[\s:|,;-]*"
+#: Possessive: what follows may begin with the same characters, and is not to be tried from each of them.
+_SEPARATORS = r"[\s:|,;-]*+"
 
 #: In the order in which they are tried.
 _FIELDS = (

@@ -9,6 +9,11 @@ Which form the times have is decided from the lines as a whole (`_log_times` lis
 lines and runs forward. It is never guessed in silence: a note says what was recognised. Lines without a time go with
 the entry before them (stack traces). A duration in a line becomes a slice that ends at the time of its line.
 
+The language of `-O time=PATTERN` is that of strptime, for the first place in a line where the pattern fits: %Y %y %m %b
+%d %H %I %p %M %S %f (any number of decimals) %z %a, %s for seconds since 1970, %% for a percent sign; beyond strptime
+%{epoch_s} %{epoch_ms} %{epoch_us} %{epoch_ns} for a number since 1970, %{s} %{ms} %{us} %{ns} for one since an unknown
+start, %{level} %{thread} %{pid} %{source} for fields, %{skip} for anything. A blank stands for any blanks.
+
 Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://google.github.io/glog/stable/logging/.
 """
 
