@@ -423,8 +423,8 @@ class PacketReader:
         """A begin, end, instant or state, with its args, its arrows and its log entry."""
         args = event.args(sequence)
         at = self._number
-        if event.log is not None and kind is Kind.INSTANT:
-            entry = self._entry(event.log, event, sequence)
+        entry = self._entry(event.log, event, sequence) if event.log is not None else None
+        if entry is not None and kind is Kind.INSTANT:
             own_name = sequence.event_name(event.name_iid) if event.name_iid else event.name
             if own_name not in ("", entry.text):
                 args = join_args(args, {"event": own_name})
@@ -437,9 +437,9 @@ class PacketReader:
         self.rows.add(kind, track, ts, clock, name, category, args, at)
         if kind is not Kind.END:
             self.rows.flows += [(self.rows.last, id, ends) for id, ends in event.flows]
-        if event.log is not None:
+        if entry is not None:
             self.rows.add(Kind.LOG, track, ts, clock, name, category, b"", at, counts=False)
-            self.rows.entries[self.rows.last] = self._entry(event.log, event, sequence)
+            self.rows.entries[self.rows.last] = entry
 
     def _entry(self, log: Message, event: Event, sequence: Sequence) -> Entry:
         """LogMessage: source_location_iid 1, body_iid 2, prio 3."""
@@ -499,18 +499,18 @@ class PacketReader:
             pid, tid = sequence.thread or (0, 0)
             track = self.tracks.thread(legacy.signed(18, pid), legacy.signed(19, tid))
         args, at = event.args(sequence), self._number
+        dur, bind, direction, encloses = (legacy.signed(field) for field in (3, 8, 13, 12))
         self.rows.add(_PHASES[phase], track, ts, clock, name, category, args, at)
         row = self.rows.last
+        id = b"%d" % bind
         if phase in "stf":
-            to_next = phase == "f" and not legacy.unsigned(12)
-            self.rows.steps.append(Step(row, phase, b"%d" % legacy.unsigned(8), to_next, True))
+            self.rows.steps.append(Step(row, phase, id, phase == "f" and not encloses, True))
             return
         if phase == "X":
-            self.rows.durations[row] = legacy.signed(3) * 1000
-        self.rows.flows += [(row, id, ends) for id, ends in event.flows]
-        if 8 in legacy and 13 in legacy:
-            step = _DIRECTIONS.get(legacy.unsigned(13), "s")
-            self.rows.steps.append(Step(row, step, b"%d" % legacy.unsigned(8), False, False))
+            self.rows.durations[row] = dur * 1000
+        self.rows.flows += [(row, number, ends) for number, ends in event.flows]
+        if direction in _DIRECTIONS:
+            self.rows.steps.append(Step(row, _DIRECTIONS[direction], id, False, False))
 
     # -- samples ----------------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ from traceconv.source import Head, Source
 #: Wire types of the fields of a packet that are no messages, texts or bytes.
 _NUMBERS = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 41: VARINT, 42: VARINT, 58: VARINT, 79: VARINT, 87: VARINT}
 _NUMBERS |= {98: VARINT, 88: VARINT}
+#: Fields of a packet that no other message that begins alike has.
+_TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
 #: What our own writer says about itself.
 _OWN = "traceconv."
@@ -161,7 +163,7 @@ def _looks_like_packets(data: bytes) -> Match:
                     return Match.no(f"field {number} of a packet has another type")
                 if not 0 < number < _LARGEST_FIELD:
                     return Match.no(f"packets have no field {number}")
-                telling = telling or number in _NUMBERS or number in (6, 11, 33, 36, 50, 60)
+                telling = telling or number in _TELLING
         except BadWire:
             return Match.no("a packet is no protobuf message")
         packets += 1

@@ -1,0 +1,153 @@
+"""Traces for viewers by the profiler of TensorFlow, JAX and XLA: `trace.json.gz`, `trace_viewer.json`,
+`perfetto_trace.json.gz`.
+
+    {"displayTimeUnit":"ns","metadata":{"highres-ticks":true},
+    "traceEvents":[
+    {"args": {"name": "/host:CPU"}, "name": "process_name", "ph": "M", "pid": 701},
+    {"args": {"group_id": "0"}, "dur": 483.328, "name": "TFE_Py_Execute", "ph": "X", "pid": 701, "tid": 107, "ts": 3.7},
+    {}]}
+
+Facts from recordings of TensorFlow 2.13 and 2.18 (converted by xprof) and JAX 0.10. The file is made out of the
+XSpace beside it (`*.xplane.pb`, see the importer xplane): a pid is a plane, a tid a line of it, neither is a number of
+the operating system. Times are µs since the begin of the profile, which only the XSpace knows. All values of args are
+text. What had no duration comes as an instant, or, by JAX, with one of a picosecond. An empty object ends the array.
+
+Lost: the exporter itself stops after 1,000,000 events without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
+from traceconv.importers import _chrome_facts as facts
+from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_json import ChromeReader, Event
+from traceconv.importers._xprof import HOST, Timeline
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import TrackId, TrackKind
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+
+LIMIT_REACHED = declare(
+    "tensorflow-profiler.limit",
+    Severity.DATA_LOSS,
+    "the exporter stops after a million events: later ones are missing (shorten the profile, or read the xplane.pb)",
+)
+
+_EVENT_LIMIT = 1_000_000
+_HEADER = re.compile(rb'\{\s*"displayTimeUnit"\s*:\s*"ns"\s*,\s*"metadata"\s*:\s*\{[^{}]*"highres-ticks"\s*:\s*true')
+_FIRST_UNIT = re.compile(rb'\{\s*"displayTimeUnit"\s*:\s*"ns"')
+_PLANE = re.compile(rb'"name"\s*:\s*"process_name"[^{}]*"args"\s*:\s*\{\s*"name"\s*:\s*"/(?:host|device):')
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
+
+
+@importer
+@dataclass(frozen=True)
+class TensorflowProfiler:
+    """Importer of trace viewer files of TensorFlow and JAX."""
+
+    name = "tensorflow-profiler"
+    title = "TensorFlow and JAX/XLA profiler, trace for viewers (trace.json.gz)"
+    url = "https://openxla.org/xprof/trace_viewer"
+    versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
+    clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
+    record = (
+        "tf.profiler.experimental.start(DIR); ...; tf.profiler.experimental.stop(), or with jax.profiler.trace(DIR): ...; "
+        "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"
+    )
+    line_up = (
+        "The file does not say when it was recorded. The .xplane.pb beside it does, mostly: merge that instead, or "
+        "give --offset."
+    )
+    becomes = (
+        ("planes (/host:CPU, /device:GPU:0), which stand as pids", "process for a host, track for a device"),
+        ("lines (threads, XLA Ops, XLA Modules, Steps, streams), which stand as tids", "thread or track"),
+        ("X", "slice"),
+        ("i, and X of a picosecond", "instant; with the arg flow a slice of length 0"),
+        ("the arg flow", "flow from its producer to each consumer"),
+        ("numbers in args, which are text in the file", "arg as number"),
+    )
+    lost = (
+        "The exporter stops after 1,000,000 events without a word.",
+        "When the profile was recorded is not in the file.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the header of the exporter, or by planes named as only it does."""
+        if _HEADER.match(head.text):
+            return Match.yes("the header of the trace viewer of TensorFlow (highres-ticks)")
+        if _FIRST_UNIT.match(head.text) and _PLANE.search(head.text):
+            return Match.yes("planes of the profiler of TensorFlow and JAX (/host:..., /device:...)")
+        return Match.no("no header of the trace viewer of TensorFlow, and no planes")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All events. Raises MalformedInput when nothing can be read."""
+        reader = ChromeReader(source, out)
+        events = _Events(out)
+        for batch in reader.batches():
+            events.add(batch)
+        facts.top_level(reader, out)
+        events.finish()
+        events.sort_out_devices()
+        if events.timed >= _EVENT_LIMIT:
+            out.problem(LIMIT_REACHED, f"{source.name}: {events.timed} events")
+
+
+class _Events(ChromeEvents):
+    """Reads the events; pids and tids stand for planes and lines."""
+
+    def __init__(self, out: Builder) -> None:
+        super().__init__(out)
+        self.timed = 0
+        self._timeline = Timeline(out)
+        self.flows = self._timeline.flows
+
+    def new_process(self, pid: int | str) -> TrackId:
+        """A plane."""
+        return self.out.process(pid if isinstance(pid, str) else "")
+
+    def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
+        """A line."""
+        return self.out.thread(process, None, f"line {tid}")
+
+    def complete(self, event: Event, ts: int, number: int) -> None:
+        """X: an event with a duration, which rounds to nothing where the exporter had to invent one."""
+        try:
+            dur = self.time(bytes(event.dur))
+        except ValueError:
+            super().complete(event, ts, number)
+            return
+        self._add(event, ts, dur, number)
+
+    def instant(self, event: Event, ts: int, number: int) -> None:
+        """i: an event without a duration."""
+        self._add(event, ts, 0, number)
+
+    def _add(self, event: Event, ts: int, dur: int, number: int) -> None:
+        self.timed += 1
+        if event.extra or event.cat:  # not by this exporter: keep all there is
+            (super().complete if event.ph == "X" else super().instant)(event, ts, number)
+            return
+        args = {key: _typed(value) for key, value in self.members(event).items()}
+        self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
+
+    def sort_out_devices(self) -> None:
+        """Planes that are no hosts are no processes."""
+        for track in self._processes.values():
+            process = self.out.track_info(track)
+            if not process.name.startswith(HOST):
+                process.kind = TrackKind.TRACK
+        for track in self._threads.values():
+            line = self.out.track_info(track)
+            line.kind = (
+                TrackKind.THREAD if self.out.track_info(line.parent).kind is TrackKind.PROCESS else TrackKind.TRACK
+            )
+
+
+def _typed(value: Any) -> Any:
+    """A number where the exporter wrote it as text."""
+    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
