@@ -56,7 +56,7 @@ class TensorflowProfiler:
     versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     record = (
-        "tf.profiler.experimental.start(DIR); ...; tf.profiler.experimental.stop(), or with jax.profiler.trace(DIR): ...; "
+        "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"
     )
     line_up = (

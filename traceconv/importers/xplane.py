@@ -81,7 +81,7 @@ class Xplane:
     versions = "TensorFlow 2.x, JAX, XLA"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     record = (
-        "tf.profiler.experimental.start(DIR); ...; tf.profiler.experimental.stop(), or with jax.profiler.trace(DIR): ...; "
+        "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "the file is DIR/plugins/profile/TIME/HOST.xplane.pb"
     )
     line_up = (
