@@ -92,14 +92,14 @@ def test_mxnet_a_row_that_can_be_both_is_a_time() -> None:
     assert row_of("my domain", "b", 5, [0.01, 0.0, 0.01, 0.005], False).kind == "counter"
 
 
-def test_mxnet_tables_come_under_the_profile_of_the_same_run() -> None:
-    trace, table = read(golden(ROOT / "mxnet" / "infer-1.6")), read(golden(MXNET / "v1.9-text"))
-    alone = len(trace.instants.ts)
-    traces = [trace, table]
+def test_mxnet_tables_come_under_the_process_of_the_profile() -> None:
+    table = read(golden(MXNET / "v1.9-text"))
+    traces = [read(golden(ROOT / "mxnet" / "infer-1.6"), options={"pid": "42"}), table]
     merged = merge_traces(traces, align(traces, {}), same_machine=False)
-    assert len(merged.instants.ts) == alone + len(table.instants.ts)
-    names = [track.name for track in merged.tracks]
-    assert any(name.startswith("MXNet totals: operator") and "no timeline" in name for name in names)
+    assert len(merged.instants.ts) == len(traces[0].instants.ts) + len(table.instants.ts)
+    totals = [track for track in merged.tracks if track.name.startswith("MXNet totals: ")]
+    assert len(totals) == 3
+    assert all(merged.tracks[track.parent].pid == 42 and "(no timeline)" in track.name for track in totals)
 
 
 def test_mxnet_a_log_without_tables_is_refused(tmp_path: Path) -> None:
