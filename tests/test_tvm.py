@@ -15,6 +15,8 @@ from traceconv.ir.trace import Trace
 from traceconv.registry import Certainty, answers, identify
 from traceconv.source import Source
 
+GRAPH = "dump/_tvmdbg_device_CPU_0/_tvmdbg_graph_dump.json"
+
 
 def args_of(trace: Trace, row: int) -> dict[str, Any]:
     raw = trace.args.get(int(trace.slices.args_at[row]), int(trace.slices.args_len[row]))
@@ -74,7 +76,7 @@ def test_a_dump_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_dump_named_by_the_user() -> None:
     case = ROOT / "tvm-debugger" / "measurements-and-dump"
-    for dump in ("beside/dump", "beside/dump/_tvmdbg_device_CPU_0", "beside"):
+    for dump in ("beside/dump", "beside/dump/_tvmdbg_device_CPU_0", "beside", f"beside/{GRAPH}"):
         trace = api.read(case / "input.log", options={"dump": str(case / dump)})
         assert len(trace.flows.from_slice) == 8, dump
         assert trace.metadata["tvm_graph"]["operators"] == 8
@@ -90,6 +92,23 @@ def test_execution_trace_and_table_tell_the_same() -> None:
     table = slices_of(api.read(ROOT / "tvm-debugger" / "measurements-and-dump" / "input.log"))
     trace = slices_of(api.read(ROOT / "tvm-execution-trace" / "with-graph" / "input.json"))
     assert {name: dur for name, dur, _ in table} == pytest.approx({name: dur for name, dur, _ in trace}, abs=1)
+
+
+def test_nodes_of_one_name_are_told_apart_by_their_shape(tmp_path: Path) -> None:
+    nodes = [
+        {"op": "tvm_op", "name": "relu", "inputs": [], "attrs": {"func_name": "f"}, "shape": [n]} for n in (1, 2, 3)
+    ]
+    (tmp_path / "_tvmdbg_graph_dump.json").write_text(json.dumps({"nodes": nodes}))
+    header = "Node Name  Ops  Time(us)  Time(%)  Shape  Inputs  Outputs\n"
+    rows = [f"relu  f  {time}  1.0  ({shape},)  0  1\n" for time, shape in ((9.5, 3), (8.5, 1), (7.5, 2))]
+    (tmp_path / "tvm.log").write_text(header + "".join(rows))
+    trace = api.read(tmp_path / "tvm.log")
+    assert [(dur, args["shape"]) for _, dur, args in slices_of(trace)] == [
+        (8500, "(1,)"),
+        (7500, "(2,)"),
+        (9500, "(3,)"),
+    ]
+    assert not trace.sources[0].diagnostics.lost
 
 
 # -- reports ---------------------------------------------------------------------------------------------------------
@@ -150,6 +169,21 @@ def test_numbers_of_any_locale(thousands: str, decimal: str, tmp_path: Path) -> 
     slices = slices_of(api.read(path))
     assert [(name, dur) for name, dur, _ in slices] == [("f", 1_234_567_890), ("g", 120)]
     assert (slices[0][2]["percent"], slices[0][2]["count"], slices[0][2]["mean_us"]) == (99.5, 1000, 1234.567)
+
+
+@pytest.mark.parametrize(("last", "starts"), [(7.5, [0, 5000, 0]), (6.5, [0, 5000, 7000])])
+def test_calls_that_contain_others(last: float, starts: list[int], tmp_path: Path) -> None:
+    calls = [
+        {"Name": {"string": name}, "Duration (us)": {"microseconds": us}}
+        for name, us in (("a", 5), ("b", 2), ("main", last))
+    ]
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps({"calls": calls, "device_metrics": {"cpu0": {"Duration (us)": {"microseconds": 8}}}}))
+    trace = api.read(path)
+    names = [trace.strings[name] for name in trace.slices.name.tolist()]
+    placed = dict(zip(names, trace.slices.ts.tolist(), strict=True))
+    assert [placed[name] for name in ("a", "b", "main")] == starts
+    assert any("more than Total" in note for note in trace.sources[0].notes)
 
 
 def test_a_log_with_both_tables(tmp_path: Path) -> None:

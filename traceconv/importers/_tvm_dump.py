@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -94,7 +94,15 @@ class Output:
         return {key: value for key, value in known.items() if value not in ("", None)}
 
 
-@dataclass(frozen=True, slots=True)
+class Wanted(NamedTuple):
+    """What is known of a node; an empty function or shape fits all."""
+
+    name: str
+    op: str = ""
+    shape: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """One node of the graph.
 
@@ -144,23 +152,24 @@ class Graph:
         tensor = producer.outputs[output].describe() if output < len(producer.outputs) else ""
         return f"{producer.name} {tensor}".rstrip()
 
-    def assign(self, wanted: Sequence[tuple[str, str]], *, parameters: bool = False) -> list[Node] | str:
-        """The nodes of the given names and functions, each used once; or the first that is not in the graph.
+    def assign(self, wanted: Sequence[Wanted], *, parameters: bool = False) -> list[Node] | str:
+        """The nodes that are wanted, each used once and in order of the graph; or the first that is not there.
 
         Args:
-            wanted: name and function of each; an empty function fits all.
             parameters: whether parameters may be among them.
         """
         free: dict[str, list[Node]] = {}
-        for node in reversed(self.nodes):
+        for node in self.nodes:
             if parameters or not node.is_parameter:
                 free.setdefault(node.name, []).append(node)
         found = []
-        for name, op in wanted:
-            candidates = free.get(name, [])
-            if not candidates or op not in ("", candidates[-1].op):
-                return f"{name} {op}".strip()
-            found.append(candidates.pop())
+        for name, op, shape in wanted:
+            candidates = [node for node in free.get(name, ()) if op in ("", node.op)]
+            if not candidates:
+                return f"{name} ({op})" if op else name
+            node = next((node for node in candidates if node.outputs and node.outputs[0].shape == shape), candidates[0])
+            free[name].remove(node)
+            found.append(node)
         return found
 
 
@@ -265,7 +274,7 @@ class Dump:
 
 
 def find_dump(
-    source: Source, out: Builder, option: str, wanted: Sequence[tuple[str, str]], *, parameters: bool = False
+    source: Source, out: Builder, option: str, wanted: Sequence[Wanted], *, parameters: bool = False
 ) -> Dump | None:
     """The dump whose graph has the wanted nodes (see Graph.assign); what was found is said in notes and metadata.
 

@@ -105,7 +105,7 @@ class _Writer:
         self._source = source
         self._out = out
         self._dump = dump
-        self._dumps: dict[tuple[tuple[str, str], ...], Dump | None] = {}
+        self._dumps: dict[tuple[dumps.Wanted, ...], Dump | None] = {}
         self._has_clock = False
         self._roots: list[TrackId] = []
 
@@ -130,7 +130,10 @@ class _Writer:
 
     def _find_dump(self, table: Table) -> Dump | None:
         """The dump folder that fits the rows; looked for once for all runs of a graph."""
-        wanted = tuple((row.name, row.op) for row in table.rows)
+        trusted = not table.has_clock  # the shapes of 0.5 are of other nodes
+        wanted = tuple(
+            dumps.Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows
+        )
         if wanted not in self._dumps:
             self._dumps[wanted] = dumps.find_dump(self._source, self._out, self._dump, wanted) if wanted else None
         return self._dumps[wanted]

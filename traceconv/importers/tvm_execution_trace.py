@@ -203,7 +203,11 @@ def _is_node_event(event: object) -> bool:
 
 def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None:
     """Slices for the nodes that were executed, with what the graph says about them."""
-    dump = dumps.find_dump(source, out, option, [(node.name, "") for node in nodes], parameters=True) if nodes else None
+    dump = (
+        dumps.find_dump(source, out, option, [dumps.Wanted(node.name) for node in nodes], parameters=True)
+        if nodes
+        else None
+    )
     balance = out.balance
     device = dump.device if dump else ""
     total = nodes[-1].end - nodes[0].start if nodes else 0

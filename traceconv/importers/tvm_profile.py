@@ -51,7 +51,8 @@ NO_READING = declare(
 _NUMERIC = frozenset(("count", "ratio", "percent"))
 _OWN = frozenset((NAME, DURATION, PERCENT, DEVICE, COUNT))
 _COUNTER_HELP = "from the begin of each call to its end; positions are invented"
-_ROUNDING_NS = 6000
+#: Durations of the text have two decimals of a microsecond: each is off by half of the last at most.
+_ROUNDING_NS = 6
 _DOUBLE_DIGITS = 17
 
 
@@ -76,6 +77,7 @@ class _Writer:
         in_order = report.in_order if report.in_order is not None else _looks_in_order(report)
         placed = _place(report.calls)
         total_ns = sum(one.dur or 0 for one in placed)
+        outer = self._nest(placed, in_order) if _is_nested(report, total_ns) else None
         config = "; ".join(f"{key}: {value}" for key, value in report.configuration.items())
         root = self._out.track("TVM profile", description=f"{_size(report, total_ns)}. {config}".rstrip(". "))
         self._roots.append(root)
@@ -86,10 +88,10 @@ class _Writer:
             if device not in devices:
                 devices[device] = self._out.track(f"{device or 'calls'} (synthetic)", root, description=_help(in_order))
             self._call(one, devices[device])
-            if in_order and one.dur is not None:
+            if in_order and one.dur is not None and one is not outer:
                 self._counters(one, device, devices[device], counters)
         if placed:
-            last = placed[-1].ts + (placed[-1].dur or 0)
+            last = max(one.ts + (one.dur or 0) for one in placed)
             for track in counters.values():
                 self._out.counter(track, last, 0, placed[-1].call.at)
         self._totals(report, root, total_ns)
@@ -146,16 +148,31 @@ class _Writer:
             if call.text(NAME) == "Sum" and sum_ns is not None and _differs(sum_ns, total_ns, len(report.calls)):
                 detail = f"Sum {format_us(sum_ns)} us, the calls add up to {format_us(total_ns)} us"
                 self._out.problem(text.SUM_DIFFERS, call.at, detail)
-        self._say_nested(report, total_ns)
 
-    def _say_nested(self, report: Report, total_ns: int) -> None:
-        totals = [tables.length_ns(call.cells[DURATION].value) for call in report.totals if DURATION in call.cells]
-        known = [total for call, total in zip(report.totals, totals, strict=False) if call.text(NAME) != "Sum"]
-        if known and None not in known and total_ns > sum(total or 0 for total in known) + _ROUNDING_NS * len(known):
-            self._out.note(
-                "calls add up to more than Total: some contain others (calls of functions in the Relax VM); which, the "
-                "report does not say, so they are drawn one after the other"
-            )
+    def _nest(self, placed: list[_Placed], in_order: bool) -> _Placed | None:
+        """Calls add up to more than the run took: put them inside the last one, if that lasted as long as they.
+
+        Returns:
+            The call that is around the others now, if there is one.
+        """
+        last = placed[-1]
+        around = in_order and last.dur is not None and last.dur >= last.ts
+        if around:
+            last.ts = 0
+        where = "drawn inside the last one, which lasted as long" if around else "drawn one after the other"
+        self._out.note(
+            "calls add up to more than Total: some contain others (functions in the Relax VM); which, the report "
+            f"does not say: {where}"
+        )
+        return last if around else None
+
+
+def _is_nested(report: Report, total_ns: int) -> bool:
+    """Whether the calls last longer than the whole run on all devices."""
+    cells = [call.cells[DURATION] for call in report.totals if DURATION in call.cells and call.text(NAME) != "Sum"]
+    known = [tables.length_ns(cell.value) for cell in cells]
+    allowed = sum(known_ns or 0 for known_ns in known) + _ROUNDING_NS * (len(known) + len(report.calls))
+    return bool(known) and None not in known and total_ns > allowed
 
 
 def _differs(printed_ns: int, found_ns: int, count: int) -> bool:
