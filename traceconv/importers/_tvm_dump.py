@@ -34,8 +34,6 @@ from traceconv.source import Source
 GRAPH_FILE = "_tvmdbg_graph_dump.json"
 TENSORS_FILE = "output_tensors.params"
 FOLDER_PREFIX = "_tvmdbg_"
-#: What importers of this family say about their option `dump`.
-NO_GRAPH = "no graph dump lies beside the file: no shapes of inputs and no arrows; name its folder with -O dump=PATH"
 
 BAD_DUMP = declare(
     "tvm.bad_dump",
