@@ -195,6 +195,15 @@ def _closed(args: bytes) -> bytes:
 
 
 _I64 = npt.NDArray[np.int64]
+#: Stands for what is no number; no global id is the smallest one.
+_NONE = -(2**63)
+
+
+def _whole_numbers(values: list[Any]) -> _I64:
+    """The numbers as a column, _NONE in the place of all else."""
+    if {type(value) for value in values} != {int}:
+        values = [value if type(value) is int else _NONE for value in values]
+    return np.array(values, np.int64)
 
 
 class Links:
@@ -207,16 +216,12 @@ class Links:
 
     def add(self, role: str, first_slice: int, rows: Sequence[Row], correlation_at: int) -> None:
         """Slices with consecutive ids from `first_slice` on."""
-        found: list[tuple[int, int, int]] = []
-        for slice_id, row in enumerate(rows, first_slice):
-            process, correlation = row[2], row[correlation_at]
-            if process is None:
-                process = self.process_of_work
-            if type(process) is int and type(correlation) is int and 0 < correlation < _MAX_CORRELATION:
-                found.append((process, correlation, slice_id))
-        if found:
-            processes, correlations, slices = np.array(found, np.int64).T
-            self._parts[role].append((processes & schema.PROCESS_MASK, correlations, slices))
+        only = self.process_of_work
+        processes = _whole_numbers([only if row[2] is None else row[2] for row in rows])
+        correlations = _whole_numbers([row[correlation_at] for row in rows])
+        joinable = (processes != _NONE) & (correlations > 0) & (correlations < _MAX_CORRELATION)
+        slices = np.flatnonzero(joinable) + first_slice
+        self._parts[role].append((processes[joinable] & schema.PROCESS_MASK, correlations[joinable], slices))
 
     def pairs(self) -> tuple[list[int], list[int]]:
         """The slices of the calls, and beside them those of the work; of several calls with one id the first."""

@@ -214,54 +214,7 @@ class _Reader:
     # -- work on devices ----------------------------------------------------------------------------------------
 
     def _device_work(self) -> None:
-        stream = self._tracks.stream
-        unified = self._unified
-        work: list[Shape] = [
-            Shape("KERNEL", _STREAM, _KERNEL, (_CORRELATION, ("gridId", "grid_id")), stream, self._kernel),
-            Shape(
-                "MEMCPY",
-                (*_STREAM, "copyKind"),
-                _COPY,
-                (_CORRELATION, ("virtualAddress", "virtual_address"), ("bytes", "bytes")),
-                lambda *key: unified(key[0], key[1]) if _is_unified(key[-1]) else stream(*key[:-1]),
-                self._copy,
-                copies=True,
-            ),
-            Shape(
-                "MEMSET",
-                _STREAM,
-                ("value", "memKind", "graphNodeId"),
-                (_CORRELATION, ("bytes", "bytes")),
-                stream,
-                partial(self._plain, "Memset", _cupti.MEMSET),
-                copies=True,
-            ),
-            Shape(
-                "GRAPH_TRACE",
-                _STREAM,
-                ("graphId", "graphExecId"),
-                (_CORRELATION,),
-                stream,
-                partial(self._plain, "CUDA graph", "cuda_graph"),
-            ),
-            Shape(
-                "MEM_DECOMPRESS",
-                _STREAM,
-                ("ChannelID", "NumberOfOperations"),
-                (_CORRELATION, ("sourceBytes", "bytes")),
-                stream,
-                partial(self._plain, "Memory decompression", _cupti.MEMCPY),
-            ),
-            Shape(
-                "GRAPH_HOST_NODE_AND_HOST_LAUNCH",
-                _STREAM,
-                ("graphId", "graphNodeId"),
-                (_CORRELATION,),
-                stream,
-                partial(self._plain, "Host function", "cuda_host_callback"),
-            ),
-        ]
-        for shape in work:
+        for shape in self._work():
             self._device_table(replace(shape, table=f"CUPTI_ACTIVITY_KIND_{shape.table}", role="work"))
         self._device_table(
             Shape(
@@ -275,6 +228,33 @@ class _Reader:
         )
         self._page_faults()
         self._cuda_events()
+
+    def _work(self) -> list[Shape]:
+        """What runs on streams, without the beginning that the names of all these tables have."""
+        stream, plain = self._tracks.stream, self._plain
+        sized = (_CORRELATION, ("bytes", "bytes"))
+        memset = partial(plain, "Memset", _cupti.MEMSET)
+        graph = partial(plain, "CUDA graph", "cuda_graph")
+        unpack = partial(plain, "Memory decompression", _cupti.MEMCPY)
+        host = partial(plain, "Host function", "cuda_host_callback")
+        grid = (_CORRELATION, ("gridId", "grid_id"))
+        copied = (_CORRELATION, ("virtualAddress", "virtual_address"), ("bytes", "bytes"))
+        packed = (_CORRELATION, ("sourceBytes", "bytes"))
+        nodes = ("graphId", "graphNodeId")
+        return [
+            Shape("KERNEL", _STREAM, _KERNEL, grid, stream, self._kernel),
+            Shape("MEMCPY", (*_STREAM, "copyKind"), _COPY, copied, self._copy_track, self._copy, copies=True),
+            Shape("MEMSET", _STREAM, ("value", "memKind", "graphNodeId"), sized, stream, memset, copies=True),
+            Shape("GRAPH_TRACE", _STREAM, ("graphId", "graphExecId"), (_CORRELATION,), stream, graph),
+            Shape("MEM_DECOMPRESS", _STREAM, ("ChannelID", "NumberOfOperations"), packed, stream, unpack),
+            Shape("GRAPH_HOST_NODE_AND_HOST_LAUNCH", _STREAM, nodes, (_CORRELATION,), stream, host),
+        ]
+
+    def _copy_track(self, process: Any, device: Any, *rest: Any) -> TrackId:
+        *stream, kind = rest
+        if isinstance(kind, int) and kind >= schema.UNIFIED_COPY_FROM:
+            return self._unified(process, device)
+        return self._tracks.stream(process, device, *stream)
 
     def _device_table(self, shape: Shape) -> None:
         if not self._take(shape.table):
@@ -475,10 +455,6 @@ class _Reader:
                 balance.merged["rows of names and properties"] += count
             elif count:
                 self._out.skip(UNTIMED, table, count=count)
-
-
-def _is_unified(kind: Any) -> bool:
-    return isinstance(kind, int) and kind >= schema.UNIFIED_COPY_FROM
 
 
 @importer
