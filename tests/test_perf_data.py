@@ -32,6 +32,7 @@ from tests.make_perf import (
 from traceconv.api import read
 from traceconv.dump import dump
 from traceconv.importers import _perf_zstd, perf_data
+from traceconv.importers._elf_symbols import functions_of
 from traceconv.importers._perf_maps import AddressSpace, Mapping
 from traceconv.importers._perf_tracepoints import read_tracepoints
 from traceconv.ir.trace import Trace
@@ -274,3 +275,71 @@ print fmt: "nothing"
         "where": 2**63,
         "args": bytes(range(16)).hex(),
     }
+
+
+# -- symbols of files on this machine ---------------------------------------------------------------------------------
+
+
+def elf(bits: int, order: str, build_id: bytes, functions: dict[str, tuple[int, int]]) -> bytes:
+    """A small ELF file: bytes 0x1000 to 0x2000 are mapped to 0x401000; functions are name: (address, size)."""
+    names, symbols = b"\0", b""
+    for name, (start, size) in functions.items():
+        fields = (len(names), 2, 0, 1, start, size) if bits == 64 else (len(names), start, size, 2, 0, 1)
+        symbols += struct.pack(order + ("IBBHQQ" if bits == 64 else "IIIBBH"), *fields)
+        names += name.encode() + b"\0"
+    note = struct.pack(f"{order}III", 4, len(build_id), 3) + b"GNU\0" + build_id
+    wide = bits == 64
+    header_size, segment_size, section_size = (64, 56, 64) if wide else (52, 32, 40)
+    note_at = header_size + 2 * segment_size
+    symbols_at = note_at + len(note)
+    names_at = symbols_at + len(symbols)
+    sections_at = names_at + len(names)
+    ident = b"\x7fELF" + bytes([2 if wide else 1, 1 if order == "<" else 2, 1]) + b"\0" * 9
+    word = "Q" if wide else "I"
+    numbers = (0, header_size, sections_at, 0, header_size, segment_size, 2, section_size, 3, 0)
+    data = ident + struct.pack(f"{order}HHI3{word}I6H", 3, 62, 1, *numbers)
+    for kind, at, address, size in ((1, 0x1000, 0x401000, 0x1000), (4, note_at, 0, len(note))):
+        middle = (at, address, 0, size, size)
+        data += (
+            struct.pack(f"{order}IIQQQQQQ", kind, 5, *middle, 4)
+            if wide
+            else struct.pack(f"{order}8I", kind, *middle, 5, 4)
+        )
+    data += note + symbols + names
+    for kind, at, size, link in ((0, 0, 0, 0), (2, symbols_at, len(symbols), 2), (3, names_at, len(names), 0)):
+        data += struct.pack(f"{order}II4{word}II2{word}", 0, kind, 0, 0, at, size, link, 0, 0, 0)
+    return data
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_functions_are_named_by_the_file_of_the_same_build(tmp_path: Path, bits: int, order: str) -> None:
+    library, other = tmp_path / "libx.so", tmp_path / "liby.so"
+    functions = {"early": (0x401010, 0x10), "late": (0x401030, 0x20), "no_size": (0x401060, 0)}
+    library.write_bytes(elf(bits, order, b"B" * 20, functions))
+    other.write_bytes(elf(bits, order, b"other build id......", functions))
+    maker = Maker(order)
+    ids = b""
+    for path in (library, other):
+        body = maker.pack("i", 7) + b"B" * 20 + bytes([20, 0, 0, 0]) + f"{path}\0".encode()
+        ids += maker.pack("IHH", 67, 0, 8 + len(body)) + body
+    maker.features[2] = ids
+    maker.mmap2(1, 0x7F001000, 0x1000, 0x1000, str(library))
+    maker.mmap2(2, 0x7F005000, 0x1000, 0x1000, str(other))
+    for number, at in enumerate((0x7F001018, 0x7F001028, 0x7F00104F, 0x7F001060, 0x7F005018)):
+        maker.sample(10 + number, at)
+    path = tmp_path / "perf.data"
+    path.write_bytes(maker.data())
+    trace = read(path, format="perf-data", options={"symbols": "true"})
+    names = [trace.frames[stack].name for stack in trace.samples.stack.tolist()]
+    assert names == ["early", "libx.so+0x1028", "late", "libx.so+0x1060", "liby.so+0x1018"]
+    assert "1 files of this machine; 1 are absent or of another build" in trace.sources[0].notes[0]
+    plain = read(path, format="perf-data")
+    assert plain.frames[plain.samples.stack.tolist()[0]].name == "libx.so+0x1018"
+
+
+@pytest.mark.parametrize("size", [0, 3, 20, 60, 130, 200])
+def test_a_cut_elf_file_names_nothing(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "libx.so"
+    path.write_bytes(elf(64, "<", b"B" * 20, {"early": (0x401010, 0x10)})[:size])
+    assert functions_of(path, b"B" * 20) is None

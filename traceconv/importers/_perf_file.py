@@ -360,6 +360,7 @@ class PerfFile:
         data_at, data_end: where the records are.
         facts: host, version, command line and the like.
         clock_pair: a time of the wall clock and of the clock of the recording, ns, read together.
+        build_ids: of the files in which samples were taken, by path.
         pmus: names of the units that count, by number.
         problems: what could not be read, in words.
         unfinished: whether perf was ended before it could write the size of the data.
@@ -372,6 +373,7 @@ class PerfFile:
     tracepoints: dict[int, Tracepoint] = field(default_factory=dict)
     facts: dict[str, str | int | list[str]] = field(default_factory=dict)
     clock_pair: tuple[int, int] | None = None
+    build_ids: dict[str, bytes] = field(default_factory=dict)
     pmus: dict[int, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     unfinished: bool = False
@@ -381,7 +383,7 @@ class PerfFile:
         """Keep what a feature of the header says."""
         try:
             self._feature(number, body)
-        except (struct.error, ValueError, OverflowError) as error:
+        except (struct.error, ValueError, OverflowError, Damage) as error:
             self.problems.append(f"the header feature {number} cannot be read ({error})")
 
     def _feature(self, number: int, body: bytes) -> None:
@@ -399,6 +401,9 @@ class PerfFile:
             self._event_names(body)
         elif number == Feature.PMU_MAPPINGS:
             self._pmu_names(body)
+        elif number == Feature.BUILD_ID:
+            for record in records(body, 0, len(body), self.order):
+                self.build_id(body[record.at + 8 : record.end])
         elif number == Feature.CLOCK_DATA:
             _, _, wall, clock = struct.unpack_from(f"{self.order}IIQQ", body)
             self.clock_pair = (wall, clock)
@@ -406,6 +411,11 @@ class PerfFile:
     def tracing_data(self, body: bytes) -> None:
         """Keep the formats of tracepoints."""
         self.tracepoints.update(read_tracepoints(body))
+
+    def build_id(self, body: bytes) -> None:
+        """Keep which build a file is of: process, 20 bytes of id, their number (0 before perf 5.12), path."""
+        size = body[24] if len(body) > 24 else 0
+        self.build_ids[text_of(body[28:])] = body[4 : 4 + (size if 0 < size <= 20 else 20)]
 
     def add_event(self, attr: bytes, ids: tuple[int, ...]) -> None:
         """An event that was recorded."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from traceconv.importers._elf_symbols import Symbols
 from traceconv.ir.trace import StackId
 
 # Where a processor was, in the `misc` of a record.
@@ -64,7 +65,7 @@ class AddressSpace:
 
 
 def frames_of(
-    chain: Sequence[int], ip: int, mode: int, space: AddressSpace, kernel: AddressSpace
+    chain: Sequence[int], ip: int, mode: int, space: AddressSpace, kernel: AddressSpace, symbols: Symbols | None
 ) -> list[tuple[str, str]]:
     """The frames of a call chain as (name, file) pairs, innermost first.
 
@@ -74,24 +75,29 @@ def frames_of(
         mode: where the processor was when the sample was taken.
         space: what the process has mapped.
         kernel: what the kernel has.
+        symbols: names of functions, if the user asks for them.
     """
     frames = []
     for address in chain:
         if address >= _CONTEXT_FROM:
             mode = _CONTEXTS.get(address, mode)
         else:
-            frames.append(_frame(address, mode, space, kernel))
+            frames.append(_frame(address, mode, space, kernel, symbols))
     if not frames and ip >= 0:
-        frames.append(_frame(ip, mode, space, kernel))
+        frames.append(_frame(ip, mode, space, kernel, symbols))
     return frames
 
 
-def _frame(address: int, mode: int, space: AddressSpace, kernel: AddressSpace) -> tuple[str, str]:
+def _frame(
+    address: int, mode: int, space: AddressSpace, kernel: AddressSpace, symbols: Symbols | None
+) -> tuple[str, str]:
     if mode in _OTHER_MODES:
         return f"0x{address:x}", _OTHER_MODES[mode]
     in_kernel = mode == KERNEL
     found = (kernel if in_kernel else space).find(address)
-    if found is not None and not (in_kernel and found.name.startswith("[kernel")):
-        short = posixpath.basename(found.name) or found.name
-        return f"{short}+0x{address - found.start + found.offset:x}", found.name
-    return f"0x{address:x}", _KERNEL_NAME if in_kernel else _UNKNOWN_NAME
+    if found is None or (in_kernel and found.name.startswith("[kernel")):
+        return f"0x{address:x}", _KERNEL_NAME if in_kernel else _UNKNOWN_NAME
+    offset = address - found.start + found.offset
+    function = symbols.name(found.name, offset) if symbols is not None and not in_kernel else None
+    short = posixpath.basename(found.name) or found.name
+    return function or f"{short}+0x{offset:x}", found.name

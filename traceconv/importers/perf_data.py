@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 from traceconv.clocks import ClockDomain
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._elf_symbols import Symbols
 from traceconv.importers._perf_file import (
     ANCIENT,
     MAGIC,
@@ -112,7 +113,6 @@ _MEANINGLESS = {
     Kind.TIME_CONV,
     Kind.FINISHED_ROUND,
     Kind.FINISHED_INIT,
-    Kind.HEADER_BUILD_ID,
     Kind.HEADER_EVENT_TYPE,
 }
 _NO_PLACE = "records that nothing is drawn for (tables of ids and CPUs, marks of perf)"
@@ -121,7 +121,7 @@ _NOTHING = (0, (1 << 64) - 1)  # times that mean: none
 _MAX_WEIGHT = (1 << 63) - 1
 _NEVER = 1 << 65
 
-_MODE_MASK, _MISC_EXEC, _MISC_SWITCH_OUT, _MISC_PREEMPTED = 7, 1 << 13, 1 << 13, 1 << 14
+_MODE_MASK, _MISC_EXEC, _MISC_SWITCH_OUT, _MISC_PREEMPTED, _MISC_BUILD_ID = 7, 1 << 13, 1 << 13, 1 << 14, 1 << 14
 _KERNEL_MODES = (1, 4)
 _KERNEL_PIDS = (-1, 0)
 
@@ -156,7 +156,7 @@ class _Other(NamedTuple):
 class _Reader:
     """Reads one recording into a builder."""
 
-    def __init__(self, out: Builder, file: PerfFile, data: Buffer) -> None:
+    def __init__(self, out: Builder, file: PerfFile, data: Buffer, symbols: bool) -> None:
         self._out = out
         self._file = file
         self._data = data
@@ -166,6 +166,7 @@ class _Reader:
         self._threads: dict[int, TrackId] = {}
         self._spaces: dict[int, AddressSpace] = {}
         self._kernel = AddressSpace()
+        self._symbols = Symbols(file.build_ids) if symbols else None
         #: Time, number, record: what waits for its turn.
         self._pending: list[tuple[int, int, _Sample | _Other]] = []
         self._number = 0
@@ -184,6 +185,11 @@ class _Reader:
         self._records(self._data, file.data_at, file.data_end, None)
         self._flush(_NEVER)
         self._tracks.finish()
+        if self._symbols is not None:
+            self._out.note(
+                f"names of functions were read from {len(self._symbols.used)} files of this machine; "
+                f"{len(self._symbols.refused)} are absent or of another build"
+            )
         for problem in file.problems:
             self._out.problem(UNREAD_HEADER, "header", problem)
 
@@ -375,7 +381,7 @@ class _Reader:
         found = space.stacks.get(key)
         if found is None:
             chain = struct.unpack(f"{self._file.order}{len(sample.chain) // 8}Q", sample.chain)
-            frames = frames_of(chain, sample.ip, mode, space, self._kernel)
+            frames = frames_of(chain, sample.ip, mode, space, self._kernel, self._symbols)
             found = space.stacks[key] = self._tracks.stack(frames)
         return found
 
@@ -418,6 +424,8 @@ class _Reader:
         body = record.body
         pid, _, start, size, offset = struct.unpack_from(f"{self._file.order}iiQQQ", body)
         name = text_of(body[32 if record.kind == Kind.MMAP else 64 :])
+        if record.kind == Kind.MMAP2 and record.misc & _MISC_BUILD_ID and 0 < body[32] <= 20:
+            self._file.build_ids[name] = body[36 : 36 + body[32]]
         if not size:
             return
         new = Mapping(start, start + size, offset, name)
@@ -500,6 +508,8 @@ class _Reader:
             self._file.feature(struct.unpack_from(f"{order}Q", body)[0], body[8:])
         elif header.kind == Kind.HEADER_TRACING_DATA:
             self._file.feature(Feature.TRACING_DATA, data[header.end : header.data_end])
+        elif header.kind == Kind.HEADER_BUILD_ID:
+            self._file.build_id(body)
         elif header.kind == Kind.EVENT_UPDATE:
             what, number = struct.unpack_from(f"{order}QQ", body)
             if what == 2:  # a name; others are unit, scale, CPUs
@@ -544,7 +554,13 @@ def _bytes_of(source: Source) -> Iterator[Buffer]:
 @importer
 @dataclass(frozen=True)
 class PerfData:
-    """perf.data of Linux perf."""
+    """perf.data of Linux perf.
+
+    Attributes:
+        symbols: name frames by the functions of the files on this machine, where these are of the same build.
+    """
+
+    symbols: bool = False
 
     name: ClassVar[str] = "perf-data"
     title: ClassVar[str] = "perf.data of Linux perf (perf record)"
@@ -561,7 +577,8 @@ class PerfData:
         ("header: host, command, versions", "metadata"),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "Symbols are not in the file: frames are named by mapped file and offset, those of the kernel by address.",
+        "Symbols are not in the file: frames are named by mapped file and offset, those of the kernel by address; "
+        "-O symbols=true reads names from the same builds on this machine.",
         "Branch stacks, registers, copies of stacks (--call-graph dwarf) and addresses of data are not shown.",
         "Traces of hardware units (Intel PT) are counted, not decoded.",
         "Compressed recordings (-z) need the module zstandard, or Python 3.14.",
@@ -594,7 +611,7 @@ class PerfData:
                     damage.reason,
                     hint="is the file whole? perf script reads it, too",
                 ) from None
-            _Reader(out, file, data).read()
+            _Reader(out, file, data, self.symbols).read()
         _tell(out, file)
 
 
