@@ -56,6 +56,7 @@ _HELP = (
     "The report has no timestamps: the order and the average durations of layers are real, positions are not; layers "
     "are laid end to end."
 )
+_REPORTS_HINT = "reports come from deepsparse.debug_analysis, deepsparse.analyze and deepsparse.benchmark"
 _PARTS = ("sub_layer_info", "name")
 _TOTALS = re.compile(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
 _UNITS = ("mean", "median", "std")
@@ -74,7 +75,10 @@ def read_json(source: Source, out: Builder) -> None:
         _read_benchmark(report, out)
     else:
         raise MalformedInput(
-            source.display, "", "found JSON without layer_info or benchmark_result, expected a report of DeepSparse"
+            source.display,
+            "",
+            "found JSON without layer_info or benchmark_result, expected a report of DeepSparse",
+            hint=_REPORTS_HINT,
         )
 
 
@@ -91,7 +95,8 @@ def _decode(source: Source) -> Any:
             hint="the file is cut or damaged: let DeepSparse write it again",
         ) from None
     except (ValueError, ArithmeticError, RecursionError):
-        raise MalformedInput(source.display, "", "a number or a nesting beyond all limits, expected a report") from None
+        found = "a number or a nesting beyond all limits, expected a report"
+        raise MalformedInput(source.display, "", found, hint=_REPORTS_HINT) from None
 
 
 def _read_analysis(report: dict[str, Any], out: Builder) -> None:
@@ -219,7 +224,7 @@ def read_csv(source: Source, out: Builder) -> None:
     try:
         rows = [_typed_row(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
     except csv.Error as error:
-        raise MalformedInput(source.display, "", f"{error}, expected a table in CSV") from None
+        raise MalformedInput(source.display, "", f"{error}, expected a table in CSV", hint=_REPORTS_HINT) from None
     layers.draw(rows)
     layers.describe({})
 

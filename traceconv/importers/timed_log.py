@@ -302,7 +302,8 @@ class TimedLog:
     )
     line_up: ClassVar[str] = (
         "Times with a zone and times since 1970 need nothing. Others: -O tz=+02:00 for local times (and -O year=2024 "
-        "where there is none), -O clockid=monotonic for seconds of CLOCK_MONOTONIC, or --offset FILE=TIME."
+        "where there is none); -O clockid=monotonic for seconds of CLOCK_MONOTONIC, with -O host=NAME where the other "
+        "file names its machine (perf does); or --offset FILE=TIME."
     )
 
     def sniff(self, head: Head) -> Match:
@@ -406,9 +407,11 @@ class TimedLog:
         except ValueError:
             raise UsageError(f"option tz of timed-log is an offset such as +02:00 or UTC, not {self.tz!r}") from None
         if self.clockid and kind is not Kind.SINCE_START:
-            raise MalformedInput(source.display, "", f"option clockid does not fit: the times are {kind.value}")
+            found = f"option clockid does not fit: the times are {kind.value}"
+            raise MalformedInput(source.display, "", found, hint="it is for times since an unknown start")
         if self.tz and kind in (Kind.SINCE_START, Kind.TIME_OF_DAY):
-            raise MalformedInput(source.display, "", f"option tz does not fit: the times are {kind.value}")
+            found = f"option tz does not fit: the times are {kind.value}"
+            raise MalformedInput(source.display, "", found, hint="it is for times with a date; use --offset FILE=TIME")
         if self.tz and kind is Kind.YEARLESS and year is None:
             found = "option tz needs the year, which the times do not state"
             raise MalformedInput(source.display, "", found, hint="-O year=2024")
