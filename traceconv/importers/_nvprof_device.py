@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from traceconv.importers import _cupti
+from traceconv.importers._demangle import demangle
 from traceconv.importers._nvprof_calls import Extras, Launches, correlation
 from traceconv.importers._nvprof_tables import Activities, Row, Spans
 from traceconv.importers._nvprof_tracks import Tracks
@@ -60,6 +61,7 @@ class DeviceWork:
         self._out = out
         self._counted = Extras(out)
         self._names: dict[Any, int] = {}
+        self._mangled: dict[Any, str] = {}
         self._shapes: dict[Row, bytes] = {}
         self._grids: dict[Any, int] = {}
         self._streams: dict[tuple[Any, ...], int] = {}
@@ -135,7 +137,9 @@ class DeviceWork:
         name = self._names.get(number)
         if name is None:
             text = self._activities.text(number, self._activities.place(table, row[0])) or "kernel without a name"
-            name = self._names[number] = self._out.string(text)
+            name = self._names[number] = self._out.string(demangle(text))
+            if demangle(text) != text:
+                self._mangled[number] = text
         return name
 
     def _kernel_args(self, row: Row) -> bytes:
@@ -145,7 +149,9 @@ class DeviceWork:
         if end is None:
             if len(self._shapes) == _MAX_SHAPES:
                 self._shapes.clear()
-            end = self._shapes[shape] = _members(_shape_args(shape))
+            mangled = self._mangled.get(shape[0])
+            end = _members(_shape_args(shape) | ({"mangled": mangled} if mangled else {}))
+            self._shapes[shape] = end
         end_ts, completed, queued, submitted, grid, parent = row[2], *row[7:12]
         if number and grid and type(grid) is int and completed == end_ts and not (queued or submitted or parent):
             args = b'{"correlation_id":%d,"grid_id":%d%b' % (number, grid, end)  # nearly all kernels

@@ -9,7 +9,7 @@ CUPTI converts the times of the device to the wall clock of the host while it re
 say what each table holds. Not in the file: names of events and metrics, numbers of threads as the operating system
 counts them. Rows about single instructions, source lines and modules have no time and are counted only.
 
-Kernel names are stored as the compiler mangled them.
+Kernel names are stored as the compiler mangled them; they are shown as in the source, in the way of c++filt.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class NvprofSqlite:
         "Names of events and metrics are not in the file: they are called event_12, metric_34 after their numbers.",
         "Threads have the number that nvprof stores, which is not the one of the operating system.",
         "Rows about instructions, source lines and modules have no time; they are counted and left out.",
-        "Kernel names stay as the compiler mangled them.",
+        "Kernel names are demangled like c++filt does; nvprof itself prints them a little differently (float const *).",
     )
 
     def sniff(self, head: Head) -> Match:
