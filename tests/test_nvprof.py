@@ -23,7 +23,6 @@ from traceconv.registry import identify
 from traceconv.source import Source
 from traceconv.validate import validate
 
-
 VECTOR_ADD = "vectorAdd(float const*, float const*, float*, int)"
 
 

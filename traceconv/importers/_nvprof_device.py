@@ -1,5 +1,7 @@
 """What ran on the devices: kernels, copies and memsets, each on the stream that it was put into.
 
+Copies have no name in the file; they get the one that nvprof prints.
+
 Events and metrics are measured per kernel and are stored by its correlation id, without a time: they become args of
 the kernel. Their names are in the tool and not in the file, which holds numbers only. A metric is 8 bytes whose type
 depends on the metric: see `metric_value`.
@@ -75,7 +77,7 @@ class DeviceWork:
             for spans in self._activities.spans(table, (*_COPY_COLUMNS, *more)):
                 self._add(spans, _cupti.MEMCPY, self._copy_name, self._copy_args)
         for spans in self._activities.spans("MEMSET", _MEMSET_COLUMNS):
-            self._add(spans, _cupti.MEMSET, lambda _: "Memset", self._memset_args)
+            self._add(spans, _cupti.MEMSET, lambda _: "[CUDA memset]", self._memset_args)
         self._counted.report_left(self._out.info.name)
 
     # -- slices ---------------------------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ class DeviceWork:
     # -- copies and memsets -----------------------------------------------------------------------------------------
 
     def _copy_name(self, row: Row) -> str:
-        return f"Memcpy {_cupti.named(_cupti.MEMCPY_KIND, row[7])}".rstrip()
+        return f"[CUDA memcpy {_cupti.named(_cupti.MEMCPY_KIND, row[7])}]"
 
     def _copy_args(self, row: Row, dur: int) -> dict[str, Any]:
         args = _sized(row, row[11], dur)

@@ -25,14 +25,14 @@ UNKNOWN_SENSOR = declare(
 
 #: CUpti_ActivityUnifiedMemoryCounterKind: what nvprof itself prints, and whether the end means anything.
 _UNIFIED = {
-    1: ("Unified Memory Memcpy HtoD", True),
-    2: ("Unified Memory Memcpy DtoH", True),
-    3: ("Unified Memory CPU page fault", False),
-    4: ("Unified Memory GPU page faults", True),
-    5: ("Unified Memory thrashing", False),
-    6: ("Unified Memory throttling", True),
-    7: ("Unified Memory remote map", False),
-    8: ("Unified Memory Memcpy DtoD", True),
+    1: ("[Unified Memory Memcpy HtoD]", True),
+    2: ("[Unified Memory Memcpy DtoH]", True),
+    3: ("[Unified Memory CPU page fault]", False),
+    4: ("[Unified Memory GPU page faults]", True),
+    5: ("[Unified Memory thrashing]", False),
+    6: ("[Unified Memory throttling]", True),
+    7: ("[Unified Memory remote map]", False),
+    8: ("[Unified Memory Memcpy DtoD]", True),
 }
 _CPU_FAULT, _GPU_FAULT = 3, 4
 #: Their value is a number of bytes.
@@ -162,7 +162,7 @@ class Others:
             number, start, end, kind, value, address, source, target, pid, flags = row
             if not self._is_time(table, number, start):
                 continue
-            name, has_length = _UNIFIED.get(kind, (f"Unified Memory {_cupti.named({}, kind)}", False))
+            name, has_length = _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))
             device = target if source in _CPU else source
             args = _unified_args(kind, value, flags)
             args |= {"address": f"0x{address & (1 << 64) - 1:x}"} if isinstance(address, int) and address else {}
@@ -178,7 +178,7 @@ class Others:
         """CUDA 6 and 7: a value at a point in time."""
         for row, ts, kind, value, device, pid in self._activities.rows(table, _UNIFIED_OLD):
             if self._is_time(table, row, ts):
-                name = _UNIFIED.get(kind, (f"Unified Memory {_cupti.named({}, kind)}", False))[0]
+                name = _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))[0]
                 track = self._tracks.below_device(pid, device, "Unified memory")
                 self._instant(track, ts, name, "unified_memory", _unified_args(kind, value, None), row)
 

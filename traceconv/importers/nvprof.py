@@ -78,7 +78,7 @@ class NvprofSqlite:
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("kernels", "slices on their stream, below context and device, with grid, block, registers, memory as args"),
-        ("copies and memsets", "slices on their stream, with bytes and throughput"),
+        ("copies and memsets", "slices on their stream, under the name that nvprof prints, with bytes and throughput"),
         ("runtime and driver calls", "slices on their thread"),
         ("correlation ids", "flows from the call to what it launched"),
         ("NVTX ranges and marks", "slices and instants on their thread"),
@@ -172,7 +172,7 @@ def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) ->
     facts: dict[str, Any] = {"schema_version": activities.version, "devices": list(tracks.devices.values())}
     out.metadata("nvprof", {key: value for key, value in facts.items() if value not in (None, [])})
     if calls.failed:
-        out.note(f"{calls.failed} calls returned an error: see return_value in their args")
+        out.note(f"calls that returned an error: {calls.failed}; see return_value in their args")
     if len(tracks.pids()) > 1:
         out.note(
             f"{len(tracks.pids())} processes in one database: device work is drawn below the process whose call "
