@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import Counter
 from pathlib import Path
@@ -38,6 +39,11 @@ from traceconv.importers._perf_tracepoints import read_tracepoints
 from traceconv.ir.trace import Trace
 
 COMPRESSED = 81
+#: perf script --ns -G -F comm,pid,tid,time,period,event of the recordings in golden/perf-data (perf 6.1).
+PRINTED = Path(__file__).parent / "perf_script"
+#: python 18582/18582 1795244861.861908089:    2004008 cpu-clock:
+PRINTED_SAMPLE = re.compile(r"\d+/(\d+) +(\d+)\.(\d{9}): +(\d+) +(\S+): *$", re.MULTILINE)
+SWITCH_EVENT = "sched:sched_switch"
 
 
 def trace_of(tmp_path: Path, data: bytes) -> Trace:
@@ -71,6 +77,30 @@ def test_json_of_the_same_recording_has_the_same_samples() -> None:
     )
     assert json.clocks == direct.clocks
     assert json.snapshots == direct.snapshots
+
+
+def printed(recording: str) -> Counter[tuple[int, str, int, int]]:
+    """Thread, event, time and period of all samples, as perf script printed them."""
+    text = (PRINTED / f"{recording}.txt").read_text(encoding="utf-8")
+    return Counter(
+        (int(tid), event, int(seconds + decimals), int(period))
+        for tid, seconds, decimals, period, event in PRINTED_SAMPLE.findall(text)
+    )
+
+
+@pytest.mark.parametrize("recording", [path.stem for path in sorted(PRINTED.glob("*.txt"))])
+def test_samples_are_those_that_perf_script_prints(recording: str) -> None:
+    """The same threads, events, times and periods; switches become states and are compared in number only."""
+    trace = read(ROOT / "perf-data" / recording / "input.data")
+    table = trace.samples
+    rows = zip(table.track.tolist(), table.name.tolist(), table.ts.tolist(), table.weight.tolist(), strict=True)
+    found = Counter((trace.tracks[track].tid, trace.strings[name], ts, weight) for track, name, ts, weight in rows)
+    expected = printed(recording)
+    switches = Counter({row: count for row, count in expected.items() if row[1] == SWITCH_EVENT})
+    assert Counter({row: count for row, count in found.items() if row[1] != SWITCH_EVENT}) == expected - switches
+    counts = trace.metadata["perf_samples"]
+    assert counts.get(SWITCH_EVENT, {"samples": 0})["samples"] == switches.total()
+    assert sum(entry["samples"] for entry in counts.values()) == expected.total() > 0
 
 
 @pytest.mark.parametrize(
