@@ -6,7 +6,7 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ def test_own_output_comes_back(case: Case, tmp_path: Path) -> None:
     """Written, read, written again: the same events on the same tracks.
 
     What Perfetto's format has no place for is not there: names of arrows; the name "" of samples; a sampled track that
-    is neither process nor thread is a thread. A merge adds a line to the description of each track at the top.
+    is neither process nor thread is a thread. Tracks without events go. A merge adds a line to the description of each
+    track at the top.
     """
     first = case.merged(case.traces(tmp_path))
     path = tmp_path / "unknown"
@@ -72,31 +73,52 @@ def weights_of(trace: Trace) -> list[tuple[int, str, int]]:
 
 
 def tracks_of(data: bytes) -> list[tuple[Any, ...]]:
-    """All tracks of a .pftrace, as far as they look the same in Perfetto: names from the top, order, unit, help."""
+    """All tracks with events of a .pftrace, as they look in Perfetto: names from the top, order, unit, help."""
     trace = pb.Trace.FromString(data)
-    tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}
+    declared = [p.track_descriptor for p in trace.packet if p.HasField("track_descriptor") and p.track_descriptor.uuid]
+    tracks = {track.uuid: track for track in declared}
+    processes = {track.process.pid: track for track in declared if track.HasField("process")}
+    threads = {(track.thread.pid, track.thread.tid): track for track in declared if track.HasField("thread")}
+
+    def above(track: Message) -> Message | None:
+        found: Message | None = processes.get(track.thread.pid) if track.HasField("thread") else None
+        return found if track.HasField("thread") else tracks.get(track.parent_uuid)
 
     def path(track: Message) -> tuple[str, ...]:
-        if track.HasField("process"):
-            own = f"process {track.process.pid} {track.process.process_name}"
-        elif track.HasField("thread"):
-            own = f"thread {track.thread.pid}/{track.thread.tid} {track.thread.thread_name}"
-        else:
-            own = track.name
-        return (*(path(tracks[track.parent_uuid]) if track.parent_uuid else ()), own)
+        parent = above(track)
+        ids = f"process {track.process.pid} thread {track.thread.pid}/{track.thread.tid}"
+        own = f"{ids} {track.process.process_name}{track.thread.thread_name}{track.name}"
+        return (*(path(parent) if parent is not None else ()), own)
 
-    drawn_as_one = Counter((path(track), track.sibling_merge_key) for uuid, track in tracks.items() if uuid)
+    used: dict[int, Message] = {}
+    for packet in trace.packet:
+        at = tracks.get(packet.track_event.track_uuid)
+        if packet.HasField("perf_sample"):
+            pid, tid = packet.perf_sample.pid, packet.perf_sample.tid
+            at = threads.get((pid, tid), processes.get(pid))
+        while at is not None and at.uuid not in used:
+            used[at.uuid] = at
+            at = above(at)
+    drawn_as_one = Counter((path(track), track.sibling_merge_key) for track in used.values())
+    children: dict[int, list[Message]] = defaultdict(list)
+    for track in used.values():
+        parent = above(track)
+        children[parent.uuid if parent is not None else 0].append(track)
+    order = {
+        track.uuid: place
+        for siblings in children.values()
+        for place, track in enumerate(sorted(siblings, key=lambda one: one.sibling_order_rank))
+    }
     return sorted(
         (
             path(track),
+            order[track.uuid],
             drawn_as_one[path(track), track.sibling_merge_key],
-            track.sibling_order_rank,
             str(track.counter),
             tuple(track.process.process_labels),
             track.description.split("From ")[0],
         )
-        for uuid, track in tracks.items()
-        if uuid
+        for track in used.values()
     )
 
 

@@ -78,7 +78,7 @@ class Event:
     def __init__(self, data: bytes) -> None:
         self._annotations: list[bytes] = []
         self._context: dict[int, Value] = {}
-        for number, _, value in fields(data):
+        for number, value in fields(data):
             if number == _ANNOTATION:
                 self._annotations.append(as_bytes(value))
             elif number == _TYPE:

@@ -192,7 +192,11 @@ class PacketReader:
 
     def _read_known(self, packets: Generator[bytes, None, Damage | None]) -> Damage | None:
         """The loop that sees every packet: what was met before costs a lookup, all else goes on to `packet`."""
-        known, high, add = self._known, self._high, self.rows.add
+        known, high, rows = self._known, self._high, self.rows
+        # What Rows.add does, without the calls.
+        add_ts, add_kind, add_track, add_clock = rows.ts.append, rows.kind.append, rows.track.append, rows.clock.append
+        add_name, add_category, add_at = rows.name.append, rows.category.append, rows.at.append
+        add_counts, add_args_end, args = rows.counts.append, rows.args_end.append, rows.args
         end = 10  # where the timestamp of a packet ends, most of the time
         while True:
             try:
@@ -203,16 +207,23 @@ class PacketReader:
             self._number += 1
             known_from = 0
             if data[:1] == b"\x40":  # the timestamp stands first
-                rest = high.get(data[3:end])
+                rest = high.get(data[4:end])
                 if rest is None:
                     end, rest = self._timestamp_end(data, end)
-                if rest is not None and data[1] & data[2] & 0x80:
+                if rest is not None and data[1] & data[2] & data[3] & 0x80:
                     known_from = end
                     found = known.get(data[end:])
                     if found is not None:
                         sequence, kind, track, name, category = found
-                        ts = rest | (data[1] & 0x7F) | (data[2] & 0x7F) << 7
-                        add(kind, track, ts, sequence.clock, name, category, b"", self._number)
+                        add_ts(rest | (data[1] & 0x7F) | (data[2] & 0x7F) << 7 | (data[3] & 0x7F) << 14)
+                        add_kind(kind)
+                        add_track(track)
+                        add_clock(sequence.clock)
+                        add_name(name)
+                        add_category(category)
+                        add_at(self._number)
+                        add_counts(True)
+                        add_args_end(len(args))
                         continue
             try:
                 self.packet(data, known_from)
@@ -220,17 +231,17 @@ class PacketReader:
                 self._out.skip(NOT_A_PACKET, self._number, str(error))
 
     def _timestamp_end(self, data: bytes, end: int) -> tuple[int, int | None]:
-        """Where the timestamp at the begin of a packet ends, and what its bytes behind the first two stand for."""
+        """Where the timestamp at the begin of a packet ends, and what its bytes behind the first three stand for."""
         try:
-            value, at = varint(data, 3)
+            value, at = varint(data, 4)
         except (IndexError, BadWire):
             return end, None
-        if not data[1] & data[2] & 0x80 or value >= _SURE >> 14:
+        if not data[1] & data[2] & data[3] & 0x80 or value >= _SURE >> 21:
             return end, None
         if len(self._high) >= _MEMO:
             self._high.clear()
-        self._high[data[3:at]] = value << 14
-        return at, value << 14
+        self._high[data[4:at]] = value << 21
+        return at, value << 21
 
     def packet(self, data: bytes, known_from: int = 0) -> None:
         """One packet.
@@ -239,20 +250,20 @@ class PacketReader:
             data: the message without its frame.
             known_from: where its timestamp ends; 0 if it does not begin with one.
         """
-        found: dict[int, Value] = {number: value for number, _, value in fields(data)}
-        sequence = self._sequence(found)
-        if unsigned(found.get(_FLAGS, 0)) & _NEEDS_STATE and not sequence.cleared:
+        found = dict(fields(data))
+        plain = found.keys() <= _REPEATABLE
+        sequence = self._sequence(found, plain)
+        if not sequence.cleared and unsigned(found.get(_FLAGS, 0)) & _NEEDS_STATE:
             self._out.skip(NO_STATE, self._number, f"sequence {sequence.number}")
             return
-        machine = unsigned(found.get(_MACHINE, 0))
         if _EVENT in found:
-            again = data[known_from:] if known_from and found.keys() <= _REPEATABLE else b""
+            again = data[known_from:] if known_from and plain else b""
             self._event(as_bytes(found[_EVENT]), found, sequence, again)
         elif _SAMPLE in found:
             self._sample(Message(found[_SAMPLE]), found, sequence)
         elif _COMPRESSED in found:
             self._unpack(as_bytes(found[_COMPRESSED]))
-        elif not self._declaration(found, sequence, machine):
+        elif not self._declaration(found, sequence, unsigned(found.get(_MACHINE, 0))):
             self._other(found)
 
     def _declaration(self, found: dict[int, Value], sequence: Sequence, machine: int) -> bool:
@@ -327,12 +338,19 @@ class PacketReader:
 
     # -- sequences --------------------------------------------------------------------------------------------
 
-    def _sequence(self, found: dict[int, Value]) -> Sequence:
-        """The sequence of a packet, with what the packet says about its state."""
+    def _sequence(self, found: dict[int, Value], plain: bool) -> Sequence:
+        """The sequence of a packet, with what the packet says about its state.
+
+        Args:
+            found: the fields of the packet.
+            plain: whether they are those of nearly all packets, of which only the flags can say something.
+        """
         number = unsigned(found.get(_SEQUENCE_ID, 0))
         sequence = self._sequences.get(number)
         if sequence is None:
             sequence = self._sequences[number] = Sequence(number, self._out)
+        if plain and sequence.seen and not unsigned(found.get(_FLAGS, 0)) & _CLEARED:
+            return sequence
         if unsigned(found.get(_FLAGS, 0)) & _CLEARED or found.get(_OLD_CLEARED):
             sequence.clear()
             sequence.cleared = True

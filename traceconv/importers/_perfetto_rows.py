@@ -250,12 +250,22 @@ class Emission:
     # -- events -----------------------------------------------------------------------------------------------
 
     def _marks(self, indices: _Indices) -> None:
-        begin, end, strings = self._out.begin, self._out.end, self._strings
-        for _, kind, number, ts, name, category, args, at, _ in self._each(indices):
-            if kind == Kind.BEGIN:
-                begin(self._drawn(number), ts, strings[name], strings[category], args, at)
-            else:
-                end(self._drawn(number), ts, strings[name], args, at)
+        rows = self._rows
+        ends, args = np.frombuffer(rows.args_end, np.int64), memoryview(rows.args)
+        where = np.frombuffer(rows.track, np.int32)[indices]
+        drawn = np.zeros(len(self._made), np.int32)
+        for number in np.unique(where).tolist():
+            drawn[number] = self._drawn(number)
+        is_begin = np.frombuffer(rows.kind, np.uint8)[indices] == Kind.BEGIN
+        self._out.begins_and_ends(
+            drawn[where],
+            self._ts[indices],
+            is_begin.astype(np.uint8),
+            np.frombuffer(rows.name, np.int32)[indices],
+            np.where(is_begin, np.frombuffer(rows.category, np.int32)[indices], 0).astype(np.int32),
+            [bytes(args[a:b]) for a, b in zip(ends[indices].tolist(), ends[indices + 1].tolist(), strict=True)],
+            np.frombuffer(rows.at, np.int64)[indices],
+        )
 
     def _instant(self, row: Row) -> None:
         name, category = self._strings[row.name], self._strings[row.category]

@@ -121,7 +121,7 @@ class Sequence:
     def intern(self, data: Value) -> bool:
         """Note InternedData; whether an id got another meaning than it had."""
         changed = False
-        for number, _, value in fields(as_bytes(data)):
+        for number, value in fields(as_bytes(data)):
             entry = Message(value)
             table = self._tables.setdefault(number, {})
             iid, new = entry.unsigned(1), as_bytes(value)
@@ -195,7 +195,7 @@ class Sequence:
         key, value = b'""', b""
         entries: list[bytes] = []
         items: list[bytes] = []
-        for number, _, content in fields(data):
+        for number, content in fields(data):
             if number == _NAME_IID:
                 key = self._interned(_KEYS, unsigned(content))
             elif number == _NAME:

@@ -37,34 +37,48 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     raise BadWire("a varint of more than ten bytes")
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int, Value]]:
-    """Number, wire type and value of each field in order; fixed widths are unsigned integers.
+def fields(data: bytes) -> list[tuple[int, Value]]:
+    """Number and value of each field in order; fixed widths are unsigned integers.
 
     Raises:
-        BadWire: at the first byte that makes no sense.
+        BadWire: something in the data makes no sense.
     """
-    at, end = 0, len(data)
+    found: list[tuple[int, Value]] = []
+    scan(data, found)
+    return found
+
+
+def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
+    """Like `fields`, into a list that holds all before the first byte that makes no sense.
+
+    This sees every byte of a trace: a varint of one byte, which nearly all are, costs no call.
+    """
+    at, end, add = 0, len(data), found.append
     try:
         while at < end:
-            tag, at = varint(data, at)
+            tag = data[at]
+            at += 1
+            if tag >= 0x80:
+                tag, at = varint(data, at - 1)
             kind = tag & 7
-            if kind == VARINT:
-                value, at = varint(data, at)
-                yield tag >> 3, kind, value
-                continue
-            if kind == BLOB:
-                size, at = varint(data, at)
-            elif kind == FIXED64:
-                size = 8
-            elif kind == FIXED32:
-                size = 4
+            if kind in (VARINT, BLOB):
+                value = data[at]
+                at += 1
+                if value >= 0x80:
+                    value, at = varint(data, at - 1)
+                if kind == VARINT:
+                    add((tag >> 3, value))
+                    continue
+            elif kind in _WIDTHS:
+                value = _WIDTHS[kind]
             else:
                 raise BadWire(f"wire type {kind}")
-            piece = data[at : at + size]
-            at += size
+            begin = at
+            at += value
             if at > end:
                 raise BadWire("a field longer than its message")
-            yield tag >> 3, kind, piece if kind == BLOB else int.from_bytes(piece, "little")
+            piece = data[begin:at]
+            add((tag >> 3, piece if kind == BLOB else int.from_bytes(piece, "little")))
     except IndexError:
         raise BadWire("a field longer than its message") from None
 
@@ -136,7 +150,7 @@ class Message:
 
     def __init__(self, data: Value) -> None:
         self._values: dict[int, list[Value]] = {}
-        for number, _, value in fields(as_bytes(data)):
+        for number, value in fields(as_bytes(data)):
             self._values.setdefault(number, []).append(value)
 
     def __contains__(self, number: int) -> bool:

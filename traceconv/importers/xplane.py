@@ -16,6 +16,7 @@ Times are picoseconds from the start of the line, and that is ns since the begin
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,7 @@ from traceconv.importers._wire_reader import (
     as_text,
     fields,
     fields_until_cut,
+    scan,
     signed,
     unsigned,
 )
@@ -129,14 +131,15 @@ class Xplane:
 def _top_level(data: bytes) -> tuple[list[tuple[int, Value]], str]:
     """The fields of the space that are whole, and what is wrong behind them."""
     found: list[tuple[int, Value]] = []
+    problem = ""
     try:
-        for number, kind, value in fields(data):
-            if number not in _SPACE_FIELDS or kind != BLOB:
-                return found, f"field {number} where a plane was expected"
-            found.append((number, value))
+        scan(data, found)
     except BadWire as error:
-        return found, str(error)
-    return found, ""
+        problem = str(error)
+    for place, (number, value) in enumerate(found):
+        if number not in _SPACE_FIELDS or not isinstance(value, bytes):
+            return found[:place], f"field {number} where a plane was expected"
+    return found, problem
 
 
 class _Space:
@@ -272,7 +275,7 @@ class _Plane:
         for value in values:
             id = 0
             content: Any = None
-            for number, _, inner in fields(as_bytes(value)):
+            for number, inner in fields(as_bytes(value)):
                 if number == 1:
                     id = signed(inner)
                 else:
@@ -313,7 +316,7 @@ class _Event:
         self.metadata = self.offset = self.duration = 0
         self.occurrences: int | None = None
         self.stats: list[Value] = []
-        for number, _, value in fields(data):
+        for number, value in fields(data):
             if number == 1:
                 self.metadata = signed(value)
             elif number == 2:
@@ -357,10 +360,7 @@ def _looks_like_space(data: bytes) -> Match:
 
 def _name_of(plane: bytes) -> str:
     """The name of a plane whose end may be missing."""
-    try:
-        for number, _, value in fields(plane):
-            if number == 2:
-                return as_text(value)
-    except BadWire:
-        pass
-    return ""
+    found: list[tuple[int, Value]] = []
+    with contextlib.suppress(BadWire):
+        scan(plane, found)
+    return next((as_text(value) for number, value in found if number == 2), "")

@@ -13,11 +13,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from traceconv.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Code, Severity, declare
-from traceconv.ir.pairing import Marks
+from traceconv.ir.pairing import MarkColumns, Marks
 from traceconv.ir.trace import (
+    I32,
     I64,
     NO_TRACK,
     TABLES,
@@ -40,6 +42,8 @@ from traceconv.times import LIMIT_NS
 _TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
+_MANY = 64  # from so many slices on, columns are cheaper than one by one
+_CHUNK = 1 << 13
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _INT64 = range(-(2**63), 2**63)
 
@@ -351,6 +355,35 @@ class Builder:
             args = join_args(args, {"ts_ns" if is_begin else "end_ts_ns": str(ts)})
         self._marks.add(track, possible, is_begin, name, category, args, at)
 
+    def begins_and_ends(
+        self,
+        track: I32,
+        ts: I64,
+        is_begin: npt.NDArray[np.uint8],
+        name: I32,
+        category: I32,
+        args: Sequence[bytes],
+        at: I64,
+    ) -> None:
+        """Many begins and ends at once, in the order of the input, as columns of equal length.
+
+        Args:
+            name, category: interned strings; those of an end say which slice it ends, and nothing.
+            args: JSON objects.
+        """
+        if not len(ts):
+            return
+        texts = self.strings()
+        if int(np.min(ts)) < -LIMIT_NS or int(np.max(ts)) > LIMIT_NS:
+            columns = (track, ts, is_begin, name, category)
+            for one, when, begins, what, kind, more, number in zip(
+                *(column.tolist() for column in columns), args, at.tolist(), strict=True
+            ):
+                self._mark(one, when, bool(begins), texts[what], texts[kind], more, number)
+            return
+        lengths = np.array([len(piece) for piece in args], np.int64)
+        self._marks.extend(track, ts, is_begin, texts, name, category, b"".join(args), lengths, at)
+
     def instant(
         self,
         track: TrackId,
@@ -481,7 +514,19 @@ class Builder:
         close_at = self.last_ts()
         marks, self._marks = self._marks, Marks()
         args_start = self._keep_args_part(marks.args)
+        begins, ends = array("q"), array("q")  # of whole pairs, which go in together
+        may_be_long = bool(marks.ts) and max(marks.ts) - min(marks.ts) > LIMIT_NS
         for begin, end, misnamed in marks.pairs():
+            is_plain = begin >= 0 and end >= 0 and not (misnamed or may_be_long or marks.args_len(end))
+            if is_plain:
+                begins.append(begin)
+                ends.append(end)
+                if len(begins) < _CHUNK:
+                    continue
+            self._slices_of_marks(marks, begins, ends, args_start)
+            begins, ends = array("q"), array("q")
+            if is_plain:
+                continue
             if begin < 0:
                 self.skip(UNBEGUN_END, marks.at[end], repr(marks.name(end)) if marks.name(end) else "")
                 continue
@@ -493,6 +538,32 @@ class Builder:
                 self.problem(MISNAMED_END, marks.at[end], f"{marks.name(end)!r} ends {marks.name(begin)!r}")
             self._slice_of_marks(marks, begin, marks.ts[end], args_start, marks.args_of(end))
             self.balance.merged["ends joined to their begin"] += 1
+        self._slices_of_marks(marks, begins, ends, args_start)
+
+    def _slices_of_marks(self, marks: Marks, begins: array[int], ends: array[int], args_start: int) -> None:
+        """The slices of whole pairs, all at once if there are many."""
+        if len(begins) < _MANY:
+            for begin, end in zip(begins, ends, strict=True):
+                self._slice_of_marks(marks, begin, marks.ts[end], args_start, b"")
+        else:
+            self._bulk_of_marks(marks.plain_pairs(begins, ends), marks, args_start)
+        if begins:
+            self.balance.merged["ends joined to their begin"] += len(begins)
+
+    def _bulk_of_marks(self, found: MarkColumns, marks: Marks, args_start: int) -> None:
+        """The columns of slices whose args are among those of the trace already, from `args_start` on."""
+        columns = self._columns["slices"]
+        columns["ts"].frombytes(found.ts.tobytes())
+        columns["dur"].frombytes(found.dur.tobytes())
+        columns["track"].frombytes(found.track.tobytes())
+        for key, numbers in (("name", found.name), ("category", found.category)):
+            used, places = np.unique(numbers, return_inverse=True)
+            own = np.array([self.string(marks.text(number)) for number in used.tolist()], np.int32)
+            columns[key].frombytes(own[places].tobytes())
+        columns["args_at"].frombytes((found.args_at + args_start).tobytes())
+        columns["args_len"].frombytes(found.args_len.tobytes())
+        columns["origin"].frombytes(found.at.tobytes())
+        self.balance.written += len(found.ts)
 
     def _slice_of_marks(self, marks: Marks, begin: int, end_ts: int, args_start: int, more_args: bytes) -> None:
         """The slice of a begin, whose args are among those of the trace already, from `args_start` on."""

@@ -10,10 +10,13 @@ Traces may hold millions of these events: they are kept in columns, as numbers, 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+from traceconv.ir.trace import I32, I64
 
 #: So many marks are Python integers at a time.
 _CHUNK = 1 << 13
@@ -29,6 +32,19 @@ class Pair(NamedTuple):
     begin: int
     end: int
     misnamed: bool
+
+
+class MarkColumns(NamedTuple):
+    """Slices made of a begin and an end; times in ns, name and category as numbers of Marks, args as places there."""
+
+    track: I32
+    ts: I64
+    dur: I64
+    name: I32
+    category: I32
+    args_at: I64
+    args_len: I32
+    at: I64
 
 
 class Marks:
@@ -61,6 +77,51 @@ class Marks:
         self._category.append(self._string(category))
         self.args += args
         self._args_end.append(len(self.args))
+
+    def extend(
+        self,
+        track: I32,
+        ts: I64,
+        is_begin: npt.NDArray[np.uint8],
+        texts: Sequence[str],
+        name: I32,
+        category: I32,
+        args: bytes,
+        args_len: I64,
+        at: I64,
+    ) -> None:
+        """Add many marks, in the order of the input; `name` and `category` are places in `texts`."""
+        own = np.zeros(len(texts), np.int32)
+        for used in np.unique(np.concatenate((name, category))).tolist():
+            own[used] = self._string(texts[used])
+        self.ts.frombytes(ts.tobytes())
+        self.track.frombytes(track.tobytes())
+        self.at.frombytes(at.tobytes())
+        self._is_begin += is_begin.tobytes()
+        self._name.frombytes(own[name].tobytes())
+        self._category.frombytes(own[category].tobytes())
+        self._args_end.frombytes((np.cumsum(args_len) + len(self.args)).tobytes())
+        self.args += args
+
+    def plain_pairs(self, begins: array[int], ends: array[int]) -> MarkColumns:
+        """The slices of whole pairs, as columns."""
+        begin, end = np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64)
+        ts = np.frombuffer(self.ts, np.int64)
+        args_end = np.frombuffer(self._args_end, np.int64)
+        return MarkColumns(
+            np.frombuffer(self.track, np.int32)[begin],
+            ts[begin],
+            ts[end] - ts[begin],
+            np.frombuffer(self._name, np.int32)[begin],
+            np.frombuffer(self._category, np.int32)[begin],
+            args_end[begin],
+            (args_end[begin + 1] - args_end[begin]).astype(np.int32),
+            np.frombuffer(self.at, np.int64)[begin],
+        )
+
+    def text(self, number: int) -> str:
+        """A name or category of `plain_pairs`."""
+        return self._texts[number]
 
     def _string(self, text: str) -> int:
         number = self._strings.get(text)
