@@ -50,9 +50,10 @@ _SAMPLES = re.compile(rb'"samples"\s*:\s*\[')
 _START, _END = b"\n\t\t{", b"\n\t\t}"
 #: No header is longer than this.
 _MAX_HEADER = 16 << 20
-#: The first field of any tracepoint.
-_TRACEPOINT = b'"common_type"'
-_NO_NAME = "samples"
+#: A sample whose last member is the call chain, and not a field of a tracepoint.
+_PLAIN = re.compile(rb"\]\s*\}\s*\Z")
+_TAIL = 16
+_NO_NAME, _NO_TRACEPOINT_NAME = "samples", "tracepoint"
 _KNOWN = ("timestamp", "pid", "tid", "cpu", "comm", "callchain")
 _FACTS = {
     "hostname": "hostname",
@@ -169,7 +170,7 @@ class _Reader:
         text = text.lstrip(b",\r\n\t ")
         fields: dict[str, Any] = {}
         try:
-            if _TRACEPOINT in text:
+            if not _PLAIN.search(text, len(text) - _TAIL):
                 text, fields = _without_fields(text)
             sample = _decoded(text)
             if not 0 <= sample.timestamp <= self._latest:
@@ -207,11 +208,8 @@ class _Reader:
             prev, following = _task(fields, "prev_"), _task(fields, "next_")
             self._tracks.switch(sample.timestamp, cpu, prev, _letters(fields), following, number, stack)
             return
-        name = f"tracepoint {fields.pop('common_type', '')}"
-        args = {key: value for key, value in fields.items() if not key.startswith("common_")}
-        if cpu is not None:
-            args = {"cpu": cpu, **args}
-        self._tracks.tracepoint(thread, sample.timestamp, name, args, stack, number)
+        args = fields if cpu is None else {"cpu": cpu, **fields}
+        self._tracks.tracepoint(thread, sample.timestamp, _NO_TRACEPOINT_NAME, args, stack, number)
 
     # -- the end ----------------------------------------------------------------------------------------------
 
@@ -257,9 +255,14 @@ def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
         return dict(found)
 
     json.loads(text.decode("utf-8", "replace"), object_pairs_hook=keep)
-    own = {key: value for key, value in reversed(pairs) if key in _KNOWN}
-    first_field = next(i for i, (key, _) in enumerate(pairs) if key == "common_type")
-    return json.dumps(own).encode(), {key: _number(value) for key, value in pairs[first_field:]}
+    own: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in _KNOWN and key not in own:
+            own[key] = value
+        else:
+            fields[key] = _number(value)
+    return json.dumps(own).encode(), fields
 
 
 def _number(value: Any) -> Any:
