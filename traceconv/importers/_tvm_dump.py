@@ -178,7 +178,7 @@ def parse_graph(data: bytes) -> Graph:
         if data[:1] == b'"':  # up to 0.6: JSON in a JSON string
             data = flatten(msgspec.json.decode(data, type=str).encode(), MAX_DEPTH // 2)
         file = msgspec.json.decode(data, type=_GraphFile)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from None
     starts = file.node_row_ptr
     lists = {key: _list_of(file.attrs.get(key)) for key in ("shape", "dltype", "storage_id")}
