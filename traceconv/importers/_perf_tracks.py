@@ -5,6 +5,7 @@ recording gives the same tracks, names and samples whatever it was read from:
 
     tracks = PerfTracks(out)
     thread = tracks.thread(pid, tid, comm)              # pid None: not printed; the same ids give the same track
+    tracks.know(pid, tid, comm)                         # the same without drawing it: PERF_RECORD_COMM, FORK, MMAP
     stack = tracks.stack([(symbol, dso), ...])          # innermost frame first, as perf prints them
     tracks.sample(thread, ts, stack, "cpu-clock", period, at)
     tracks.tracepoint(thread, ts, "syscalls:sys_enter_read", args, stack, at)
@@ -36,6 +37,8 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, StackId, TrackId
 
 PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
+#: What --reltime prints.
+SINCE_FIRST = ClockDomain("time since the first event of perf", Zero.RUN_START, Run.MONOTONIC)
 NO_STACK = StackId(-1)
 _UNKNOWN_FRAME = ("[unknown]", "[unknown]")
 
@@ -51,10 +54,10 @@ CLOCKS = {
 #: Those that count from boot; 31 years after it, the year 2084, 2096, and what the clocks since 1970 never differ by.
 _SINCE_BOOT = (1, 4, 7)
 _LATEST_SINCE_BOOT, _LATEST_WALL, _LATEST, _APART = 10**18, 36 * 10**17, 4 * 10**18, 10**14
-#: As the option `clock` and perf itself name them.
+#: As the option `clockid` and perf itself name them.
 CLOCK_NAMES = {"realtime": 0, "monotonic": 1, "monotonic_raw": 4, "boottime": 7, "tai": 11}
 #: The measured error of the pair of readings, with a margin.
-_PAIR_BOUND_NS = 5_000
+PAIR_BOUND_NS = 5_000
 
 #: Letters of prev_state, as they are named in the documentation of the kernel.
 _STATES = {
@@ -77,13 +80,12 @@ _NO_PID_HELP = "the recording as printed names threads only; perf script -F +pid
 SWITCH_IN_UNSEEN = declare(
     "perf.switch_in_unseen",
     Severity.INFO,
-    "a thread ran again without a record of its switch-in (recorded without -a): its wait was ended at its next event",
+    "a thread ran again without a record of its switch-in (as without -a): its wait was ended at its next event",
 )
 SWITCH_OUT_UNSEEN = declare(
     "perf.switch_out_unseen",
     Severity.INFO,
-    "a thread stopped running without a record of its switch-out (recorded without -a): not drawn, since nobody "
-    "knows when",
+    "a thread stopped running without a record of its switch-out (as without -a): not drawn, since nobody knows when",
 )
 
 
@@ -97,9 +99,17 @@ class Task(NamedTuple):
 
 @dataclass(slots=True)
 class _Thread:
-    track: TrackId
-    spare: TrackId  # a process of its own, should its pid become known after the track was made
-    names: list[str]
+    """A thread, drawn or not.
+
+    Attributes:
+        track: NO_TRACK until something is drawn on it.
+        spare: a process of its own, should its pid become known after the track was made.
+        names: one after the other.
+    """
+
+    track: TrackId = NO_TRACK
+    spare: TrackId = NO_TRACK
+    names: list[str] = field(default_factory=list)
     pid: int | None = None
 
 
@@ -125,7 +135,6 @@ class PerfTracks:
         self._out = out
         self._default_pid = pid
         self._threads: dict[int, _Thread] = {}
-        self._pids: dict[int, int] = {}  # by tid, from whatever named both
         self._processes: dict[int | None, TrackId] = {}
         self._frames: dict[tuple[int, tuple[str, str]], StackId] = {}
         self._states: dict[int, _State] = {}
@@ -146,21 +155,25 @@ class PerfTracks:
             pid: the process that it belongs to; None or -1 if that is not said here.
             tid: the thread; 0 is the idle task of any CPU, -1 one that had ended already.
         """
-        if pid is not None and pid >= 0:
-            self._learn(pid, tid)
         thread = self._threads.get(tid)
-        if thread is None:
-            thread = self._new_thread(tid)
-        if comm and (not thread.names or thread.names[-1] != comm):
-            thread.names.append(comm)
+        if thread is None or comm or (pid is not None and pid != thread.pid):
+            thread = self.know(pid, tid, comm)
+        if thread.track == NO_TRACK:
+            pid = thread.pid = 0 if tid == 0 else self._default_pid if thread.pid is None else thread.pid
+            thread.spare = self._out.process() if pid is None else NO_TRACK
+            thread.track = self._out.thread(self._process(pid), tid if tid >= 0 else None)
+            self._tids[thread.track] = tid
         return thread.track
 
-    def _new_thread(self, tid: int) -> _Thread:
-        pid = 0 if tid == 0 else self._pids.get(tid, self._default_pid)
-        spare = self._out.process() if pid is None else NO_TRACK
-        track = self._out.thread(self._process(pid), tid if tid >= 0 else None)
-        thread = self._threads[tid] = _Thread(track, spare, [], pid)
-        self._tids[track] = tid
+    def know(self, pid: int | None, tid: int, comm: str = "") -> _Thread:
+        """Note the process of a thread and its name from now on, which may never be drawn; arguments as above."""
+        thread = self._threads.get(tid)
+        if thread is None:
+            thread = self._threads[tid] = _Thread()
+        if pid is not None and pid >= 0:
+            self._learn(thread, pid)
+        if comm and (not thread.names or thread.names[-1] != comm):
+            thread.names.append(comm)
         return thread
 
     def _process(self, pid: int | None) -> TrackId:
@@ -169,13 +182,11 @@ class PerfTracks:
             process = self._processes[pid] = self._out.process(pid=pid)
         return process
 
-    def _learn(self, pid: int, tid: int) -> None:
+    def _learn(self, thread: _Thread, pid: int) -> None:
         """Note the process of a thread; one that was drawn without goes there."""
-        if self._pids.get(tid) == pid:
-            return
-        self._pids[tid] = pid
-        thread = self._threads.get(tid)
-        if thread is None or thread.pid == pid or thread.spare == NO_TRACK:
+        if thread.track == NO_TRACK:
+            thread.pid = pid
+        if thread.pid is not None or thread.spare == NO_TRACK:
             return
         thread.pid = pid
         process = self._processes.setdefault(pid, thread.spare)
@@ -252,8 +263,10 @@ class PerfTracks:
             self._forget(task.tid, at)
         self._enter(task, ts, state_name(state), {"prev_state": state} if state else {}, at)
 
-    def switch_in(self, ts: int, cpu: int | None, task: Task, at: int) -> None:
-        """A thread begins to run."""
+    def switch_in(self, ts: int, cpu: int | None, task: Task, at: int, *, own: bool = False) -> None:
+        """A thread begins to run; `own` if it says so itself, as records of type SWITCH do."""
+        if own:
+            self._active.add(task.tid)
         args: dict[str, Any] = {} if cpu is None else {"cpu": cpu}
         if cpu is not None:
             self._on_cpu[cpu] = task.tid
@@ -290,7 +303,7 @@ class PerfTracks:
     def _enter(self, task: Task, ts: int, name: str, args: dict[str, Any], at: int) -> None:
         if task.tid <= 0:  # the idle task stands for several CPUs
             return
-        self.thread(None, task.tid, task.comm)
+        self.know(None, task.tid, task.comm)
         self._leave(task.tid, ts, {})
         self._states[task.tid] = _State(name, ts, args, at)
 
@@ -300,7 +313,7 @@ class PerfTracks:
             return
         track = self._state_tracks.get(tid)
         if track is None:
-            track = self._state_tracks[tid] = self._out.track("state", self._threads[tid].track)
+            track = self._state_tracks[tid] = self._out.track("state", self.thread(None, tid))
         args = {**state.args, **more}
         self._out.slice(track, state.since, ts - state.since, state.name, _STATE_CATEGORY, args, state.at)
 
@@ -315,7 +328,8 @@ class PerfTracks:
                     self._forget(tid, state.at)
                 self._leave(tid, end, {"unfinished": True})
         for tid, thread in self._threads.items():
-            self._name(tid, thread)
+            if thread.track != NO_TRACK:
+                self._name(tid, thread)
         if None in self._processes:
             process = self._out.track_info(self._processes[None])
             process.name, process.description = "threads seen by perf", _NO_PID_HELP
@@ -354,35 +368,41 @@ class Header:
         clockid: the number of the clock that was asked for with -k; None: perf's own, or not said.
         known: whether there is a header at all, so that no clockid means perf's own clock.
         reference: the wall clock (ns since 1970) and the clock of the recording, read together.
+        span: the times of the first and the last sample, cut to microseconds.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
     clockid: int | None = None
     known: bool = False
     reference: tuple[int, int] | None = None
+    span: tuple[int, int] | None = None
 
     @property
     def machine(self) -> str:
         """The name of the host, "" if it is not said."""
         return str(self.facts.get("hostname", ""))
 
-    def tell(self, out: Builder, resolution_ns: int = 1, chosen: str = "") -> ClockDomain:
+    def tell(self, out: Builder, resolution_ns: int = 1, chosen: str = "", *, relative: bool = False) -> ClockDomain:
         """Set the clock of the input, with what relates it to the wall clock, and the facts as metadata.
 
         Args:
             out: the input; its events have been handed over.
             resolution_ns: the step of the times as they were printed.
             chosen: the name of the clock by word of the user, for input without a header ("" for none).
+            relative: whether the times were printed as those since the first event.
         """
         if self.facts:
             out.metadata("perf_header", self.facts)
-        domain = replace(self._domain(out, chosen), resolution_ns=resolution_ns, machine=self.machine)
+        known = SINCE_FIRST if relative else self._domain(out, chosen)
+        domain = replace(known, resolution_ns=resolution_ns, machine=self.machine)
         out.set_clock(domain)
-        if self.reference is not None and domain.zero is not Zero.UNIX_EPOCH:
+        if relative:
+            out.note("the times count from the first event (--reltime): print them without it to merge with others")
+        elif self.reference is not None and domain.zero is not Zero.UNIX_EPOCH:
             wall, here = self.reference
             wall_clock = replace(REALTIME, machine=self.machine)
             method = "reference time in the perf header"
-            out.snapshot(ClockSnapshot(domain, here, wall_clock, wall, _PAIR_BOUND_NS, method))
+            out.snapshot(ClockSnapshot(domain, here, wall_clock, wall, PAIR_BOUND_NS, method))
         return domain
 
     def _domain(self, out: Builder, chosen: str) -> ClockDomain:
@@ -404,9 +424,9 @@ class Header:
 
 
 def checked_clock(format_name: str, chosen: str) -> str:
-    """The option `clock`. Raises UsageError for a name that is none."""
+    """The option `clockid`. Raises UsageError for a name that is none."""
     if chosen and chosen not in CLOCK_NAMES:
-        raise UsageError(f"option clock of {format_name} is one of {', '.join(CLOCK_NAMES)}, not {chosen!r}")
+        raise UsageError(f"option clockid of {format_name} is one of {', '.join(CLOCK_NAMES)}, not {chosen!r}")
     return chosen
 
 

@@ -1,0 +1,304 @@
+"""The lines of `perf stat` in its three forms: text, fields between separators (-x), one JSON object a line (-j).
+
+         0.050113410 CPU0     50.70 msec task-clock     #    1.014 CPUs utilized   ( +-  0.44% )  (66.65%)
+         0.050113410,CPU0,50.70,msec,task-clock,50700000,66.65,1.014,CPUs utilized
+    {"interval" : 0.050113410, "cpu" : "0", "counter-value" : "50.700000", "unit" : "msec", "event" : "task-clock", ...}
+
+Fields in order: seconds since the start (with -I), what was aggregated (CPU, core, thread, ...) and of how many CPUs,
+value, unit, event, cgroup, variance (-r), for how many ns and percent of the time the event was on a counter, a metric
+and its unit. Nothing is quoted in the -x form: names of events may hold the separator. A line without a value is a
+further metric of the line before. Text follows the locale: separators of thousands, decimal comma. A value has two
+decimals or none. Checked against perf 6.1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from traceconv.times import S, parse_ns
+
+NOT_COUNTED, NOT_SUPPORTED = "<not counted>", "<not supported>"
+
+_SOMEWHERE = r"CPU\d+|[SND]\d+[A-Z0-9-]*|\S.{0,63}?-\d{1,10}"
+_PLACE = re.compile(rf"\s*(?:{_SOMEWHERE})(?:\s+\d{{1,6}})?\s*")
+_VALUE = r"<not counted>|<not supported>|-?\d[\d.,'’\u00a0\u202f]*"
+_LEFT = re.compile(
+    rf"\s*(?:(\d+[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
+    rf"({_VALUE})(?: (\S{{1,20}})\s+|\s{{2,}})([A-Za-z_]\S*)(?:\s+(\S+))?\s*"
+)
+_TIME = re.compile(r"\s*(\d+[.,]\d{9})\s")
+_PERCENT = re.compile(r"\s*\(\s*(\d+[.,]\d+)%\)\s*$")
+_VARIANCE = re.compile(r"\s*\( \+-\s*(\d+[.,]\d+)%\s*\)\s*$")
+_METRIC = re.compile(r"(-?\d[\d.,]*)\s*(\S.*)?")
+
+_SEPARATOR = re.compile(r"([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
+_COMMA_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
+_SHARE = re.compile(r"\d{1,3}(?:[.,]\d+)?")
+
+_PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread")
+_PLACE_COUNTS = ("aggregate-number", "counters")
+_JSON_FIELDS = ("interval", "event", "counter-value", "unit", "cgroup", "variance", "event-runtime", "pcnt-running")
+_JSON_METRIC = ("metric-value", "metric-unit", "metric-threshold")
+_JSON_KEYS = frozenset((*_PLACES, *_PLACE_COUNTS, *_JSON_FIELDS, *_JSON_METRIC))
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+@dataclass(slots=True)
+class Row:
+    """One count.
+
+    Attributes:
+        end: when its interval ends, ns since the start; None for a count over the whole run.
+        place: what it was aggregated over, "" for everything: "CPU0", "S0-D0-C0", "bash-42".
+        cpus: how many CPUs that are, if it is told.
+        value: a number, or why there is none; None for a line that holds metrics only.
+        running: percent of the time that the event was on a counter; None if it is not told.
+    """
+
+    end: int | None = None
+    place: str = ""
+    cpus: int | None = None
+    value: int | float | str | None = None
+    unit: str = ""
+    event: str = ""
+    cgroup: str = ""
+    variance: float | None = None
+    run_time_ns: int | None = None
+    running: float | None = None
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> bool:
+        """Whether there is a number."""
+        return isinstance(self.value, int | float)
+
+    @property
+    def label(self) -> str:
+        """The name of the event, with the cgroup that it was counted in."""
+        return f"{self.event} ({self.cgroup})" if self.cgroup else self.event
+
+    def args(self) -> dict[str, Any]:
+        """All that the line says besides its place and time."""
+        found: dict[str, Any] = {"value": self.value}
+        if self.unit:
+            found["unit"] = self.unit
+        if self.cpus is not None:
+            found["cpus"] = self.cpus
+        if self.variance is not None:
+            found["variance_percent"] = self.variance
+        if self.run_time_ns is not None:
+            found["run_time_ns"] = self.run_time_ns
+        if self.running is not None and self.counted:
+            found["running_percent"] = self.running
+        return {**found, **self.metrics}
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def text_row(text: str) -> Row | None:
+    """A line of the text form; None if it is something else."""
+    left, *metrics = text.rstrip().split(" #")
+    tail, running = _cut(metrics[-1] if metrics else left, _PERCENT)
+    tail, variance = _cut(tail, _VARIANCE)
+    if metrics:
+        metrics[-1] = tail
+    else:
+        left = tail
+    row = Row(running=running, variance=variance)
+    for metric in metrics:
+        _add_metric(row, metric)
+    match = _LEFT.fullmatch(left)
+    if match is None:
+        time = _TIME.match(left + " ")
+        rest = left[time.end() :] if time else left
+        return row if row.metrics and (not rest.strip() or _PLACE.fullmatch(rest)) else None
+    end, row.place, cpus, value, unit, row.event, cgroup = (group or "" for group in match.groups())
+    row.end = _seconds(end) if end else None
+    row.cpus = int(cpus) if cpus else None
+    row.value = _localized(value)
+    row.unit, row.cgroup = unit, cgroup
+    return row
+
+
+def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, float | None]:
+    """A text without what its end says, and the number there."""
+    match = pattern.search(text)
+    return (text[: match.start()], _decimal(match[1])) if match else (text, None)
+
+
+def _add_metric(row: Row, text: str) -> None:
+    text = text.strip()
+    match = _METRIC.fullmatch(text)
+    if match is not None:
+        row.metrics[(match[2] or "metric").strip()] = _decimal(match[1])
+    elif text:
+        row.metrics[text] = ""
+
+
+def _localized(text: str) -> int | float | str:
+    """A count as printed for people: at most two decimals, thousands in groups of three or two digits."""
+    if text in (NOT_COUNTED, NOT_SUPPORTED):
+        return text
+    sign = -1 if text.startswith("-") else 1
+    whole, decimals = text, ""
+    if len(text) > 3 and text[-3] in ".,":
+        whole, decimals = text[:-3], text[-2:]
+    digits = re.sub(r"\D", "", whole)[:30]
+    return sign * float(f"{digits}.{decimals}") if decimals else _storable(sign * int(digits))
+
+
+def _decimal(text: str) -> float:
+    """A number with a decimal point or comma, and maybe separators of thousands before."""
+    at = max(text.rfind("."), text.rfind(","))
+    whole, decimals = (text[:at], text[at + 1 :]) if at >= 0 else (text, "")
+    sign = "-" if text.startswith("-") else ""
+    return float(f"{sign}{re.sub(r'[^0-9]', '', whole) or 0}.{decimals or 0}")
+
+
+def _seconds(text: str) -> int:
+    return parse_ns(text.replace(",", ".").encode(), S)
+
+
+# -- fields between separators -----------------------------------------------------------------------------------------
+
+
+def find_separator(text: str) -> str:
+    """What stands between the fields of a line, "" if it is no line of the -x form."""
+    match = _SEPARATOR.search(text)
+    return match[1] if match else ""
+
+
+def csv_row(text: str, separator: str) -> Row | None:
+    """A line of the -x form; None if it is something else."""
+    fields = text.split(separator)
+    row = Row()
+    at = 0
+    if _TIME.match(fields[0] + " "):
+        row.end = _seconds(fields[0].strip())
+        at = 1
+    elif fields[0].strip() == "summary":
+        at = 1
+    number = _NUMBER if separator == "," else _COMMA_NUMBER
+    first = next((i for i in range(at, len(fields)) if _is_value(fields[i], number)), -1)
+    if not any(fields[at:-2]) or (first >= 0 and not any(fields[at:first]) and first > at):
+        return _csv_metric(row, fields)
+    if first < 0:
+        return None
+    row.place = separator.join(fields[at:first])
+    if row.place and fields[first].isdigit() and first + 1 < len(fields) and _is_value(fields[first + 1], number):
+        row.cpus = int(fields[first][:9])
+        first += 1
+    return _csv_rest(row, fields, first, separator, number)
+
+
+def _is_value(text: str, number: re.Pattern[str]) -> bool:
+    return text in (NOT_COUNTED, NOT_SUPPORTED) or number.fullmatch(text.strip()) is not None
+
+
+def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.Pattern[str]) -> Row | None:
+    """From the value on; the event ends where a whole number and a percentage follow."""
+    run = next(
+        (
+            i
+            for i in range(at + 3, len(fields) - 1)
+            if fields[i].isdigit() and _SHARE.fullmatch(fields[i + 1]) and len(fields[i]) < 20
+        ),
+        -1,
+    )
+    if run < 0:
+        return None
+    row.value = _plain(fields[at].strip())
+    row.unit = fields[at + 1]
+    row.run_time_ns, row.running = int(fields[run]), _decimal(fields[run + 1])
+    names = fields[at + 2 : run]
+    if len(names) > 1 and re.fullmatch(r"\d+[.,]\d+%", names[-1]):
+        row.variance = _decimal(names.pop()[:-1])
+    row.event = names.pop(0)
+    while names and row.event.count("/") % 2:  # a name such as cpu/event=0x3c,umask=0x1/
+        row.event += separator + names.pop(0)
+    row.cgroup = separator.join(names)
+    if len(fields) > run + 2 and fields[run + 2] and number.fullmatch(fields[run + 2]):
+        row.metrics[separator.join(fields[run + 3 :]).strip() or "metric"] = _decimal(fields[run + 2])
+    return row if row.event else None
+
+
+def _csv_metric(row: Row, fields: list[str]) -> Row | None:
+    value, unit = fields[-2:] if len(fields) > 1 else ("", "")
+    if not unit or not _COMMA_NUMBER.fullmatch(value):
+        return None
+    row.metrics[unit.strip()] = _decimal(value)
+    return row
+
+
+def _plain(text: str) -> int | float | str:
+    """A number without separators of thousands: whole ones stay exact."""
+    if text.startswith("<"):
+        return text
+    if re.fullmatch(r"-?\d{1,40}", text):
+        return _storable(int(text))
+    return float(text.replace(",", "."))
+
+
+def _storable(count: int) -> int | float:
+    """What no 64 bits hold is stored as the nearest double."""
+    return count if abs(count) < 2**63 else float(count)
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def json_row(line: bytes) -> tuple[Row, bool] | None:
+    """A line of the JSON form, and whether it has members that are not known (of --metric-only); None if it is none."""
+    try:
+        members = _decode(line)
+    except msgspec.DecodeError:
+        return None
+    row = Row()
+    if "interval" in members:
+        row.end = parse_ns(bytes(members["interval"]).strip(b'"'), S)
+    for name in _PLACES:
+        if name in members:
+            place = _text(members[name])
+            row.place = f"CPU{place}" if name == "cpu" and place.isdigit() else place
+    for name in _PLACE_COUNTS:
+        if name in members and _text(members[name]).isdigit():
+            row.cpus = int(_text(members[name])[:9])
+    row.event, row.unit, row.cgroup = (_text(members.get(name)) for name in ("event", "unit", "cgroup"))
+    if "counter-value" in members:
+        value = _text(members["counter-value"])
+        row.value = _whole(value) if _NUMBER.fullmatch(value) else value
+    row.variance, row.running = (_number(members.get(name)) for name in ("variance", "pcnt-running"))
+    run_time = _text(members.get("event-runtime"))
+    row.run_time_ns = int(run_time) if re.fullmatch(r"\d{1,19}", run_time) else None
+    metric, unit = _number(members.get("metric-value")), _text(members.get("metric-unit"))
+    if metric is not None and unit:
+        row.metrics[unit.strip()] = metric
+    return row, not members.keys() <= _JSON_KEYS
+
+
+def _text(raw: msgspec.Raw | None) -> str:
+    """A member as text; numbers as they are written."""
+    if raw is None:
+        return ""
+    found = bytes(raw)
+    return str(msgspec.json.decode(found)) if found[:1] == b'"' else found.decode()
+
+
+def _number(raw: msgspec.Raw | None) -> float | None:
+    text = _text(raw)
+    found = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return found if math.isfinite(found) else None
+
+
+def _whole(text: str) -> int | float:
+    """Counts are printed with six decimals; those without a fraction are whole."""
+    whole, _, decimals = text.partition(".")
+    plain = not decimals.strip("0") and len(whole) <= 40 and "e" not in text.lower()
+    return _storable(int(whole)) if plain else float(text)

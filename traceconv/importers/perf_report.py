@@ -1,0 +1,177 @@
+"""Text of `perf report --stdio`: how the samples of each event are spread over commands, files and symbols.
+
+    # Samples: 268  of event 'cpu-clock'
+    # Event count (approx.): 268268268
+    #
+    # Overhead  Command  Shared Object         Symbol
+    # ........  .......  ....................  ..........................
+    #
+         9.33%  python   libscipy_openblas.so  [.] blas_thread_server
+
+The line of dots says where the columns begin and end; which there are is up to --sort, --children, -n, --percentage.
+A row has no time. Lines of call chains (-g) below a row are not read: they are in the samples themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from traceconv.clocks import NO_TIME, ClockDomain
+from traceconv.diagnostics import Severity, declare
+from traceconv.errors import MalformedInput
+from traceconv.importers._perf_text import add_header_line
+from traceconv.importers._perf_tracks import Header
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import TrackId
+from traceconv.registry import Match, importer
+from traceconv.source import Head, Source
+
+CHAIN_LINE = declare(
+    "perf-report.call_chain",
+    Severity.NOTICE,
+    "lines of call chains are not read: convert the text of perf script, which has the stack of each sample",
+)
+
+_SAMPLES = re.compile(r"# Samples: (\S+)\s+of events? '(.*)'.*")
+_COUNT = re.compile(r"# Event count \(approx\.\): (\d+)")
+_LOST = re.compile(r"# Total Lost Samples: (\d+)")
+_RULE = re.compile(rb"# ( *\.{2,} *)+")
+_ROW = re.compile(r"\s*\d+\.\d+%")
+_PERCENT = re.compile(r"\d+\.\d+%")
+_WHOLE = re.compile(r"\d{1,18}")
+_SYMBOL_KIND = re.compile(r"\[(\S)\] ")
+_MARK = re.compile(rb"(?m)^# Samples: .* of events? '")
+
+
+@dataclass(slots=True)
+class _Table:
+    """The rows of one event."""
+
+    track: TrackId
+    columns: list[tuple[str, int, int | None]]
+
+
+class _Reader:
+    """Reads one report."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._header = Header()
+        self._events: list[dict[str, Any]] = []
+        self._heading = ""
+        self._table: _Table | None = None
+
+    def read(self, source: Source) -> None:
+        """All lines."""
+        for number, line in source.lines():
+            self._out.balance.read = number
+            self._line(number, line)
+        if self._table is None:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no table found, expected a heading `# Overhead  Command ...` with a line of dots below it",
+                hint="write it with perf report --stdio",
+            )
+        if self._header.facts:
+            self._out.metadata("perf_header", self._header.facts)
+        self._out.metadata("perf_report", self._events)
+
+    def _line(self, number: int, line: bytes) -> None:
+        text = line.decode("utf-8", "replace")
+        if line.startswith(b"#"):
+            self._comment(line, text)
+            self._out.balance.merged["headings kept as metadata"] += 1
+        elif not line.strip():
+            self._out.balance.merged["empty lines"] += 1
+        elif self._table is not None and _ROW.match(text):
+            self._row(number, text)
+        else:
+            self._out.skip(CHAIN_LINE, number, text.strip()[:60])
+
+    def _comment(self, line: bytes, text: str) -> None:
+        samples, count, lost = _SAMPLES.fullmatch(text.rstrip()), _COUNT.match(text), _LOST.match(text)
+        if samples is not None:
+            number = samples[1]  # "2K" where it is large
+            self._events.append({"event": samples[2], "samples": int(number) if number.isdigit() else number})
+        elif count is not None and self._events:
+            self._events[-1]["event_count"] = int(count[1])
+        elif lost is not None:
+            self._out.metadata("perf_lost_samples", int(lost[1]))
+        elif _RULE.fullmatch(line.rstrip() + b" ") and self._heading:
+            self._begin_table(text)
+        else:
+            add_header_line(self._header, line)
+        self._heading = text
+
+    def _begin_table(self, rule: str) -> None:
+        """The heading is the line before the dots, cut where they begin."""
+        starts = [match.start() for match in re.finditer(r"\.+", rule)]
+        ends: list[int | None] = [*starts[1:], None]
+        columns = [
+            (self._heading[start:end].strip().lower().replace(" ", "_"), start, end)
+            for start, end in zip(starts, ends, strict=True)
+        ]
+        event = self._events[-1] if self._events else {}
+        about = f"{event.get('samples', '?')} samples, {event.get('event_count', '?')} events (approx.)"
+        track = self._out.totals_track(f"perf report: {event.get('event', 'samples')}", description=f"{about}.")
+        self._table = _Table(track, columns)
+
+    def _row(self, number: int, text: str) -> None:
+        assert self._table is not None
+        args: dict[str, Any] = {}
+        for name, start, end in self._table.columns:
+            # The first column is right-aligned in a width that the dots have; a long value moves the others.
+            args.update(_cell(name, text[start:end].strip()))
+        name = str(args.pop("symbol", "") or args.get("shared_object") or args.get("command") or "row")
+        self._out.totals(self._table.track, name, str(args.get("shared_object", "")), args, number)
+        self._out.balance.written += 1
+
+
+def _cell(name: str, text: str) -> dict[str, Any]:
+    """The args of a cell: percentages and counts are numbers, the kind of a symbol is apart from its name."""
+    if _PERCENT.fullmatch(text):
+        return {f"{name}_percent": float(text[:-1])}
+    if _WHOLE.fullmatch(text):
+        return {name: int(text)}
+    kind = _SYMBOL_KIND.match(text) if name == "symbol" else None
+    if kind is not None:
+        return {"symbol": text[kind.end() :], "level": {"k": "kernel", ".": "user"}.get(kind[1], kind[1])}
+    return {name: text} if text else {}
+
+
+@importer
+@dataclass(frozen=True)
+class PerfReport:
+    """Text of perf report."""
+
+    name: ClassVar[str] = "perf-report"
+    title: ClassVar[str] = "Linux perf report text"
+    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-report.1.html"
+    versions: ClassVar[str] = "perf report --stdio, checked with perf 6.1"
+    clock: ClassVar[ClockDomain] = NO_TIME
+    record: ClassVar[str] = "perf report --stdio --no-children -g none > perf.report.txt"
+    line_up: ClassVar[str] = (
+        "It has no times. Merged with one text of perf script or one perf.data, its tables stand under that input."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("table of an event", "table without a timeline"),
+        ("row", "instant with overhead, command, file and symbol as args"),
+        ("number of samples, event count, header", "metadata"),
+    )
+    lost: ClassVar[tuple[str, ...]] = ("call chains (-g): the samples themselves have them",)
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the heading `# Samples: N of event 'NAME'`."""
+        return (
+            Match.yes("a heading of perf report") if _MARK.search(head.data) else Match.no("no `# Samples: N of event`")
+        )
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole text."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        _Reader(out).read(source)
+        out.belongs_to(("perf-script", "perf-data", "perf-json"))
