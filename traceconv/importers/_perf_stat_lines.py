@@ -26,14 +26,14 @@ NOT_COUNTED, NOT_SUPPORTED = "<not counted>", "<not supported>"
 
 _SOMEWHERE = r"CPU\d+|[SND]\d+[A-Z0-9-]*|\S.{0,63}?-\d{1,10}"
 _PLACE = re.compile(rf"\s*(?:{_SOMEWHERE})(?:\s+\d{{1,6}})?\s*")
-_VALUE = r"<not counted>|<not supported>|-?\d[\d.,'’\u00a0\u202f]*"
+_VALUE = r"<not counted>|<not supported>|-?\d{1,3}(?: \d{3})+(?:[.,]\d\d)?|-?\d[\d.,'’\u00a0\u202f]*"
 _LEFT = re.compile(
     rf"\s*(?:(\d+[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
-    rf"({_VALUE})(?: (\S{{1,20}})\s+|\s{{2,}})([A-Za-z_]\S*)(?:\s+(\S+))?\s*"
+    rf"({_VALUE})(?: ([A-Za-z%]\S{{0,19}})\s+|\s{{2,}})([A-Za-z_]\S*)(?:\s+(\S+))?\s*"
 )
 _TIME = re.compile(r"\s*(\d+[.,]\d{9})\s")
-_PERCENT = re.compile(r"\s*\(\s*(\d+[.,]\d+)%\)\s*$")
-_VARIANCE = re.compile(r"\s*\( \+-\s*(\d+[.,]\d+)%\s*\)\s*$")
+_PERCENT = re.compile(r"\( {0,5}(\d+[.,]\d+)%\)$")
+_VARIANCE = re.compile(r"\( \+- {0,5}(\d+[.,]\d+)% ?\)$")
 _METRIC = re.compile(r"(-?\d[\d.,]*)\s*(\S.*)?")
 
 _SEPARATOR = re.compile(r"([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
@@ -129,6 +129,7 @@ def text_row(text: str) -> Row | None:
 
 def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, float | None]:
     """A text without what its end says, and the number there."""
+    text = text.rstrip()
     match = pattern.search(text)
     return (text[: match.start()], _decimal(match[1])) if match else (text, None)
 

@@ -23,7 +23,7 @@ from traceconv.times import S, parse_ns
 #: Everything up to the event, and the event. Groups: comm, pid or tid, tid, cpu, time of day, seconds, decimals, kind
 #: of another record, period, event, the rest.
 EVENT = re.compile(
-    rb"\s*(?:(\S.{0,63}?)\s+)??(?:(-?\d{1,10})(?:/(-?\d{1,10}))?\s+)?(?:\[(\d{1,6})\]\s+)?(?:[KUHGgCMEFSp]{1,5}\s+)?"
+    rb"\s*(?:(\S.{0,63}?)\s{1,64})??(?:(-?\d{1,10})(?:/(-?\d{1,10}))?\s+)?(?:\[(\d{1,6})\]\s+)?(?:[KUHGgCMEFSp]{1,5}\s+)?"
     rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?):\s+"
     rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
 )
@@ -56,10 +56,11 @@ _SWITCH = re.compile(
 )
 _OLD_SWITCH = re.compile(r"(.*):(\d{1,10}) \[(-?\d{1,6})\] (\S+) ==> (.*):(\d{1,10}) \[(-?\d{1,6})\]")
 _WAKEUP = re.compile(r"(?:comm=(.*) pid=(\d{1,10}) prio=(-?\d{1,6})|(.*):(\d{1,10}) \[(-?\d{1,6})\])\b.*")
+_PROBE_PLACE = re.compile(r"\(([0-9a-f]{1,16}(?: <- [0-9a-f]{1,16})?)\)")
 _KEY = re.compile(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
 _WHOLE = re.compile(r"-?\d{1,18}")
 
-_COMM = re.compile(r"(?: exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
+_COMM = re.compile(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
 _FORK = re.compile(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
 _MMAP = re.compile(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
 _SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
@@ -181,11 +182,15 @@ def woken_task(text: str) -> Task | None:
 
 def fields_of(text: str) -> dict[str, Any]:
     """The fields of a tracepoint: `a=1 b=two`, `a: 0x1, b: 2`; decimal numbers as numbers, anything else as text."""
-    keys = list(_KEY.finditer(text))
-    if not keys or keys[0].start() > 0:
+    place = _PROBE_PLACE.match(text)  # of a probe
+    start = place.end() if place else 0
+    keys = list(_KEY.finditer(text, start))
+    if not keys or keys[0].start() > start:
         return {"text": text} if text else {}
     ends = [key.start() for key in keys[1:]] + [len(text)]
-    return {key[1]: _value(text[key.end() : end]) for key, end in zip(keys, ends, strict=True)}
+    found: dict[str, Any] = {"address": place[1]} if place else {}
+    found.update((key[1], _value(text[key.end() : end])) for key, end in zip(keys, ends, strict=True))
+    return found
 
 
 def _value(text: str) -> str | int:

@@ -134,6 +134,7 @@ class PerfTracks:
     def __init__(self, out: Builder, pid: int | None = None) -> None:
         self._out = out
         self._default_pid = pid
+        self._knows_pids = False  # whether processes are told at all
         self._threads: dict[int, _Thread] = {}
         self._processes: dict[int | None, TrackId] = {}
         self._frames: dict[tuple[int, tuple[str, str]], StackId] = {}
@@ -160,7 +161,8 @@ class PerfTracks:
             thread = self.know(pid, tid, comm)
         if thread.track == NO_TRACK:
             pid = thread.pid = 0 if tid == 0 else self._default_pid if thread.pid is None else thread.pid
-            thread.spare = self._out.process() if pid is None else NO_TRACK
+            if pid is None and self._knows_pids:
+                thread.spare = self._out.process()
             thread.track = self._out.thread(self._process(pid), tid if tid >= 0 else None)
             self._tids[thread.track] = tid
         return thread.track
@@ -184,6 +186,7 @@ class PerfTracks:
 
     def _learn(self, thread: _Thread, pid: int) -> None:
         """Note the process of a thread; one that was drawn without goes there."""
+        self._knows_pids = True
         if thread.track == NO_TRACK:
             thread.pid = pid
         if thread.pid is not None or thread.spare == NO_TRACK:

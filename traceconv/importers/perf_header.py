@@ -34,7 +34,9 @@ class PerfHeader:
     url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
     versions: ClassVar[str] = "checked with perf 6.1"
     clock: ClassVar[ClockDomain] = PERF_CLOCK
-    record: ClassVar[str] = "perf record -k CLOCK_MONOTONIC python run.py\nperf script --header-only > perf.header.txt"
+    record: ClassVar[str] = (
+        "perf record -k CLOCK_MONOTONIC python run.py && perf script --header-only > perf.header.txt"
+    )
     line_up: ClassVar[str] = (
         "It holds no events; its pair of clock readings relates CLOCK_MONOTONIC of this machine to the wall clock, for "
         "other files of the machine, too. Better: perf script --header, which prints header and events."

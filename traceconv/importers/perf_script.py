@@ -322,7 +322,7 @@ class _Reader:
             self._tracks.know(fork[0], fork[1])
             self._tracks.know(fork[2], fork[3])
             args = {"pid": fork[0], "tid": fork[1], "parent_pid": fork[2], "parent_tid": fork[3]}
-        elif kind in ("PERF_RECORD_MMAP", "PERF_RECORD_MMAP2") and (mmap := text.mmap_of(rest.removeprefix(" "))):
+        elif kind in ("PERF_RECORD_MMAP", "PERF_RECORD_MMAP2") and (mmap := text.mmap_of(rest)):
             self._tracks.know(mmap[0], mmap[1])
             args = mmap[2]
         elif kind in ("PERF_RECORD_SWITCH", "PERF_RECORD_SWITCH_CPU_WIDE") and (found := text.switch_record_of(rest)):
@@ -397,7 +397,7 @@ class PerfScript:
     versions: ClassVar[str] = "checked with perf 6.1; any choice of fields with a time, with or without header"
     clock: ClassVar[ClockDomain] = PERF_CLOCK
     record: ClassVar[str] = (
-        "perf record -k CLOCK_MONOTONIC -g -F 499 python run.py\n"
+        "perf record -k CLOCK_MONOTONIC -g -F 499 python run.py && "
         "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
     )
     line_up: ClassVar[str] = (
@@ -460,8 +460,9 @@ def _is_certain(match: re.Match[bytes], after: bytes) -> bool:
         return True
     if name is not None and match[9] is not None and not rest:
         return True
-    frame = after if after[:1] == b"\t" else rest
-    return b"(" in frame and text.FRAME.fullmatch(frame) is not None
+    if after[:1] == b"\t":
+        return text.FRAME.fullmatch(after) is not None
+    return rest.endswith(b")") and text.FRAME.fullmatch(rest) is not None
 
 
 def _header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:

@@ -70,11 +70,15 @@ _CPU_TIME = re.compile(r"\s*(\d+[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\
 _ONE_OF_RUNS = re.compile(r"\s*(\d+[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
 _HEADING = re.compile(r"#\s+time\s.*\bcounts unit events\s*")
 _LINES_TO_JUDGE = 400
+#: Longer ones are none of perf stat.
+_MAX_LINE = 4000
 _EVENT = re.compile(r"[A-Za-z_][\w.:/=,{}@*-]*")
 #: `started on` is cut to seconds, and perf begins to count a little later.
 _START_BOUND_NS = 10**9
 _COUNT_HELP = "count in each interval, drawn from its start; 0 after the last one and where the event was not counted"
-_RUNNING_HELP = "share of the interval in which the event was on a counter; below 100 % its count was scaled up"
+_RUNNING_HELP = (
+    "share of the interval in which the event was on a counter; below 100 % its count was scaled up; 0 after the last"
+)
 
 
 @dataclass(slots=True)
@@ -140,7 +144,9 @@ class _Reader:
 
     def _line(self, number: int, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
-        if not text.strip():
+        if len(text) > _MAX_LINE:
+            self._out.skip(OTHER_LINE, number, f"{len(text)} characters")
+        elif not text.strip():
             self._out.balance.merged["empty lines"] += 1
         elif text.startswith("{"):
             self._json(number, line)
@@ -153,7 +159,8 @@ class _Reader:
             elif lines.NOT_COUNTED in text or lines.find_separator(text):
                 self._out.skip(BAD_LINE, number, repr(text[:60]))
             else:
-                self._out.skip(METRIC_ONLY if _is_metrics(text) else OTHER_LINE, number, repr(text.strip()[:60]))
+                unread = (METRIC_ONLY if self._now.empty else BAD_LINE) if _has_time(text) else OTHER_LINE
+                self._out.skip(unread, number, repr(text.strip()[:60]))
 
     def _json(self, number: int, line: bytes) -> None:
         try:
@@ -304,9 +311,10 @@ class _Reader:
 
     def _share(self, recording: _Recording, key: tuple[str, str], row: Row, start: int, number: int) -> None:
         """The share of time in which the event was counted, from the first time on that it was not all of it."""
-        share = row.running if row.counted else 0.0
+        told = 100.0 if row.running is None else row.running  # text leaves 100 % away
+        share = told if row.counted else 0.0
         track = recording.shares.get(key)
-        if share is None or (track is None and share >= 100):
+        if track is None and share >= 100:
             return
         if track is None:
             parent = self._group(recording, row.place)
@@ -347,9 +355,8 @@ class _Reader:
         recording = self._now
         self._end_interval()
         self._latest = None
-        for tracks, value in ((recording.counters, 0), (recording.shares, 100.0)):
-            for track in tracks.values():
-                self._out.counter(track, recording.start + recording.last, value)
+        for track in (*recording.counters.values(), *recording.shares.values()):
+            self._out.counter(track, recording.start + recording.last, 0)
         length = recording.elapsed or recording.last
         if recording.root != NO_TRACK or recording.whole:
             root = self._out.track_info(self._group(recording, ""))
@@ -399,9 +406,9 @@ def _float(text: str) -> float:
     return float(text.replace(",", "."))
 
 
-def _is_metrics(text: str) -> bool:
-    """Whether a line is of --metric-only: a time and nothing that could be an event, or its heading."""
-    return re.fullmatch(r"\s*(?:\d+\.\d{9}|time)[ ,;\t].*", text) is not None
+def _has_time(text: str) -> bool:
+    """Whether a line begins with the end of an interval, or is the heading of --metric-only."""
+    return re.match(r"\s*(?:\d+[.,]\d{9}|time)[ ,;\t]", text) is not None
 
 
 @importer

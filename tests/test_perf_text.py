@@ -1,0 +1,424 @@
+"""The text formats of Linux perf: figures against perf's own, pieces of lines, states of threads, clocks."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.golden import ROOT, cases
+from traceconv.api import read
+from traceconv.diagnostics import Severity
+from traceconv.errors import InputError, MalformedInput, UsageError
+from traceconv.importers import _perf_stat_lines as stat
+from traceconv.importers import _perf_text as text
+from traceconv.importers._perf_tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, state_name
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace, TrackKind
+from traceconv.lanes import lay_out
+from traceconv.registry import Certainty, importer_class
+from traceconv.source import Source
+
+DATA = Path(__file__).parent / "data" / "perf"
+FORMATS = ("perf-script", "perf-stat", "perf-report", "perf-header")
+
+
+def written(tmp_path: Path, content: str, name: str = "perf.txt") -> Path:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def stack_of(trace: Trace, stack: int) -> list[tuple[str, str]]:
+    """(symbol, file), innermost first."""
+    found = []
+    while stack >= 0:
+        frame = trace.frames[stack]
+        found.append((frame.name, frame.category))
+        stack = frame.parent
+    return found
+
+
+def states(trace: Trace) -> list[tuple[str, int, int]]:
+    """(name, start, length) of all slices, in order of time."""
+    table = trace.slices
+    rows = zip(table.name.tolist(), table.ts.tolist(), table.dur.tolist(), strict=True)
+    return sorted(((trace.strings[name], ts, dur) for name, ts, dur in rows), key=lambda row: row[1])
+
+
+# -- against perf's own figures ----------------------------------------------------------------------------------------
+
+
+def test_samples_agree_with_perf_report() -> None:
+    """The same perf.data, printed by perf script and summed by perf report: each row of the report."""
+    script = read(DATA / "ort_rec.script.txt.gz")
+    report = read(DATA / "ort_rec.report.txt.gz")
+    (told,) = report.metadata["perf_report"]
+    assert told == {"event": "cpu-clock", "samples": 268, "event_count": 268268268}
+    assert script.metadata["perf_samples"] == {"cpu-clock": {"samples": 268, "event_count": 268268268}}
+    assert len(script.samples.ts) == told["samples"]
+
+    def place(symbol: str, file: str) -> tuple[str, str]:
+        """The report names files without folders, and what has no symbol by its address."""
+        unknown = symbol == "[unknown]" or symbol.startswith("0x")
+        return ("[unknown]" if unknown else symbol), file if file.startswith("[") else file.rpartition("/")[2]
+
+    ours: Counter[tuple[str, str]] = Counter()
+    for stack, weight in zip(script.samples.stack.tolist(), script.samples.weight.tolist(), strict=True):
+        ours[place(*stack_of(script, stack)[0])] += weight
+    theirs: Counter[tuple[str, str]] = Counter()
+    rows = report.instants
+    for at, length, name, category in zip(
+        rows.args_at.tolist(), rows.args_len.tolist(), rows.name.tolist(), rows.category.tolist(), strict=True
+    ):
+        percent = float(report.args.get(at, length).split(b'"overhead_percent":')[1].split(b",")[0])
+        theirs[place(report.strings[name], report.strings[category])] += round(percent * 268 / 100)
+    assert {key: weight // 1001001 for key, weight in ours.items()} == theirs
+
+
+def test_intervals_sum_up_to_the_summary() -> None:
+    """What perf stat --summary prints is the sum of the counts of the intervals, to the digit."""
+    trace = read(DATA / "ort_stat_I50_summary_x.csv.gz")
+    assert trace.sources[0].balance.written == 119
+    sums: Counter[str] = Counter()
+    table = trace.counters
+    for track, value in zip(table.track.tolist(), table.value.tolist(), strict=True):
+        sums[trace.tracks[track].name] += value
+    rows = trace.slices
+    (run,) = [i for i in range(len(rows.ts)) if trace.strings[rows.name[i]] == "summary"]
+    assert (int(rows.ts[run]), int(rows.dur[run])) == (0, 828324931)
+    args = trace.args.get(int(rows.args_at[run]), int(rows.args_len[run])).decode()
+    for event, total in (("page-faults", 11838), ("context-switches", 236), ("cpu-migrations", 3)):
+        assert sums[event] == total
+        assert f'"{event}":{{"value":{total},' in args
+    assert sums["task-clock"] == pytest.approx(654.85, abs=0.005 * 17 + 0.005)
+
+
+def test_reference_time_lies_in_its_bound() -> None:
+    """The pair of readings in the header, against 400 readings of both clocks by the program that was recorded.
+
+    The program found CLOCK_REALTIME - CLOCK_MONOTONIC = 1795242185473426258 ns, good to 109 ns.
+    """
+    header = Header()
+    for line in (ROOT / "perf-script/header_beside/beside/perf.header.txt").read_bytes().splitlines():
+        text.add_header_line(header, line)
+    assert header.reference is not None
+    wall, monotonic = header.reference
+    error = wall - monotonic - 1795242185473426258
+    assert -5000 + 109 < error < 5000 - 109
+    assert error < -1000  # more than the microsecond to which it is printed: the bound is needed
+
+
+# -- lines of perf script ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "comm", "ids", "cpu", "time", "event"),
+    [
+        (b"my prog) [0  7/8 [000] 12.345678: 1 cycles: ", b"my prog) [0", (b"7", b"8"), b"000", b"12", b"cycles"),
+        (b"     p 9570  27.636776460:  9 a/period=9/:  7f ld (x)", b"p", (b"9570", None), None, b"27", b"a/period=9/"),
+        (b"18571 [001]  2674.579460: cpu-clock: ", None, (b"18571", None), b"001", b"2674", b"cpu-clock"),
+        (b" 2674.579460: cpu-clock: ", None, (None, None), None, b"2674", b"cpu-clock"),
+        (b"python  2674.579460: cycles:ppp: ", b"python", (None, None), None, b"2674", b"cycles:ppp"),
+        (b"swapper -1/0 [003] U 1.000000001: a:b: x=1", b"swapper", (b"-1", b"0"), b"003", b"1", b"a:b"),
+        (b"a 1 2026-11-21 07:07:40.052884 3.000000: 5 cycles: ", b"a", (b"1", None), None, b"3", b"cycles"),
+        (b"1 2 3 4 [000] 5.000000: 1.000000: cycles: ", b"1 2 3", (b"4", None), b"000", b"5", b"1.000000"),
+    ],
+)
+def test_event_line(line: bytes, comm: bytes, ids: tuple[bytes, bytes], cpu: bytes, time: bytes, event: bytes) -> None:
+    match = text.EVENT.fullmatch(line.rstrip())
+    assert match is not None
+    assert (match[1], (match[2], match[3]), match[4], match[6], match[10]) == (comm, ids, cpu, time, event)
+
+
+@pytest.mark.parametrize(
+    ("line", "symbol", "file"),
+    [
+        (b"\t  8ab00 pthread_self@@GLIBC_2.34+0x0 (/lib/libc.so.6)", "pthread_self@@GLIBC_2.34", "/lib/libc.so.6"),
+        (b"\t  1 foo(int) const (/a b/c (d)/e.so)", "foo(int) const", "/a b/c (d)/e.so"),
+        (b"\t  1 f+0x1 (/a.so (deleted))", "f", "/a.so (deleted)"),
+        (b"\t  1 f (memfd:x (deleted))", "f", "memfd:x (deleted)"),
+        (b"\t  0 [unknown] ([unknown])", "[unknown]", "[unknown]"),
+        (b"\t  1 f (/a.so+0x123)", "f", "/a.so"),
+        (b"\t  1 f (inlined)", "f (inlined)", ""),
+        (b"\t  1 operator()(int) const", "operator()(int) const", ""),
+        (b"\t  8ab00", "0x8ab00", ""),
+    ],
+)  # fmt: skip
+def test_frame(line: bytes, symbol: str, file: str) -> None:
+    assert text.frame_of(line) == (symbol, file)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [("sched:sched_switch", True), ("probe_libc:malloc", True), ("cycles:ppp", False), ("cycles:u", False),
+     ("cpu-clock", False), ("cpu_core/cycles/P", False)],
+)  # fmt: skip
+def test_tracepoints_are_not_modifiers(event: str, expected: bool) -> None:
+    assert text.is_tracepoint(event) is expected
+
+
+def test_fields_of_tracepoints() -> None:
+    assert text.fields_of("which: 0x00000002, who: 0x00067908") == {"which": "0x00000002", "who": "0x00067908"}
+    assert text.fields_of("comm=my app pid=42 prio=-1") == {"comm": "my app", "pid": 42, "prio": -1}
+    assert text.fields_of('(55d2) size=4096 name="a"') == {"address": "55d2", "size": 4096, "name": "a"}
+    assert text.fields_of("0x10") == {"text": "0x10"}
+    assert text.fields_of("") == {}
+
+
+def test_both_forms_of_sched_switch() -> None:
+    new = "prev_comm=a b prev_pid=7 prev_prio=120 prev_state=R+ ==> next_comm=c=d next_pid=8 next_prio=0"
+    old = "a b:7 [120] R+ ==> c=d:8 [0]"
+    expected = (Task("a b", 7, 120), "R+", Task("c=d", 8, 0))
+    assert text.switch_of(new) == text.switch_of(old) == expected
+    assert text.switch_of("anything else") is None
+
+
+def test_times_keep_all_their_digits(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "a 1 1795244861.861908089: 1 cycles:  ff f+0x1 (/x)\na 1 1795244861.861908: 1 cycles:  ff f+0x1 (/x)\n",
+    )
+    trace = read(path)
+    assert trace.samples.ts.tolist() == [1795244861861908000, 1795244861861908089]
+    assert trace.clocks[0].name == "CLOCK_REALTIME"
+    assert trace.clocks[0].resolution_ns == 1000
+
+
+def test_user_tells_the_clock(tmp_path: Path) -> None:
+    path = written(tmp_path, "a 1 12.345678901: 1 cycles:  ff f+0x1 (/x)\n")
+    assert read(path).clocks[0].name == PERF_CLOCK.name
+    assert read(path, options={"clockid": "monotonic"}).clocks[0].name == "CLOCK_MONOTONIC"
+    with pytest.raises(UsageError, match="monotonic_raw"):
+        read(path, options={"clockid": "wall"})
+
+
+def test_pid_by_word_of_the_user(tmp_path: Path) -> None:
+    trace = read(written(tmp_path, "a 8 12.345678901: 1 cycles:  ff f+0x1 (/x)\n"), options={"pid": "7"})
+    process = next(track for track in trace.tracks if track.kind is TrackKind.PROCESS)
+    assert process.pid == 7
+
+
+def test_a_header_that_the_user_names(tmp_path: Path) -> None:
+    path = written(tmp_path, "a 8 12.345678901: 1 cycles:  ff f+0x1 (/x)\n")
+    header = ROOT / "perf-header/monotonic/input.txt"
+    trace = read(path, options={"header": str(header)})
+    assert trace.clocks[0].name == "CLOCK_MONOTONIC"
+    assert trace.clocks[0].machine == "vm"
+    assert any("do not all lie" in note for note in trace.sources[0].notes)
+    with pytest.raises(MalformedInput, match="no header of perf"):
+        read(path, options={"header": str(path)})
+    with pytest.raises(InputError):
+        read(path, options={"header": str(tmp_path / "absent")})
+
+
+# -- threads and their states ------------------------------------------------------------------------------------------
+
+
+def tracks_of(*, pid: int | None = None) -> tuple[Builder, PerfTracks]:
+    out = Builder(SourceInfo("x", "perf-script"), PERF_CLOCK)
+    return out, PerfTracks(out, pid)
+
+
+def test_a_process_that_becomes_known_later() -> None:
+    """Threads drawn without a process go under it, whatever was declared in between; parents stay before children."""
+    out, tracks = tracks_of()
+    tracks.thread(1, 1, "init")
+    early = tracks.thread(None, 8, "worker")
+    late = tracks.thread(7, 7, "main")
+    assert tracks.thread(7, 8) == early
+    for at, thread in enumerate((early, late)):
+        tracks.sample(thread, at, NO_STACK, "cycles", 1, at)
+    tracks.finish()
+    parents = {out.track_info(thread).parent for thread in (early, late)}
+    assert len(parents) == 1
+    process = parents.pop()
+    assert process < early
+    assert (out.track_info(process).pid, out.track_info(process).name) == (7, "main")
+    lay_out(out.finish())
+
+
+def test_a_name_that_changes() -> None:
+    out, tracks = tracks_of()
+    thread = tracks.thread(7, 7, "perf-exec")
+    tracks.know(7, 7, "python")
+    tracks.finish()
+    assert out.track_info(thread).name == "python"
+    assert "perf-exec" in out.track_info(thread).description
+
+
+def test_states_of_switches_and_wakeups() -> None:
+    out, tracks = tracks_of()
+    a, b, idle = Task("a", 7, 120), Task("b", 8, 100), Task("swapper/0", 0, 120)
+    tracks.switch(100, 0, a, "S", b, 1)
+    tracks.wakeup(150, a, 2)
+    tracks.switch(200, 0, b, "R+", a, 3)
+    tracks.switch(300, 0, a, "D", idle, 4)
+    tracks.finish()
+    trace = lay_out(out.finish())
+    assert states(trace) == [
+        ("Sleeping", 100, 50),
+        ("Running", 100, 100),
+        ("Runnable", 150, 50),
+        ("Running", 200, 100),
+        ("Runnable (preempted)", 200, 100),
+        ("Uninterruptible sleep", 300, 0),
+    ]
+
+
+def test_one_process_alone_hides_switch_ins() -> None:
+    """Recorded without -a: its wait ends at its next sample, and that others run after it is not drawn for ever."""
+    out, tracks = tracks_of()
+    a, other = Task("a", 7), Task("other", 9)
+    tracks.switch(100, 0, a, "S", other, 1)
+    tracks.sample(tracks.thread(None, 7, "a"), 170, NO_STACK, "cycles", 1, 2)
+    tracks.switch(200, 0, a, "S", other, 3)
+    tracks.finish()
+    trace = lay_out(out.finish())
+    assert states(trace) == [("Sleeping", 100, 70), ("Running", 170, 30), ("Sleeping", 200, 0)]
+    assert {entry.code.name for entry in trace.sources[0].diagnostics} >= {"perf.switch_in_unseen"}
+
+
+@pytest.mark.parametrize(
+    ("letters", "name"),
+    [("R", "Runnable"), ("R+", "Runnable (preempted)"), ("D|K", "Uninterruptible sleep | Wakekill"),
+     ("", "Not running"), ("?", "?")],
+)  # fmt: skip
+def test_names_of_states(letters: str, name: str) -> None:
+    assert state_name(letters) == name
+
+
+# -- lines of perf stat ------------------------------------------------------------------------------------------------
+
+
+def shown(row: stat.Row | None) -> str:
+    if row is None:
+        return "-"
+    parts = (row.end, row.place, row.cpus, repr(row.value), row.unit, row.event, row.cgroup)
+    return " ".join("." if part in (None, "") else str(part) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("      660.96 msec task-clock      #    0.460 CPUs utilized", ". . . 660.96 msec task-clock ."),
+        ("     1,234,567,890      instructions   (66.65%)", ". . . 1234567890 . instructions ."),
+        ("     1 234 567      cycles", ". . . 1234567 . cycles ."),
+        ("     1\u202f234\u202f567,50 msec cpu-clock", ". . . 1234567.5 msec cpu-clock ."),
+        ("   <not supported>      cycles", ". . . '<not supported>' . cycles ."),
+        ("     0.1001 34 x", "-"),
+        ("     0.050113410 CPU0        1222      page-faults", "50113410 CPU0 . 1222 . page-faults ."),
+        ("     0.050115689 S0-D0-C0           1        1001      faults", "50115689 S0-D0-C0 1 1001 . faults ."),
+        (
+            "     0.050142419     my sh-16578     <not counted> msec a",
+            "50142419 my sh-16578 . '<not counted>' msec a .",
+        ),
+        ("     <not counted>      context-switches          /    ", ". . . '<not counted>' . context-switches /"),
+    ],
+)
+def test_text_line(line: str, expected: str) -> None:
+    assert shown(stat.text_row(line)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("0.66,msec,task-clock,655069,100.00,0.003,CPUs utilized", ". . . 0.66 msec task-clock ."),
+        ("     0.100133158;0,59;msec;task-clock;587307;100,00;0,006;x", "100133158 . . 0.59 msec task-clock ."),
+        ("     0.123998301,S0-D0-C0,1,165,,faults,1838520,100.00,1.163,K/sec", "123998301 S0-D0-C0 1 165 . faults ."),
+        ("S0-D0-C0,40.29,msec,task-clock,40284758,100.00,1.007,x", ". S0-D0-C0 . 40.29 msec task-clock ."),
+        ("memfd:a,b-91-5215,5,,page-faults,1,100.00,,", ". memfd:a,b-91-5215 . 5 . page-faults ."),
+        ("55,,page-faults,/,1872,100.00,25.284,K/sec", ". . . 55 . page-faults /"),
+        ("5,,cpu/event=0x3c,umask=0x1/,4.03%,1872,66.65,,", ". . . 5 . cpu/event=0x3c,umask=0x1/ ."),
+        ("1,,cut", "-"),
+    ],
+)
+def test_line_with_separators(line: str, expected: str) -> None:
+    assert shown(stat.csv_row(line, stat.find_separator(line) or ",")) == expected
+
+
+def test_rows_keep_what_is_said() -> None:
+    row = stat.csv_row("5,,cycles,4.03%,1872,66.65,1.5,GHz", ",")
+    assert row is not None
+    assert row.args() == {
+        "value": 5,
+        "variance_percent": 4.03,
+        "run_time_ns": 1872,
+        "running_percent": 66.65,
+        "GHz": 1.5,
+    }
+    found = stat.json_row(
+        b'{"interval" : 0.050091220, "cpu" : "0", "counters" : 2, "counter-value" : "50.178451", "unit" : "msec", '
+        b'"event" : "task-clock", "event-runtime" : 50177805, "pcnt-running" : 100.00, "metric-value" : "none"}'
+    )
+    assert found is not None
+    assert shown(found[0]) == "50091220 CPU0 2 50.178451 msec task-clock ."
+
+
+def test_not_counted_is_not_zero(tmp_path: Path) -> None:
+    path = written(tmp_path, "0.100000000,0,,a,5,100.00,,\n0.100000000,7,,b,5,100.00,,\n0.200000000,0,,a,5,100.00,,\n"
+                             "0.200000000,<not counted>,,b,0,100.00,,\n")  # fmt: skip
+    trace = read(path)
+    names = {trace.tracks[track].name for track in trace.counters.track.tolist()}
+    assert names == {"a", "b", "b running"}
+    args = [
+        trace.args.get(at, n)
+        for at, n in zip(trace.slices.args_at.tolist(), trace.slices.args_len.tolist(), strict=True)
+    ]
+    assert b'"a":{"value":0,' in args[1]
+    assert b'"b":{"value":"<not counted>"' in args[1]
+
+
+# -- what all of them owe ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nothing_of_others_is_claimed(name: str) -> None:
+    importer = importer_class(name)()
+    for case in cases():
+        if case.format in ("merge", name) or not list(case.folder.glob("input.*")):
+            continue
+        try:
+            head = Source(case.input).head()
+        except InputError:
+            continue
+        if {name, case.format} == {"perf-header", "perf-script"}:
+            continue  # a text may begin with its header, and a header may be followed by events
+        assert importer.sniff(head).certainty is Certainty.NO, case.name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"a" + b" " * 200_000 + b"b", b"\t" + b"1" * 200_000, b" " * 200_000 + b"1",
+     b"a 1 1.000000: c:  " + b"f " * 100_000, b"a 1 [0] 1.000000: sched:sched_switch: " + b"prev_comm=" * 20_000,
+     b"1," * 100_000, b"0.100000000 " + b"1-1 " * 50_000],
+)  # fmt: skip
+def test_long_lines_take_linear_time(line: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"a 1 [000] 1.000000: 1 cycles:  ff f+0x1 (/x)\n" + line + b"\n")
+    stat_path = tmp_path / "stat.txt"
+    stat_path.write_bytes(b" Performance counter stats for 'x':\n  5      cycles\n" + line + b"\n")
+    begin = time.monotonic()
+    read(path, format="perf-script")
+    read(stat_path, format="perf-stat")
+    assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_cut_anywhere_it_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    """Whatever is left of a recording is read with an even balance, or refused in one line."""
+    for case in cases():
+        if case.format != name:
+            continue
+        content = case.input.read_bytes()
+        for part in range(1, 8):
+            path = tmp_path / "cut.txt"
+            path.write_bytes(content[: len(content) * part // 8])
+            try:
+                trace = read(path, format=name)
+            except MalformedInput:
+                continue
+            assert trace.sources[0].balance.even
+            assert all(entry.code.severity < Severity.ERROR for entry in trace.sources[0].diagnostics)
