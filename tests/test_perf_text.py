@@ -214,6 +214,22 @@ def test_a_header_that_the_user_names(tmp_path: Path) -> None:
         read(path, options={"header": str(tmp_path / "absent")})
 
 
+def test_a_header_alone_holds_no_events(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "# ========\n# captured on    : today\n# ========\n#\na 8 12.345678: 1 cycles:  ff f (/x)\n"
+    )
+    with pytest.raises(MalformedInput, match="line 5: events follow the header"):
+        read(path, format="perf-header")
+    assert read(path).sources[0].format == "perf-script"
+
+
+def test_damaged_numbers_of_perf_stat_are_read_or_left_out() -> None:
+    for line in ("  263..1 msec a", "  263.4. msec a", "  " + "9" * 500 + " msec a  # " + "9" * 400 + " GHz"):
+        row = stat.text_row(line)
+        assert row is None or isinstance(row.value, int | float)
+    assert stat.csv_row("9" * 60 + ".000000001,5,,a,1,100.00,,", ",") is None
+
+
 # -- threads and their states ------------------------------------------------------------------------------------------
 
 

@@ -28,10 +28,10 @@ _SOMEWHERE = r"CPU\d+|[SND]\d+[A-Z0-9-]*|\S.{0,63}?-\d{1,10}"
 _PLACE = re.compile(rf"\s*(?:{_SOMEWHERE})(?:\s+\d{{1,6}})?\s*")
 _VALUE = r"<not counted>|<not supported>|-?\d{1,3}(?: \d{3})+(?:[.,]\d\d)?|-?\d[\d.,'’\u00a0\u202f]*"
 _LEFT = re.compile(
-    rf"\s*(?:(\d+[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
+    rf"\s*(?:(\d{{1,9}}[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
     rf"({_VALUE})(?: ([A-Za-z%]\S{{0,19}})\s+|\s{{2,}})([A-Za-z_]\S*)(?:\s+(\S+))?\s*"
 )
-_TIME = re.compile(r"\s*(\d+[.,]\d{9})\s")
+_TIME = re.compile(r"\s*(\d{1,9}[.,]\d{9})\s")
 _PERCENT = re.compile(r"\( {0,5}(\d+[.,]\d+)%\)$")
 _VARIANCE = re.compile(r"\( \+- {0,5}(\d+[.,]\d+)% ?\)$")
 _METRIC = re.compile(r"(-?\d[\d.,]*)\s*(\S.*)?")
@@ -149,7 +149,7 @@ def _localized(text: str) -> int | float | str:
         return text
     sign = -1 if text.startswith("-") else 1
     whole, decimals = text, ""
-    if len(text) > 3 and text[-3] in ".,":
+    if len(text) > 3 and text[-3] in ".," and text[-2:].isdigit():
         whole, decimals = text[:-3], text[-2:]
     digits = re.sub(r"\D", "", whole)[:30]
     return sign * float(f"{digits}.{decimals}") if decimals else _storable(sign * int(digits))
@@ -160,7 +160,7 @@ def _decimal(text: str) -> float:
     at = max(text.rfind("."), text.rfind(","))
     whole, decimals = (text[:at], text[at + 1 :]) if at >= 0 else (text, "")
     sign = "-" if text.startswith("-") else ""
-    return float(f"{sign}{re.sub(r'[^0-9]', '', whole) or 0}.{decimals or 0}")
+    return float(f"{sign}{re.sub(r'[^0-9]', '', whole)[:300] or 0}.{decimals or 0}")
 
 
 def _seconds(text: str) -> int:

@@ -37,7 +37,7 @@ CHAIN_LINE = declare(
 _SAMPLES = re.compile(r"# Samples: (\S+)\s+of events? '(.*)'.*")
 _COUNT = re.compile(r"# Event count \(approx\.\): (\d+)")
 _LOST = re.compile(r"# Total Lost Samples: (\d+)")
-_RULE = re.compile(rb"# ( *\.{2,} *)+")
+_RULE = re.compile(rb"# *\.\.[. ]*")
 _ROW = re.compile(r"\s*\d+\.\d+%")
 _PERCENT = re.compile(r"\d+\.\d+%")
 _WHOLE = re.compile(r"\d{1,18}")
@@ -100,7 +100,7 @@ class _Reader:
             self._events[-1]["event_count"] = int(count[1])
         elif lost is not None:
             self._out.metadata("perf_lost_samples", int(lost[1]))
-        elif _RULE.fullmatch(line.rstrip() + b" ") and self._heading:
+        elif _RULE.fullmatch(line) and self._heading:
             self._begin_table(text)
         else:
             add_header_line(self._header, line)

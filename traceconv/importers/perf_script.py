@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -421,7 +422,7 @@ class PerfScript:
     def sniff(self, head: Head) -> Match:
         """YES by an event line, with a frame, the fields of a tracepoint or a record of the kernel."""
         lines = head.data.splitlines()[:_LINES_TO_JUDGE]
-        for line, after in zip(lines, [*lines[1:], b""], strict=True):
+        for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
             match = text.EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None
             if match is not None and _is_certain(match, after):
                 return Match.yes("an event line of perf script")
