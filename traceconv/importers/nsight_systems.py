@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
-from traceconv.errors import MalformedInput
+from traceconv.errors import InputError, MalformedInput
 from traceconv.importers import _cupti
 from traceconv.importers import _nsys_schema as schema
 from traceconv.importers._nsys_export import DAMAGED, Export, Row, Tracks
@@ -32,7 +32,7 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
-from traceconv.sqlite import open_database
+from traceconv.sqlite import MAGIC, Database, open_database
 
 SESSION_CLOCK = ClockDomain("Nsight Systems session", Zero.RUN_START, Run.MONOTONIC)
 
@@ -64,6 +64,7 @@ _COPY = schema.words(
 )
 _STREAM = ("globalPid", "deviceId", "contextId", "greenContextId", "streamId")
 _CORRELATION = ("correlationId", "correlation")
+_EXPORT = "export the report: nsys export --type=sqlite --force-overwrite=true report.nsys-rep"
 _UNIFIED_HELP = "Transfers and page faults of unified (managed) memory."
 
 
@@ -513,18 +514,23 @@ class NsightSystems:
         """Read all tables."""
         out.info.unit = "row"
         out.balance.unit = "rows"
-        with open_database(source) as database:
-            if "StringIds" not in database.tables:
-                raise MalformedInput(
-                    source.display,
-                    "",
-                    f"no table StringIds among {', '.join(sorted(database.tables)[:5]) or 'no tables'}, expected an "
-                    "export of Nsight Systems",
-                    hint="export the report with: nsys export --type=sqlite report.nsys-rep",
-                )
-            _Reader(Export(database, out), out, os_runtime=self.os_runtime).read()
-        if not any(out.slice_columns()["ts"]) and not out.balance.written:
+        if not source.head().data.startswith(MAGIC):
+            raise MalformedInput(source.display, "", "no SQLite database, expected an export of a report", hint=_EXPORT)
+        try:
+            with open_database(source) as database:
+                self._read_tables(source, database, out)
+        except InputError as error:  # damaged before the first table
+            reason = error.message.removeprefix(f"{source.display}: ")
+            raise MalformedInput(source.display, "", reason, hint=error.hint or _EXPORT) from None
+        if not out.balance.written:
             self._say_why_empty(source, out)
+
+    def _read_tables(self, source: Source, database: Database, out: Builder) -> None:
+        if "StringIds" not in database.tables:
+            found = ", ".join(sorted(database.tables)[:5]) or "no tables"
+            reason = f"no table StringIds among {found}, expected an export of Nsight Systems"
+            raise MalformedInput(source.display, "", reason, hint=_EXPORT)
+        _Reader(Export(database, out), out, os_runtime=self.os_runtime).read()
 
     def _say_why_empty(self, source: Source, out: Builder) -> None:
         if out.info.diagnostics.count(DAMAGED):
@@ -532,7 +538,7 @@ class NsightSystems:
                 source.display,
                 "",
                 "the database is cut or damaged: no event could be read",
-                hint="export the report again with: nsys export --type=sqlite --force-overwrite=true report.nsys-rep",
+                hint=_EXPORT,
             )
         out.note(
             "the export holds no events: nothing was traced (see nsys profile --trace), the capture range was never "
