@@ -452,13 +452,22 @@ class _Reader:
         return self._tracks[key]
 
     def _totals_track(self) -> TrackId:
-        if self._table.totals == NO_TRACK:
-            title = self._table.title or "nvprof"
-            key = ("totals", self._table.pid, title)
+        """Below the process only if that has traces too: tables alone come under the recording that they are about."""
+        table = self._table
+        if table.totals == NO_TRACK:
+            title = table.title or "nvprof"
+            key = ("totals", table.pid, title)
             if key not in self._tracks:
-                self._tracks[key] = self._out.totals_track(title, self._process())
-            self._table.totals = self._tracks[key]
-        return self._table.totals
+                process = self._tracks.get(("process", table.pid), NO_TRACK)
+                if process == NO_TRACK and len(self._commands) > 1 and table.pid is not None:
+                    title = f"{title} of process {table.pid}"
+                about = f"process {table.pid}: " if table.pid is not None else ""
+                command = self._commands.get(table.pid, "")
+                self._tracks[key] = self._out.totals_track(
+                    title, process, description=f"{about}{command}." if command else ""
+                )
+            table.totals = self._tracks[key]
+        return table.totals
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
