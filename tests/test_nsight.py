@@ -17,7 +17,7 @@ from traceconv.api import read
 from traceconv.clocks import REALTIME
 from traceconv.importers import _nsys_schema as schema
 from traceconv.importers._report_csv import decimal_mark, number_of
-from traceconv.importers.nsight_systems import NsightSystems
+from traceconv.importers.nsight_systems import SWAPPED, NsightSystems
 from traceconv.ir.trace import Trace, TrackKind
 from traceconv.lanes import lay_out
 from traceconv.merging import merge_traces
@@ -167,6 +167,25 @@ def test_any_table_and_column_may_be_missing(table: str, keep: Any, tmp_path: Pa
     assert trace.counts()["slices"]
 
 
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_swapped_allocations_and_frees_are_found(swapped: bool, tmp_path: Path) -> None:
+    """Of each address: allocated, freed, allocated again."""
+    path = tmp_path / "memory.sqlite"
+    times = [(step, address) for step in range(3) for address in range(4)]
+    rows = [
+        {"start": 100 * step + address, "deviceId": 0, "address": address, "bytes": 8, "memKind": 2}
+        | {"globalPid": make_nsight.RANK0, "memoryOperationType": (step + swapped) % 2}
+        for step, address in times
+    ]
+    make_nsight.build(path, {"StringIds": [], "META_DATA_EXPORT": [], "CUDA_GPU_MEMORY_USAGE_EVENTS": rows})
+    trace = read(path)
+    assert trace.sources[0].diagnostics.count(SWAPPED) == swapped
+    assert trace.counters.value.tolist() == [8, 16, 24, 32, 24, 16, 8, 0, 8, 16, 24, 32]
+
+
 # -- hostile databases ------------------------------------------------------------------------------------------------
 
 
@@ -214,7 +233,7 @@ def test_rows_of_many_portions_keep_their_order_and_arrows(tmp_path: Path) -> No
     assert set((starts[trace.flows.to_slice] - starts[trace.flows.from_slice]).tolist()) == {2_000}
 
 
-# -- Nsight Compute ----------------------------------------------------------------------------------------------------
+# -- Nsight Compute ---------------------------------------------------------------------------------------------------
 
 METRICS = make_nsight.GOLDEN.parent / "nsight-compute"
 

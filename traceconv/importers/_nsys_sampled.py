@@ -22,6 +22,8 @@ UNPAIRED = declare(
 )
 
 _RUNNING = "Running"
+#: Users count those with cycles only as samples; what the others are is not described.
+_NOT_SAMPLED = "call stack without CPU cycles"
 _NO_STACK = "[no call stack]"
 _UNKNOWN = "[unknown]"
 
@@ -53,9 +55,9 @@ class Sampled:
             return
         stacks = self._stacks()
         waiting = next(stacks, None)
-        columns = ("id", "start", "globalTid")
+        columns = ("id", "start", "globalTid", "cpuCycles")
         number = 0
-        for number, (sample, ts, thread) in enumerate(
+        for number, (sample, ts, thread, cycles) in enumerate(
             self._export.rows("COMPOSITE_EVENTS", columns, order=self._order("COMPOSITE_EVENTS", "id")), 1
         ):
             stack: StackId | None = None
@@ -67,7 +69,8 @@ class Sampled:
                 continue
             if stack is None:
                 stack = out.frame(_NO_STACK)
-            out.sample(self._tracks.thread(thread), ts, stack, "CPU sample", 1, number)
+            name = _NOT_SAMPLED if cycles == 0 else "CPU sample"
+            out.sample(self._tracks.thread(thread), ts, stack, name, 1, number)
             out.balance.written += 1
         out.balance.read += number
 

@@ -52,7 +52,14 @@ UNMATCHED_FREE = declare(
     Severity.NOTICE,
     "memory was freed that had been allocated before the recording: the counter of its device does not hold it",
 )
+SWAPPED = declare(
+    "nsys.swapped_memory_operations",
+    Severity.NOTICE,
+    "all memory is freed before it is allocated, by the words of the export: the two words were swapped",
+)
 
+#: So many addresses have to agree before the words of the export are not believed.
+_ADDRESSES = 3
 _KERNEL_SIZES = ("grid", "block", "cluster")
 _KERNEL = schema.words(
     "demangledName shortName mangledName gridX gridY gridZ blockX blockY blockZ clusterX clusterY clusterZ "
@@ -364,6 +371,9 @@ class _Reader:
         found.sort(key=lambda one: one[:2])
         words = {row[-1]: str(self._export.enum("memoryOperationType", row[-1])).lower() for _, _, row in found}
         frees = {number for number, word in words.items() if word.startswith(("dealloc", "free"))}
+        if _freed_first(found, frees):
+            self._out.problem(SWAPPED, table)
+            frees = words.keys() - frees
         self._sum_up(table, found, frees)
 
     def _sum_up(self, table: str, found: list[tuple[int, int, Row]], frees: set[Any]) -> None:
@@ -456,6 +466,17 @@ class _Reader:
                 balance.merged["rows of names and properties"] += count
             elif count:
                 self._out.skip(UNTIMED, table, count=count)
+
+
+def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
+    """Whether each address that is both allocated and freed is freed first: then the two words are mixed up."""
+    first: dict[tuple[Any, Any, Any], bool] = {}
+    both: set[tuple[Any, Any, Any]] = set()
+    for _, _, (process, device, address, _, _, operation) in found:
+        key, is_free = (process, device, address), operation in frees
+        if first.setdefault(key, is_free) != is_free:
+            both.add(key)
+    return len(both) >= _ADDRESSES and all(first[key] for key in both)
 
 
 @importer
