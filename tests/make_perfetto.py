@@ -205,7 +205,9 @@ def old_chrome() -> bytes:
         (1, "P", "Profile", {}),
     ):
         event = packets.add().track_event
-        event.timestamp_delta_us, event.name, event.legacy_event.phase = step, name, ord(phase)
+        event.timestamp_delta_us, event.legacy_event.phase = step, ord(phase)
+        if name:
+            event.name = name
         for key, value in fields.items():
             setattr(event.legacy_event, key, value)
     return packets.bytes()

@@ -701,3 +701,42 @@ def test_flows_point_to_slices(out: Builder) -> None:
     out.flow(out.slice(track, 0, 1, "x"), SliceId(7))
     with pytest.raises((InvalidTrace, IndexError)):
         validate(lay_out(out.finish()))
+
+
+def test_begins_and_ends_as_columns() -> None:
+    """The same slices as one by one: with args, names, crossings, an end too many and times out of range."""
+    marks = [
+        (10, True, "a", "cat", b'{"x":1}'),
+        (11, True, "b", "", b""),
+        (12, False, "a", "", b""),
+        (13, False, "", "", b'{"y":2}'),
+        (14, False, "", "", b""),
+        *((20 + n, n % 2 == 0, "many", "c", b"") for n in range(400)),
+        (500, True, "open", "", b""),
+    ]
+    for far in ([], [(2**62 + 5, True, "far", "", b""), (2**62 + 6, False, "far", "", b"")]):
+        traces = []
+        for builder in (new(), new()):
+            track = builder.track("t")
+            rows = marks + far
+            if not traces:
+                for at, (ts, is_begin, name, category, args) in enumerate(rows):
+                    if is_begin:
+                        builder.begin(track, ts, name, category, args, at)
+                    else:
+                        builder.end(track, ts, name, args, at)
+            else:
+                ts, is_begin, names, categories, args = zip(*rows, strict=True)
+                builder.begins_and_ends(
+                    np.full(len(rows), track, np.int32),
+                    np.array(ts, np.int64),
+                    np.array(is_begin, np.uint8),
+                    np.array([builder.string(name) for name in names], np.int32),
+                    np.array(
+                        [builder.string(c) if b else 0 for c, b in zip(categories, is_begin, strict=True)], np.int32
+                    ),
+                    args,
+                    np.arange(len(rows)),
+                )
+            traces.append(dump(builder.finish()))
+        assert traces[0] == traces[1]

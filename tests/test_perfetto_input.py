@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
+from tests import oracle
 from tests.decode import decode_pftrace, events_of
 from tests.golden import ROOT, Case, cases, written
 from tests.make_perfetto import BASE, Packets, snapshot
@@ -739,3 +740,39 @@ def test_other_protobuf_files_are_not_claimed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", MADE)
 def test_the_inputs_of_the_goldens_are_as_made(case: str) -> None:
     assert (ROOT / "perfetto" / case / "input.pftrace").read_bytes() == MADE[case]()
+
+
+@pytest.mark.parametrize("case", ["sdk", "perf-samples", "old-chrome", "own-output", "cut"])
+def test_the_trace_processor_reads_the_same(case: str, trace_processor: Any) -> None:
+    """Times, lengths and names of slices and instants, counter values, arrows and samples, as Perfetto sees them."""
+    path = ROOT / "perfetto" / case / "input.pftrace"
+    trace = read(path)
+    points = [
+        (int(ts), 0, trace.strings[name]) for ts, name in zip(trace.instants.ts, trace.instants.name, strict=True)
+    ]
+    points += [(int(ts), 0, trace.strings[text]) for ts, text in zip(trace.logs.ts, trace.logs.text, strict=True)]
+    with trace_processor(path) as processor:
+        found = oracle.rows(processor, "select ts, dur, name from slice")
+        (flows,) = oracle.rows(processor, "select count(*) as n from flow")
+        counters = oracle.rows(
+            processor,
+            "select ts, value from counter join counter_track as t on track_id = t.id where t.type not glob 'perf*'",
+        )
+        samples = oracle.rows(processor, "select ts from perf_sample where callsite_id is not null")
+    assert sorted((row["ts"], row["dur"], row["name"] or "") for row in found) == sorted(slices(trace) + points)
+    assert flows["n"] == len(trace.flows.from_slice)
+    assert sorted((row["ts"], row["value"]) for row in counters) == sorted(values(trace))
+    assert sorted(row["ts"] for row in samples) == sorted(trace.samples.ts.tolist())
+
+
+def test_the_trace_processor_converts_times_alike(tmp_path: Path, trace_processor: Any) -> None:
+    packets = Packets()
+    packets.descriptor(5, "events")
+    snapshot(packets, (6, 1000), (3, 900), (1, BASE))
+    snapshot(packets, (6, 2000), (3, 1903), (1, BASE + 1000))
+    for clock, ts in ((1, BASE + 20), (3, 1903), (3, 1902), (3, 899), (3, 5000), (6, 5)):
+        timed(packets, clock, ts)
+    trace = read_bytes(tmp_path, packets.bytes())
+    with trace_processor(tmp_path / "other.pftrace") as processor:
+        found = oracle.rows(processor, "select ts from slice")
+    assert sorted(row["ts"] for row in found) == instants_at(trace) == [5, 999, 1020, 2000, 2002, 5097]
