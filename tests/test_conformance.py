@@ -49,10 +49,13 @@ def test_names_agree(cls: type[Importer]) -> None:
 
 @every_importer
 def test_facts_are_there(cls: type[Importer]) -> None:
-    for fact in (cls.title, cls.versions, cls.record):
+    for fact in (cls.title, cls.versions, cls.line_up, *cls.record.splitlines()):
         assert fact == fact.strip()
         assert len(fact) > 10
         assert "\n" not in fact
+    assert all(len(pair) == 2 and all(pair) for pair in cls.becomes)
+    assert cls.becomes
+    assert all(sentence.endswith(".") for sentence in cls.lost)
     assert cls.url.startswith("https://")
     assert isinstance(cls.clock, ClockDomain)
     assert not cls.clock.owner

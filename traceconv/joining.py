@@ -29,7 +29,7 @@ COUNTS_DIFFER = declare(
 )
 
 _ANONYMOUS = re.compile(r"\((?:anonymous namespace|unnamed)\)::|<unnamed>::")
-_MANY_STRANGERS = 0.5
+_MANY_STRANGERS = 0.8
 
 
 def host_of(sources: Sequence[SourceInfo], index: int) -> int | None:
@@ -60,7 +60,7 @@ def adopt_totals(trace: Trace) -> Trace:
             host = host_of(trace.sources, index)
             _note(trace, source, host)
             if host is not None:
-                parents[index] = _top_track(trace, host)
+                parents[index] = _top_process(trace, host)
     tracks = [
         replace(track, parent=parents[track.source])
         if track.source in parents and track.parent == NO_TRACK and track.kind is TrackKind.TRACK
@@ -86,10 +86,10 @@ def _sources_last(trace: Trace, last: set[int]) -> Trace:
     return sort_events(trace.with_tables(tracks=tracks, **tables))
 
 
-def _top_track(trace: Trace, source: int) -> TrackId:
-    """The first process of an input, else its first track."""
-    own = [(track.kind is not TrackKind.PROCESS, n) for n, track in enumerate(trace.tracks) if track.source == source]
-    return TrackId(min(own, default=(True, NO_TRACK))[1])
+def _top_process(trace: Trace, source: int) -> TrackId:
+    """The first process of an input; NO_TRACK if it has none, so that a table stands beside its tracks."""
+    own = (n for n, track in enumerate(trace.tracks) if track.source == source and track.kind is TrackKind.PROCESS)
+    return TrackId(next(own, NO_TRACK))
 
 
 def _note(trace: Trace, source: SourceInfo, host: int | None) -> None:

@@ -333,9 +333,10 @@ def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
     used = np.zeros(len(trace.tracks), bool)
     for _, table in trace.timed_tables():
         used[table.track] = True
-    for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children
-        if used[number] and trace.tracks[number].parent != NO_TRACK:
-            used[trace.tracks[number].parent] = True
+    for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children, tracks before lanes
+        for needed in (trace.tracks[number].parent, trace.tracks[number].lane_of):
+            if used[number] and needed != NO_TRACK:
+                used[needed] = True
     return used
 
 

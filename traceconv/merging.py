@@ -246,7 +246,8 @@ def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, i
         parent = joined.get(track.parent, track.parent)
         if parent != NO_TRACK:
             parent = TrackId(goes_to[parent])
-        moved = replace(track, parent=parent)
+        lane_of = TrackId(goes_to[track.lane_of]) if track.lane_of != NO_TRACK else NO_TRACK
+        moved = replace(track, parent=parent, lane_of=lane_of)
         span = spans[track.source]
         if number in joined:
             moved = _beside(trace, track, joined[number], "process")

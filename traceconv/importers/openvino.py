@@ -57,7 +57,7 @@ _PRINTED = re.compile(
 )
 _REQUEST = re.compile(rb"Performance counts for (\d+)-th infer request")
 _LOG = re.compile(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
-_TOOK = re.compile(rb"(.*?) took ([\d.,]+) (ns|us|ms|s)\b")
+_TOOK = re.compile(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
 _SECTION = re.compile(rb"Command line parameters|Configuration setup|Execution results(?: grouped by.*)?")
 _SETTING = re.compile(rb"([^;]+);([^;]*);?")
 _STEP_NS = 1000
@@ -176,11 +176,15 @@ class _Reader:
         return self.root
 
     def _total(self, number: int, found: re.Match[bytes]) -> None:
-        self.out.balance.merged["totals, checked against the rows"] += 1
         block, text = self.block, found[1] or found[3]
+        try:
+            total = self._ms(number, text)
+        except ValueError as error:
+            self.out.skip(BAD_ROW, number, str(error))
+            return
+        self.out.balance.merged["totals, checked against the rows"] += 1
         if block is None or b"CPU" in found[0] or b"micro" in found[0]:
             return
-        total = self._ms(number, text)
         if abs(total - block.total) > _STEP_NS * (block.rows + 1):
             self.out.problem(TOTAL_DIFFERS, number, f"{total} ns, but the rows are {block.total} ns")
         if found[1]:

@@ -45,7 +45,7 @@ class PerfHeader:
         ("fact (host, command, version, events)", "row of a table without a timeline, and metadata"),
         ("clockid, reference time", "clock, snapshot of clock and wall clock"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("there are no events: they are in the text that perf script prints",)
+    lost: ClassVar[tuple[str, ...]] = ("There are no events: they are in the text that perf script prints.",)
 
     def sniff(self, head: Head) -> Match:
         """YES for a header, MAYBE if events may follow beyond what can be seen."""

@@ -161,7 +161,7 @@ class PerfReport:
         ("row", "instant with overhead, command, file and symbol as args"),
         ("number of samples, event count, header", "metadata"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("call chains (-g): the samples themselves have them",)
+    lost: ClassVar[tuple[str, ...]] = ("Call chains (-g): the samples themselves have them.",)
 
     def sniff(self, head: Head) -> Match:
         """YES by the heading `# Samples: N of event 'NAME'`."""

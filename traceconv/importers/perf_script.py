@@ -413,10 +413,10 @@ class PerfScript:
         ("header", "metadata, clock, snapshot of clock and wall clock"),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "addresses and offsets of frames: a frame is its symbol and file",
-        "the CPU of samples",
-        "data addresses, weights, branches and registers (-F addr, weight, brstack, uregs)",
-        "without -F +pid the processes of the threads are not known",
+        "Addresses and offsets of frames: a frame is its symbol and file.",
+        "The CPU of samples.",
+        "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs).",
+        "Without -F +pid the processes of the threads are not known.",
     )
 
     def sniff(self, head: Head) -> Match:

@@ -446,8 +446,8 @@ class PerfStat:
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "--metric-only: metrics without counts are not read",
-        "when it began: to a second at best",
+        "Metrics without counts (--metric-only) are not read.",
+        "When it began: known to a second at best.",
     )
 
     def sniff(self, head: Head) -> Match:

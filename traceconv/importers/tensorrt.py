@@ -47,6 +47,7 @@ _LAYER = re.compile(rb'\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
 _MEMBER = re.compile(rb'"(\w+)"\s*:\s*([^,}\s]+)')
 _TIMES = re.compile(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
 _PROFILE = re.compile(rb'\A\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
+_NUMBER = re.compile(rb"-?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?")
 _SYNTHETIC = "A profile has no times: the layers stand end to end in the order of the network, with their mean lengths."
 
 RUN_CLOCK = ClockDomain("trtexec time", Zero.RUN_START, Run.MONOTONIC, 1000)
@@ -106,7 +107,11 @@ class _Times:
         if not spans:
             self.out.skip(BAD_RECORD, number)
             return
-        durations = {f"{key[:-2]}_ms": float(value) for key, value in record.items() if not _is_instant(key)}
+        durations = {
+            f"{key[:-2]}_ms": float(value)
+            for key, value in record.items()
+            if not _is_instant(key) and _NUMBER.fullmatch(value)
+        }
         before: SliceId | None = None
         for track, name, start, end in spans:
             args = {"inference": number - 1, **(durations if name == "compute" else {})}
@@ -155,7 +160,7 @@ class _Profile:
             return
         args: dict[str, float] = {"total_time_ns": total, "inferences": self.count}
         for key in ("medianMs", "percentage"):
-            if key in record and re.fullmatch(rb"[\d.eE+-]+", record[key]):
+            if key in record and _NUMBER.fullmatch(record[key]):
                 args[key.replace("Ms", "_ms")] = float(record[key])
         name = record["name"].decode("utf-8", "replace")
         self.out.slice(self.track, self.end, dur, name, "layer", args, number)
