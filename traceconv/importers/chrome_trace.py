@@ -46,7 +46,7 @@ class ChromeTrace:
     url = "https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"
     versions = "object and array form, all phases; complete, cut off or damaged"
     clock = ClockDomain("Chrome trace time", Zero.UNKNOWN, Run.UNKNOWN, 1)
-    record = "chrome://tracing, viztracer, JAX, TensorFlow and many others write this format"
+    record = "chrome://tracing > Record, or any of the many tools that write this format"
     line_up = (
         "Nothing is needed when the file has baseTimeNanoseconds, or microseconds since 1970; else `--offset "
         "FILE=TIME`."
