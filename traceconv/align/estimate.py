@@ -1,0 +1,203 @@
+"""What an estimator sees, and what it answers.
+
+An estimator gets the events of two clocks and what is known beforehand, and answers with an Estimate: offset, drift,
+the region that the evidence allows, the residuals, the rivals, and a verdict. It knows nothing of files or formats.
+
+All times are float64 ns relative to the first time of their own clock: small enough to be exact to well below 1 ns.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.align.geometry import F64, Region
+from traceconv.ir.trace import I32
+
+Array = npt.NDArray[Any]
+
+
+class Verdict(enum.StrEnum):
+    """How far to trust an alignment, from the best to the worst."""
+
+    OK = "ok"
+    ASSUMED = "assumed"
+    UNVERIFIED = "unverified"
+    AMBIGUOUS = "ambiguous"
+    INSUFFICIENT = "insufficient"
+    INCONSISTENT = "inconsistent"
+
+    @property
+    def refused(self) -> bool:
+        """Whether the traces are not put together on this."""
+        return self in (Verdict.AMBIGUOUS, Verdict.INSUFFICIENT, Verdict.INCONSISTENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Intervals on one clock, in order of their start.
+
+    Attributes:
+        start: ns from `zero_ns`.
+        dur: ns; 0 where unknown.
+        kind: what each event is, in numbers that both sides share; only events of one kind match.
+        zero_ns: the time on the clock that `start` counts from.
+        quantum_ns: the resolution of the times as printed.
+        mean: whether a duration is the mean of several runs, so that it says nothing about one run.
+    """
+
+    start: F64
+    dur: F64
+    kind: I32
+    zero_ns: int
+    quantum_ns: float = 1.0
+    mean: bool = False
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, rows: Array) -> Events:
+        """The chosen events."""
+        return Events(self.start[rows], self.dur[rows], self.kind[rows], self.zero_ns, self.quantum_ns, self.mean)
+
+    @property
+    def end(self) -> F64:
+        """When each one ends, ns from zero."""
+        return self.start + self.dur
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The first start and the last end, ns from zero."""
+        return float(self.start[0]), float(np.max(self.end))
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Points in time at which something was seen at work or not.
+
+    Attributes:
+        t: ns from `zero_ns`, ascending.
+        busy: whether the thing was at work.
+        zero_ns: the time on the clock that `t` counts from.
+    """
+
+    t: F64
+    busy: Array
+    zero_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """How much was done between two times: deltas of a counter.
+
+    Attributes:
+        edge: ns from `zero_ns`, ascending, one more than `amount`.
+        amount: what was counted between edge i and edge i + 1.
+        zero_ns: the time on the clock that `edge` counts from.
+    """
+
+    edge: F64
+    amount: F64
+    zero_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is known before an estimator begins, about y = x + offset + drift * (x - x0), all relative to the zeros.
+
+    Attributes:
+        low, high: the least and greatest offset at x0, ns; infinite if nothing is known.
+        max_drift: the greatest drift on either side, as a ratio.
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    max_drift: float = 200e-6
+
+    @property
+    def known(self) -> bool:
+        """Whether the offset is limited at all."""
+        return bool(np.isfinite(self.low) and np.isfinite(self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """How well matched events agree, ns."""
+
+    n: int
+    median: float
+    p95: float
+    p99: float
+
+    @classmethod
+    def of(cls, values: F64) -> Residuals:
+        """Of the differences themselves, signed or not."""
+        if not len(values):
+            return cls(0, 0.0, 0.0, 0.0)
+        size = np.abs(values)
+        return cls(len(values), *(float(np.percentile(size, share)) for share in (50, 95, 99)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another place where the traces fit."""
+
+    offset_ns: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How clock x relates to clock y: y = x + offset + drift * (x - x0), all relative to the zeros of the two.
+
+    Attributes:
+        method: what it rests on, for the receipt: "sequence of named events".
+        verdict: whether to trust it.
+        reason: one sentence why, with what would settle it if it is refused.
+        offset_ns, drift, x0: the line.
+        region: all lines that the evidence allows; None if the estimator gives none.
+        matches: how many pairs or samples it rests on.
+        dropped: how many were left out as contradictory.
+        residuals: of the pairs.
+        margin: by how much it beats the best rival, in the unit of the estimator (z or nats).
+        rivals: the best other places, the best first.
+        landscape: offsets and their scores, for the picture.
+        pairs: the matched rows of x and y, in that order; for layers that use them.
+    """
+
+    method: str
+    verdict: Verdict
+    reason: str
+    offset_ns: float = 0.0
+    drift: float = 0.0
+    x0: float = 0.0
+    region: Region | None = None
+    matches: int = 0
+    dropped: int = 0
+    residuals: Residuals = field(default_factory=lambda: Residuals(0, 0.0, 0.0, 0.0))
+    margin: float = 0.0
+    rivals: tuple[Rival, ...] = ()
+    landscape: tuple[F64, F64] | None = None
+    pairs: tuple[Array, Array] | None = None
+    residual_times: F64 | None = None
+    residual_values: F64 | None = None
+
+    def bounds(self, x: F64 | float) -> tuple[F64, F64]:
+        """The interval of y - x at times x, ns; infinite without a region."""
+        if self.region is None:
+            shape = np.atleast_1d(np.asarray(x, np.float64)).shape
+            return np.full(shape, -np.inf), np.full(shape, np.inf)
+        return self.region.bounds(x)
+
+    def map(self, x: F64) -> F64:
+        """Times of clock x on clock y, both relative to their zeros."""
+        return x + self.offset_ns + self.drift * (x - self.x0)
+
+
+def refused(method: str, verdict: Verdict, reason: str) -> Estimate:
+    """An estimate that says only why there is none."""
+    return Estimate(method, verdict, reason)

@@ -1,0 +1,166 @@
+"""The set of clock relations that a number of constraints allow.
+
+Times of a clock x map to y = x + o + d * (x - x0): the offset o (ns, at x0) and the drift d (a ratio, 1e-6 is 1 ppm).
+Each constraint is a half plane in (o, d): "the mapped x is at least y" is o + d * (x - x0) >= y - x. What many of them
+leave is a convex polygon; at each x it allows an interval of y, which grows outside of the evidence.
+
+The method is that of Duda et al. (1987), two hulls between two clouds, solved here by clipping a box: only the
+constraints on the hulls matter, a few dozen, so that no library for linear programmes is needed.
+
+Everything is relative: coordinates are differences to a first time, small enough for doubles (2**53 ns are 104 days).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+F64 = npt.NDArray[np.float64]
+_FAR = 1e16
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A convex set of (offset, drift) around x0.
+
+    Attributes:
+        x0: the time of clock x at which the offsets hold, ns.
+        offsets: ns, a vertex each, counterclockwise.
+        drifts: likewise, as ratios.
+    """
+
+    x0: float
+    offsets: F64
+    drifts: F64
+
+    def bounds(self, x: F64 | float) -> tuple[F64, F64]:
+        """The smallest and greatest y - x that the region allows at times x, ns."""
+        at = np.atleast_1d(np.asarray(x, np.float64)) - self.x0
+        values = self.offsets[:, None] + self.drifts[:, None] * at[None, :]
+        return values.min(axis=0), values.max(axis=0)
+
+    def middle(self, span: tuple[float, float]) -> tuple[float, float]:
+        """The line (offset at x0, drift) through the middles of the intervals at both ends of a span."""
+        low, high = self.bounds(np.array(span))
+        first, last = (low + high) / 2
+        drift = float((last - first) / (span[1] - span[0])) if span[1] > span[0] else 0.0
+        return float(first - drift * (span[0] - self.x0)), drift
+
+    def width(self, x: float) -> float:
+        """How far apart the bounds are at x, ns."""
+        low, high = self.bounds(x)
+        return float(high[0] - low[0])
+
+    def clipped(self, offset: float, drift: float, limit: float) -> Region | None:
+        """What is left of the region by offset * o + drift * d <= limit; None if nothing is."""
+        value = offset * self.offsets + drift * self.drifts - limit
+        if (value <= 0).all():
+            return self
+        kept: list[tuple[float, float]] = []
+        for i in range(len(value)):
+            j = (i + 1) % len(value)
+            if value[i] <= 0:
+                kept.append((self.offsets[i], self.drifts[i]))
+            if (value[i] < 0) != (value[j] < 0) and value[i] != 0 and value[j] != 0:
+                share = value[i] / (value[i] - value[j])
+                kept.append(
+                    (
+                        self.offsets[i] + share * (self.offsets[j] - self.offsets[i]),
+                        self.drifts[i] + share * (self.drifts[j] - self.drifts[i]),
+                    )
+                )
+        if not kept:
+            return None
+        points = np.array(kept)
+        return Region(self.x0, points[:, 0], points[:, 1])
+
+    def at(self, x0: float) -> Region:
+        """The same set with offsets that hold at another time."""
+        return Region(x0, self.offsets + self.drifts * (x0 - self.x0), self.drifts)
+
+    def intersection(self, other: Region) -> Region | None:
+        """What both allow; None if nothing is."""
+        moved = other.at(self.x0)
+        area = float(np.sum(moved.offsets * np.roll(moved.drifts, -1) - np.roll(moved.offsets, -1) * moved.drifts))
+        order = slice(None) if area >= 0 else slice(None, None, -1)
+        offsets, drifts = moved.offsets[order], moved.drifts[order]
+        found: Region | None = self
+        for i in range(len(offsets)):
+            j = (i + 1) % len(offsets)
+            step_o, step_d = offsets[j] - offsets[i], drifts[j] - drifts[i]
+            if (step_o or step_d) and found is not None:  # the inside lies to the left of each edge
+                found = found.clipped(step_d, -step_o, step_d * offsets[i] - step_o * drifts[i])
+        return found
+
+
+def box(x0: float, low: float, high: float, max_drift: float) -> Region:
+    """All offsets between two values, with drifts up to a limit on either side."""
+    return Region(
+        x0,
+        np.array([low, high, high, low], np.float64),
+        np.array([-max_drift, -max_drift, max_drift, max_drift], np.float64),
+    )
+
+
+def everything(x0: float, max_drift: float) -> Region:
+    """Any offset, with drifts up to a limit."""
+    return box(x0, -_FAR, _FAR, max_drift)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Bounds on y at times x: at_least: y - x >= value, at_most: y - x <= value; equal lengths of x and value."""
+
+    lower_x: F64
+    lower: F64
+    upper_x: F64
+    upper: F64
+
+    def __len__(self) -> int:
+        return len(self.lower) + len(self.upper)
+
+    def trimmed(self, drift: float, x0: float, share: float) -> Constraints:
+        """Without the tightest ones of each side, as they stand at a drift: a few of them come from wrong pairs."""
+        low = self.lower - drift * (self.lower_x - x0)
+        high = self.upper - drift * (self.upper_x - x0)
+        keep_low = np.argsort(low)[: len(low) - math.ceil(share * len(low))]
+        keep_high = np.argsort(-high)[: len(high) - math.ceil(share * len(high))]
+        return Constraints(self.lower_x[keep_low], self.lower[keep_low], self.upper_x[keep_high], self.upper[keep_high])
+
+    def violations(self, offset: float, drift: float, x0: float) -> F64:
+        """By how much a line breaks each constraint, ns; those that hold are left out."""
+        low = self.lower - (offset + drift * (self.lower_x - x0))
+        high = (offset + drift * (self.upper_x - x0)) - self.upper
+        both = np.concatenate((low, high))
+        return both[both > 0]
+
+
+def feasible(constraints: Constraints, start: Region) -> Region | None:
+    """The part of a region that all constraints allow; None if there is none."""
+    found: Region | None = start
+    for x, value in _hull(constraints.lower_x - start.x0, constraints.lower):
+        found = found.clipped(-1.0, -x, -value) if found is not None else None
+    for x, value in _hull(constraints.upper_x - start.x0, -constraints.upper):
+        found = found.clipped(1.0, x, -value) if found is not None else None
+    return found
+
+
+def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:
+    """The points on the upper hull: all that a line above all of them can touch."""
+    order = np.lexsort((-y, x))
+    hull: list[tuple[float, float]] = []
+    for point in zip(x[order].tolist(), y[order].tolist(), strict=True):
+        if hull and hull[-1][0] == point[0]:
+            continue  # a higher one at the same x came first
+        while len(hull) > 1 and _turns_left(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    return hull
+
+
+def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0

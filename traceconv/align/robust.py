@@ -1,0 +1,45 @@
+"""Lines through points of which some are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceconv.align.geometry import F64
+
+_TUKEY = 4.685
+_TO_SIGMA = 1.4826
+
+
+def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drift: float) -> tuple[float, float, float]:
+    """A line y = a + b * (x - mean(x)) by iterated reweighting (Tukey), with a ridge on the slope.
+
+    Args:
+        x: ns.
+        y: differences of two clocks, ns.
+        least_scale: the smallest standard deviation of a residual to believe in, ns.
+        max_drift: the greatest slope on either side.
+        prior_drift: the standard deviation of the slope before any data: it decides when the span is short.
+
+    Returns:
+        a, b and the standard deviation of the residuals.
+    """
+    middle = float(x.mean())
+    centred = x - middle
+    a, b, scale = float(np.median(y)), 0.0, least_scale
+    for _ in range(20):
+        residual = y - a - b * centred
+        scale = max(_TO_SIGMA * float(np.median(np.abs(residual))), least_scale)
+        share = np.abs(residual) / (_TUKEY * scale)
+        weight = np.where(share < 1, (1 - share * share) ** 2, 0.0)
+        total = float(weight.sum())
+        if total < 3:
+            break
+        sx, sy = float(weight @ centred), float(weight @ y)
+        sxx, sxy = float(weight @ (centred * centred)) + (scale / prior_drift) ** 2, float(weight @ (centred * y))
+        determinant = total * sxx - sx * sx
+        before = a, b
+        b = min(max((total * sxy - sx * sy) / determinant, -max_drift), max_drift)
+        a = (sy - b * sx) / total
+        if abs(a - before[0]) < 1e-3 and abs(b - before[1]) < 1e-12:
+            break
+    return a, b, scale
