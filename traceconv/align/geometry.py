@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 F64 = npt.NDArray[np.float64]
 _FAR = 1e16
+_LEAST_DRIFT = 1e-12  # a polygon needs an area; over 1000 s this makes 1 ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class Region:
 
 def box(x0: float, low: float, high: float, max_drift: float) -> Region:
     """All offsets between two values, with drifts up to a limit on either side."""
+    max_drift = max(max_drift, _LEAST_DRIFT)
     return Region(
         x0,
         np.array([low, high, high, low], np.float64),
