@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from traceconv.align import Alignment, align
-from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Run, Zero
+from traceconv.clocks import DRIFT_UNIT, REALTIME, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Run, Verdict, Zero
 from traceconv.errors import UnrelatedClocks
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import ClockId, SourceInfo, Trace
@@ -302,3 +306,49 @@ def test_a_clock_that_no_event_uses_needs_no_relation() -> None:
     out.slice(out.track("t", clock=ClockId(wall)), 5, 5, "x")
     alignment = align([lay_out(out.finish()), trace("b", REALTIME, 1)])
     assert offsets(alignment) == [{1: 0}, {0: 0}]
+
+
+# -- maps -------------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(-(2**60), 2**60),
+    st.integers(-round(500e-6 / DRIFT_UNIT), round(500e-6 / DRIFT_UNIT)),
+    st.integers(-(10**18), 10**18),
+    st.lists(st.integers(-(2**52), 2**52), min_size=1, max_size=20),
+)
+def test_a_map_with_drift(offset: int, drift: int, at: int, away: list[int]) -> None:
+    there = ClockMap(offset, drift=drift, at_ns=at)
+    ts = sorted(at + step for step in away)
+    mapped = there.apply(np.array(ts, np.int64)).tolist()
+    assert mapped == sorted(mapped)
+    for t, found in zip(ts, mapped, strict=True):
+        assert abs(found - (t + offset + Fraction(drift * (t - at), 2**40))) <= 2
+        # The way back has a rate of its own, rounded to the unit of drifts.
+        assert abs(there.inverse().at(found) - t) <= 3 + abs(t - at) * DRIFT_UNIT
+
+
+def test_maps_with_drift_follow_each_other() -> None:
+    first, second = (
+        ClockMap(100, 3, "a", drift=50_000_000, at_ns=1000),
+        ClockMap(-7, 4, "b", drift=-20_000_000, at_ns=0),
+    )
+    both = first.then(second)
+    for t in (0, 1000, 10**12):
+        assert abs(both.at(t) - second.at(first.at(t))) <= 3
+    assert (both.bound_ns, both.method) == (7, "a, then b")
+    assert ClockMap().then(first).at(10**12) == first.at(10**12)
+
+
+def test_a_time_out_of_reach_of_a_drift() -> None:
+    with pytest.raises(OverflowError):
+        ClockMap(0, drift=1).at(2**60)
+    assert ClockMap(5).at(2**60) == 2**60 + 5
+
+
+def test_the_worst_verdict_counts() -> None:
+    ok, assumed, unverified = (
+        ClockMap(verdict=verdict) for verdict in (Verdict.OK, Verdict.ASSUMED, Verdict.UNVERIFIED)
+    )
+    assert ok.then(assumed).verdict is Verdict.ASSUMED
+    assert unverified.then(assumed).then(ok).verdict is Verdict.UNVERIFIED

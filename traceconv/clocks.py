@@ -12,6 +12,11 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+
 
 class Zero(enum.Enum):
     """What instant a domain calls zero."""
@@ -30,6 +35,22 @@ class Run(enum.Enum):
     UNKNOWN = "unknown"
     NONE = "no clock: order and durations only"
     TOTALS = "no times: totals only"
+
+
+class Verdict(enum.StrEnum):
+    """How far to trust an alignment, from the best to the worst."""
+
+    OK = "ok"
+    ASSUMED = "assumed"
+    UNVERIFIED = "unverified"
+    AMBIGUOUS = "ambiguous"
+    INSUFFICIENT = "insufficient"
+    INCONSISTENT = "inconsistent"
+
+    @property
+    def refused(self) -> bool:
+        """Whether the traces are not put together on this."""
+        return self in (Verdict.AMBIGUOUS, Verdict.INSUFFICIENT, Verdict.INCONSISTENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +107,10 @@ class ClockDomain:
 
 
 _WORST = 2**63
+#: Drifts are counted in these: 2**-40 is 9e-13, that is 1 ns in 18 minutes.
+DRIFT_UNIT = 2.0**-40
+_DRIFT_REACH_NS = 2**53
+_BADNESS = list(Verdict)
 
 #: Between these a number of ns can only be a time since 1970: 2001 and 2096. A clock since boot would need 31 years.
 _UNIX_TIMES = range(10**18, 4 * 10**18)
@@ -131,12 +156,56 @@ class ClockSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClockMap:
-    """Turns times of one domain into another: t' = t + offset_ns, at most bound_ns wrong (None: not known)."""
+    """Turns times of one domain into another: t' = t + offset_ns + drift * (t - at_ns).
+
+    Attributes:
+        offset_ns: what is added at `at_ns`.
+        bound_ns: how wrong the result is at most; None: not known.
+        method: where it is known from.
+        verdict: how far to trust it.
+        drift: how much faster the other clock runs, in units of DRIFT_UNIT: the times stay integers.
+        at_ns: where the offset holds; of no account without drift.
+    """
 
     offset_ns: int = 0
     bound_ns: int | None = 0
     method: str = "same clock"
-    assumed: bool = False
+    verdict: Verdict = Verdict.OK
+    drift: int = 0
+    at_ns: int = 0
+
+    def apply(self, ts: I64) -> I64:
+        """Times of the one domain in the other, ns; their order does not change.
+
+        Raises:
+            OverflowError: there is a drift, and a time is more than 100 days away from `at_ns`.
+        """
+        if not self.drift:
+            return ts + np.int64(self.offset_ns)
+        away = ts - np.int64(self.at_ns)
+        if len(away) and int(np.abs(away).max()) > _DRIFT_REACH_NS:
+            raise OverflowError("a time is too far away from where the drift is known")
+        # drift * away / 2**40 without leaving 64 bits: the drift is below 2**30, the reach below 2**53.
+        high, low = away >> 20, away & 0xFFFFF
+        return ts + np.int64(self.offset_ns) + ((high * self.drift + ((low * self.drift) >> 20)) >> 20)
+
+    def at(self, ts: int) -> int:
+        """One time of the one domain in the other, ns."""
+        if not self.drift:
+            return ts + self.offset_ns
+        return int(self.apply(np.array([ts], np.int64))[0])
+
+    @property
+    def drift_ppm(self) -> float:
+        """The drift in parts per million, for people."""
+        return self.drift * DRIFT_UNIT * 1e6
+
+    def inverse(self) -> ClockMap:
+        """The way back."""
+        rate = self.drift * DRIFT_UNIT
+        drift = round(-rate / (1 + rate) / DRIFT_UNIT)
+        at = self.at_ns + self.offset_ns if self.drift else 0
+        return ClockMap(-self.offset_ns, self.bound_ns, self.method, self.verdict, drift, at)
 
     @property
     def uncertainty(self) -> int:
@@ -146,11 +215,15 @@ class ClockMap:
     def then(self, after: ClockMap) -> ClockMap:
         """This map followed by another one; an identity adds nothing to the method."""
         methods = [m.method for m in (self, after) if m.method != "same clock"]
+        at = self.at_ns if self.drift else after.at_ns - self.offset_ns if after.drift else 0
+        rate, more = self.drift * DRIFT_UNIT, after.drift * DRIFT_UNIT
         return ClockMap(
-            self.offset_ns + after.offset_ns,
+            after.at(self.at(at)) - at,
             None if self.bound_ns is None or after.bound_ns is None else self.bound_ns + after.bound_ns,
             ", then ".join(methods) or "same clock",
-            self.assumed or after.assumed,
+            max(self.verdict, after.verdict, key=_BADNESS.index),
+            round((rate + more + rate * more) / DRIFT_UNIT),
+            at,
         )
 
 
@@ -171,10 +244,13 @@ class ClockGraph:
 
     def _add(self, snap: ClockSnapshot) -> None:
         offset = snap.other_ts - snap.ts
-        there = ClockMap(offset, snap.bound_ns, snap.method, snap.assumed)
-        back = ClockMap(-offset, snap.bound_ns, snap.method, snap.assumed)
-        self._edges.setdefault(snap.clock, []).append((snap.other, there))
-        self._edges.setdefault(snap.other, []).append((snap.clock, back))
+        verdict = Verdict.ASSUMED if snap.assumed else Verdict.OK
+        self.relate(snap.clock, snap.other, ClockMap(offset, snap.bound_ns, snap.method, verdict))
+
+    def relate(self, clock: ClockDomain, other: ClockDomain, way: ClockMap) -> None:
+        """Add an edge: how times of `clock` become times of `other`."""
+        self._edges.setdefault(clock, []).append((other, way))
+        self._edges.setdefault(other, []).append((clock, way.inverse()))
 
     def _join_equal_timebases(self) -> None:
         domains = list(self._edges)
@@ -198,6 +274,6 @@ class ClockGraph:
                 if neighbour not in best:
                     pushed += 1
                     # The edge leads away from the target: its reverse comes first on the way back.
-                    back = ClockMap(-edge.offset_ns, edge.bound_ns, edge.method, edge.assumed).then(path)
+                    back = edge.inverse().then(path)
                     heapq.heappush(queue, (back.uncertainty, hops + 1, pushed, neighbour, back))
         return best

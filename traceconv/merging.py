@@ -19,6 +19,7 @@ from traceconv.clocks import ClockMap
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import UsageError
 from traceconv.ir.trace import (
+    I64,
     NO_TRACK,
     TABLES,
     TEXTS,
@@ -83,19 +84,32 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
 
 def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
     """The trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
-    offsets = [maps[track.clock].offset_ns if track.clock in maps else 0 for track in trace.tracks]
-    farthest = max((abs(time) for time in trace.span() or ()), default=0) + max(map(abs, offsets), default=0)
+    offsets = [abs(found.offset_ns) for found in maps.values()]
+    farthest = max((abs(time) for time in trace.span() or ()), default=0) + max(offsets, default=0)
     if farthest > LIMIT_NS:
         raise UsageError(
             f"{trace.sources[0].name}: its times lie more than 146 years from zero once they are moved",
             hint="check --offset and the unit of the times (-O ts_unit=...)",
         )
-    shift = np.array(offsets, np.int64)
+    clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
-        tables[name] = replace(table, ts=table.ts + shift[table.track])
+        tables[name] = replace(table, ts=_mapped(table.ts, clocks[table.track], maps))
+    ends = _mapped(trace.slices.ts + trace.slices.dur, clocks[trace.slices.track], maps)
+    tables["slices"] = replace(tables["slices"], dur=ends - tables["slices"].ts)
     tracks = [replace(track, clock=ClockId(0), source=index) for track in trace.tracks]
     return trace.with_tables(tracks=tracks, **tables)
+
+
+def _mapped(ts: I64, clocks: I64, maps: dict[int, ClockMap]) -> I64:
+    """Times of several clocks on trace time."""
+    if len(maps) == 1 and (clocks == next(iter(maps))).all():
+        return next(iter(maps.values())).apply(ts)
+    mapped = ts.copy()
+    for clock, found in maps.items():
+        own = clocks == int(clock)
+        mapped[own] = found.apply(ts[own])
+    return mapped
 
 
 def _warn_of_gaps(traces: Sequence[Trace]) -> None:

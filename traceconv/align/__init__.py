@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.errors import UnrelatedClocks
 from traceconv.ir.trace import Trace
 
@@ -168,7 +168,7 @@ def _apply_offset(
 ) -> None:
     if offset is not None:
         for number in first:
-            found[number] = found.get(number, ClockMap()).then(ClockMap(offset, 0, "--offset", assumed=True))
+            found[number] = found.get(number, ClockMap()).then(ClockMap(offset, 0, "--offset", Verdict.ASSUMED))
 
 
 def _refuse_unrelated(
@@ -210,5 +210,5 @@ def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap) -> ReceiptL
         method,
         found.offset_ns,
         bound,
-        "assumed" if clock.synthetic or found.assumed else "ok",
+        str(Verdict.ASSUMED if clock.synthetic else found.verdict),
     )

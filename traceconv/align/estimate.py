@@ -8,7 +8,6 @@ All times are float64 ns relative to the first time of their own clock: small en
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,25 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.geometry import F64, Region
+from traceconv.clocks import Verdict
 from traceconv.ir.trace import I32
 
 Array = npt.NDArray[Any]
-
-
-class Verdict(enum.StrEnum):
-    """How far to trust an alignment, from the best to the worst."""
-
-    OK = "ok"
-    ASSUMED = "assumed"
-    UNVERIFIED = "unverified"
-    AMBIGUOUS = "ambiguous"
-    INSUFFICIENT = "insufficient"
-    INCONSISTENT = "inconsistent"
-
-    @property
-    def refused(self) -> bool:
-        """Whether the traces are not put together on this."""
-        return self in (Verdict.AMBIGUOUS, Verdict.INSUFFICIENT, Verdict.INCONSISTENT)
 
 
 @dataclass(frozen=True, slots=True)
