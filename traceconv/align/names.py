@@ -1,0 +1,122 @@
+"""Which names of two traces mean the same kind of work.
+
+A framework calls an operator `Conv`, `aten::conv2d` or `fused_nn_conv2d_add_relu`, the library below it runs a
+primitive called `convolution`. Names are put into classes by patterns; a name without a class stands for itself.
+Patterns are matched without regard to case; the first class with a fitting one takes the name. Users add their own
+with `--map`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import translate
+
+from traceconv.errors import UsageError
+
+#: Classes of work in the words of oneDNN, ONNX, PyTorch, MXNet, TVM, TensorFlow and OpenVINO. The order matters:
+#: "conv_relu" is a convolution with something fused to it.
+CLASSES: dict[str, tuple[str, ...]] = {
+    "reorder": ("reorder", "reordernd", "*to_mkldnn", "*to_dense", "layout_transform*", "*_layout_transform*"),
+    "deconvolution": ("deconvolution*", "convtranspose*", "*conv_transpose*", "*conv2d_transpose*"),
+    "convolution": ("*convolution*", "conv", "conv[0-9]d*", "*conv[0-9]d*", "nchwcconv", "fusedconv", "*linearconv"),
+    "matmul": (
+        "*matmul*",
+        "gemm*",
+        "*gemm",
+        "inner_product*",
+        "fullyconnected*",
+        "*addmm*",
+        "aten::mm",
+        "aten::bmm",
+        "*mkldnn_linear",
+        "dot",
+        "batch_dot",
+        "*nn_dense*",
+        "*nn_batch_matmul*",
+    ),
+    "pooling": ("*pool*",),
+    "batch_normalization": ("*batchnorm*", "*batch_norm*"),
+    "layer_normalization": ("*layernorm*", "*layer_norm*", "layernormalization"),
+    "softmax": ("*softmax*",),
+    "lrn": ("lrn", "*local_response_norm*"),
+    "rnn": ("rnn", "*lstm*", "*gru*", "vanilla_rnn"),
+    "concat": ("concat*", "aten::cat", "*concatenate*"),
+    "sum": ("sum", "aten::sum"),
+    "eltwise": (
+        "eltwise*",
+        "*relu*",
+        "*sigmoid*",
+        "*tanh*",
+        "*gelu*",
+        "activation",
+        "leakyrelu",
+        "elu",
+        "clip",
+        "exp",
+        "sqrt",
+    ),
+    "binary": (
+        "binary",
+        "add",
+        "mul",
+        "sub",
+        "div",
+        "aten::add*",
+        "aten::mul*",
+        "elemwise_*",
+        "broadcast_*",
+        "*fused_add*",
+    ),
+    "reduction": ("reduction*", "reduce*", "mean", "aten::mean"),
+    "resampling": ("resampling*", "resize*", "upsampl*", "*interpolate*", "aten::upsample*"),
+    "shuffle": ("shuffle", "channel_shuffle*"),
+}
+
+
+class NameMap:
+    """Puts names into classes.
+
+    Args:
+        extra: classes of the user with their patterns; they come before the others.
+    """
+
+    def __init__(self, extra: Mapping[str, Sequence[str]] | None = None) -> None:
+        classes = {**dict(extra or {})}
+        for name, patterns in CLASSES.items():
+            classes[name] = (*classes.pop(name, ()), *patterns)
+        own = {name: classes.pop(name) for name in list(extra or {})}
+        self._classes = {
+            name: re.compile("|".join(translate(pattern.lower()) for pattern in patterns))
+            for name, patterns in {**own, **classes}.items()
+        }
+        self._known: dict[str, str] = {}
+
+    def kind(self, name: str) -> str:
+        """The class of a name, or the name itself."""
+        found = self._known.get(name)
+        if found is None:
+            text = name.lower()
+            fitting = (kind for kind, pattern in self._classes.items() if pattern.fullmatch(text))
+            found = self._known[name] = next(fitting, name)
+        return found
+
+    def has_class(self, name: str) -> bool:
+        """Whether a pattern takes the name."""
+        return self.kind(name) in self._classes
+
+
+def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The values of `--map`, such as "convolution=Conv*,*FusedConv*".
+
+    Raises:
+        UsageError: a value has another form.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, equals, patterns = text.partition("=")
+        parts = tuple(part.strip() for part in patterns.split(",") if part.strip())
+        if not equals or not name.strip() or not parts:
+            raise UsageError(f"--map {text!r}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*")
+        found[name.strip()] = (*found.get(name.strip(), ()), *parts)
+    return found

@@ -1,0 +1,99 @@
+"""What estimators see of a trace: intervals of named work, samples, deltas of counters, each on one clock."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceconv.align.estimate import Array, Events
+from traceconv.align.names import NameMap
+from traceconv.ir.trace import Trace
+
+#: Args that tell the type of an operator whose slice is named after the node.
+_TYPE = re.compile(rb'"(?:op_name|op_type|layer_type)"\s*:\s*"([^"\\]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The intervals of one clock of one input that another trace may know, too.
+
+    Attributes:
+        events: in order of their start.
+        rows: for each event its row in the slices of the trace.
+    """
+
+    events: Events
+    rows: Array
+
+
+def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) -> tuple[View, View] | None:
+    """The slices of two clocks whose kind both have; None if there are none.
+
+    A slice inside another one of the same kind on the same track counts instead of the outer one: the innermost call is
+    the one that does the work.
+    """
+    kinds_a, kinds_b = _kinds(a, clock_a, names), _kinds(b, clock_b, names)
+    numbers = {kind: number for number, kind in enumerate(sorted(set(kinds_a.values()) & set(kinds_b.values())))}
+    if not numbers:
+        return None
+    views = (_view(a, clock_a, kinds_a, numbers), _view(b, clock_b, kinds_b, numbers))
+    return views if all(len(view.events) for view in views) else None
+
+
+def _rows_on(trace: Trace, clock: int) -> Array:
+    clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
+    return np.flatnonzero(clocks[trace.slices.track] == clock)
+
+
+def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
+    """The kind of work for each name of the slices on a clock."""
+    rows = _rows_on(trace, clock)
+    found: dict[int, str] = {}
+    used, first = np.unique(trace.slices.name[rows], return_index=True)
+    for name, at in zip(used.tolist(), rows[first].tolist(), strict=True):
+        text = trace.strings[name]
+        typed = _TYPE.search(trace.args.get(int(trace.slices.args_at[at]), int(trace.slices.args_len[at])))
+        if typed is not None and names.has_class(typed[1].decode("utf-8", "replace")):
+            text = typed[1].decode("utf-8", "replace")
+        found[name] = names.kind(text)
+    return found
+
+
+def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> View:
+    slices = trace.slices
+    number_of = np.full(len(trace.strings), -1, np.int32)
+    for name, kind in kinds.items():
+        number_of[name] = numbers.get(kind, -1)
+    rows = _rows_on(trace, clock)
+    shared = number_of[slices.name[rows]]
+    rows, shared = _innermost(trace, rows[shared >= 0], shared[shared >= 0])
+    order = np.argsort(slices.ts[rows], kind="stable")
+    rows, shared = rows[order], shared[order]
+    zero = int(slices.ts[rows[0]]) if len(rows) else 0
+    events = Events(
+        (slices.ts[rows] - zero).astype(np.float64),
+        slices.dur[rows].astype(np.float64),
+        shared.astype(np.int32),
+        zero,
+        float(trace.clocks[clock].resolution_ns),
+    )
+    return View(events, rows)
+
+
+def _innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
+    """Without slices that hold another one of their kind; rows are sorted by track and time, outer ones first."""
+    slices = trace.slices
+    end = slices.ts[rows] + slices.dur[rows]
+    order = np.lexsort((np.arange(len(rows)), kind, slices.track[rows]))
+    one, following = order[:-1], order[1:]
+    holds = (
+        (slices.track[rows[one]] == slices.track[rows[following]])
+        & (kind[one] == kind[following])
+        & (slices.ts[rows[following]] < end[one])
+        & (end[following] <= end[one])
+    )
+    keep = np.ones(len(rows), bool)
+    keep[one[holds]] = False
+    return rows[keep], kind[keep]
