@@ -1,0 +1,1 @@
+"""How well clocks are related: simulated and recorded pairs of traces with known relations."""
