@@ -66,7 +66,21 @@ class MalformedInput(TraceconvError):
 
 
 class UnrelatedClocks(TraceconvError):
-    """The clocks of two inputs cannot be related by anything that is known."""
+    """The clocks of two inputs cannot be related by anything that is known (exit code 3)."""
+
+    exit_code = 3
+
+
+class AmbiguousAlignment(TraceconvError):
+    """Two traces fit together in several places (exit code 3)."""
+
+    exit_code = 3
+
+
+class InconsistentClocks(TraceconvError):
+    """What is said about clocks contradicts itself or the events (exit code 4)."""
+
+    exit_code = 4
 
 
 class LostData(TraceconvError):

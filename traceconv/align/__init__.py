@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
+from traceconv.align.names import NameMap
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
-from traceconv.errors import UnrelatedClocks
+from traceconv.errors import AmbiguousAlignment, UnrelatedClocks
 from traceconv.ir.trace import Trace
 
 _SAME_CLOCK = ClockMap().method
+#: Clocks that are related within this are left alone.
+_WELL_KNOWN_NS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +62,54 @@ class Alignment:
         clock: what the times of the output count.
         maps: for each input, by clock index, the map of each clock that events use.
         receipt: a line for each of these maps.
+        pairs: what the events said about pairs of clocks, where they were asked.
     """
 
     clock: ClockDomain
     maps: list[dict[int, ClockMap]]
     receipt: list[ReceiptLine]
+    pairs: list[PairEstimate] = field(default_factory=list)
 
 
-def align(traces: Sequence[Trace], offsets: Mapping[int, int] | None = None) -> Alignment:
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How bold an alignment may be.
+
+    Attributes:
+        names: which names of two traces mean the same work.
+        same_run: the word of the user that all inputs are of one run.
+        on_ambiguous: what to do with a trace that fits in several places, or nowhere: "fail", "best" (the best place,
+            marked unverified), or "separate" (side by side, from the begin of the trace on).
+        estimate: whether to look at the events at all.
+    """
+
+    names: NameMap = field(default_factory=NameMap)
+    same_run: bool = False
+    on_ambiguous: str = "fail"
+    estimate: bool = True
+
+
+def align(traces: Sequence[Trace], offsets: Mapping[int, int] | None = None, policy: Policy | None = None) -> Alignment:
     """Relate the clocks of all inputs.
 
     Args:
         traces: the inputs, as read.
         offsets: for some inputs, by index, ns to add to each of their times.
+        policy: how bold to be.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates.
+        AmbiguousAlignment: their events fit in several places.
+        InconsistentClocks: what the files say about their clocks contradicts their events.
     """
+    policy = policy or Policy()
     domains = [_own_domains(trace, index) for index, trace in enumerate(traces)]
     graph = _graph(traces, domains)
     used = [_first_times(trace) for trace in traces]
     target = _trace_time(domains, used, graph)
+    pairs: list[PairEstimate] = []
+    if policy.estimate and len(traces) > 1:
+        pairs = _estimated(traces, domains, used, graph, target, policy, set(offsets or ()))
     known = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):
@@ -86,13 +118,101 @@ def align(traces: Sequence[Trace], offsets: Mapping[int, int] | None = None) -> 
         _apply_offset(found, clocks, first, (offsets or {}).get(index))
         maps.append(found)
     _place_totals(domains, used, maps)
-    _refuse_unrelated(traces, domains, used, maps, target)
+    _refuse_unrelated(traces, domains, used, maps, target, pairs)
     receipt = [
         _receipt_line(trace, clocks[number], found[number])
         for trace, clocks, found in zip(traces, domains, maps, strict=True)
         for number in sorted(found)
     ]
-    return Alignment(target, maps, receipt)
+    return Alignment(target, maps, receipt, pairs)
+
+
+def _estimated(
+    traces: Sequence[Trace],
+    domains: list[list[ClockDomain]],
+    used: list[dict[int, int]],
+    graph: ClockGraph,
+    target: ClockDomain,
+    policy: Policy,
+    placed: set[int],
+) -> list[PairEstimate]:
+    """Relate clocks by the events on them, where files and user do not do it well enough; adds to the graph.
+
+    Args:
+        placed: the inputs that the user has placed; nobody contradicts the user.
+    """
+    sides = [
+        (domain, Side(index, number, trace))
+        for index, (trace, own, first) in enumerate(zip(traces, domains, used, strict=True))
+        for number, domain in ((number, own[number]) for number in first)
+        if not domain.synthetic and index not in placed
+    ]
+    made: list[PairEstimate] = []
+    done: set[tuple[int, int]] = set()
+    progress = True
+    while progress:
+        progress = False
+        known = graph.maps_to(target)
+        for (i, (domain, side)), (j, (other, partner)) in combinations(enumerate(sides), 2):
+            if side.index == partner.index or (i, j) in done or (domain not in known and other not in known):
+                continue
+            done.add((i, j))
+            rough = known[domain].then(known[other].inverse()) if domain in known and other in known else None
+            if rough is not None and rough.uncertainty <= _WELL_KNOWN_NS:
+                continue
+            pair = estimate_pair(side, partner, rough, policy.names)
+            if pair is None:
+                continue
+            made.append(pair)
+            if is_accepted(pair.estimate, same_run=policy.same_run):
+                graph.relate(domain, other, pair.way)
+                progress = True
+    known = graph.maps_to(target)
+    for domain, side in sides:
+        if domain not in known:
+            _settle(side, domain, target, sides, made, graph, policy)
+    return made
+
+
+def _settle(
+    side: Side,
+    domain: ClockDomain,
+    target: ClockDomain,
+    sides: list[tuple[ClockDomain, Side]],
+    made: list[PairEstimate],
+    graph: ClockGraph,
+    policy: Policy,
+) -> None:
+    """What to do with a clock whose place nothing tells for certain."""
+    tried = [pair for pair in made if side in (pair.a, pair.b)]
+    fitting = [pair for pair in tried if pair.way.bound_ns is not None]
+    if policy.on_ambiguous == "best" and fitting:
+        best = max(fitting, key=lambda pair: pair.estimate.matches)
+        domain_of = {one: its for its, one in sides}
+        way = replace(best.way, verdict=Verdict.UNVERIFIED, bound_ns=None)
+        graph.relate(domain_of[best.a], domain_of[best.b], way)
+    elif policy.on_ambiguous == "separate":
+        first = min(side.span()[0] for side in (one for its, one in sides if its in graph.maps_to(target)))
+        way = ClockMap(
+            first - side.span()[0], None, "nothing: beside the others, from their begin on", Verdict.UNVERIFIED
+        )
+        graph.relate(domain, target, way)
+    else:
+        for pair in tried:
+            if pair.estimate.verdict is Verdict.AMBIGUOUS:
+                raise _ambiguous(pair)
+
+
+def _ambiguous(pair: PairEstimate) -> AmbiguousAlignment:
+    """Why two traces are not put together although they fit."""
+    names = f"{pair.a.name} and {pair.b.name}"
+    settle = (
+        "say it: --offset FILE=TIME or --anchor; or record so that one clock is known (traceconv how FORMAT), or the "
+        "begin of the run in both; --on-ambiguous best takes the best place and marks it"
+    )
+    rivals = ", ".join(f"{offset / 1e6:+.3f} ms" for offset in pair.rival_offsets()[:4])
+    places = f"; other places, from the best one on: {rivals}" if rivals else ""
+    return AmbiguousAlignment(f"{names} cannot be lined up: {pair.estimate.reason}{places}", hint=settle)
 
 
 def _own_domains(trace: Trace, index: int) -> list[ClockDomain]:
@@ -177,8 +297,9 @@ def _refuse_unrelated(
     used: list[dict[int, int]],
     maps: list[dict[int, ClockMap]],
     target: ClockDomain,
+    pairs: Sequence[PairEstimate],
 ) -> None:
-    for trace, clocks, first, found in zip(traces, domains, used, maps, strict=True):
+    for index, (trace, clocks, first, found) in enumerate(zip(traces, domains, used, maps, strict=True)):
         lost = [number for number in first if number not in found]
         if not lost:
             continue
@@ -193,10 +314,16 @@ def _refuse_unrelated(
         shift = start - first[lost[0]]
         raise UnrelatedClocks(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
-            f"{target.describe()}, the second {clock}",
+            f"{target.describe()}, the second {clock}{_tried(index, pairs)}",
             hint=f"say how: --offset {name}=TIME adds TIME to all times of that file, for instance "
             f"--offset {shlex.quote(name)}={shift:+d}ns to let both begin together; or record with a wall clock",
         )
+
+
+def _tried(index: int, pairs: Sequence[PairEstimate]) -> str:
+    """Why the events of an input do not tell where it belongs, if they were asked."""
+    reasons = [pair.estimate.reason for pair in pairs if index in (pair.a.index, pair.b.index)]
+    return f"; nor do their events tell: {reasons[0]}" if reasons else ""
 
 
 def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap) -> ReceiptLine:

@@ -1,0 +1,157 @@
+"""The ladder of evidence for two clocks that nothing relates, or that are related only roughly.
+
+From the surest kind of evidence that two traces have in common to the boldest: the same sequence of named events, then
+the same activity. What is known beforehand, however roughly, narrows the search: it turns a weak but right answer into
+a certain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceconv.align.estimate import Estimate, Events, Prior
+from traceconv.align.names import NameMap
+from traceconv.align.sequences import align_sequences
+from traceconv.align.views import shared_work
+from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
+from traceconv.ir.trace import Trace
+
+#: Two clocks drift apart by no more than this, unless the user says so (NTP slews by up to 500 ppm for a while).
+MAX_DRIFT = 200e-6
+_METHODS = {"sequence of named events": "the same events in both", "activity": "the same activity in both"}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A clock of an input, with the events on it.
+
+    Attributes:
+        index: which input.
+        clock: which of its clocks.
+        trace: the input.
+    """
+
+    index: int
+    clock: int
+    trace: Trace
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return self.trace.sources[0].name
+
+    def span(self) -> tuple[int, int]:
+        """The first and the last time on this clock, ns."""
+        clocks = np.array([int(track.clock) for track in self.trace.tracks] or [0])
+        times = [table.ts[clocks[table.track] == self.clock] for _, table in self.trace.timed_tables()]
+        slices = self.trace.slices
+        times.append((slices.ts + slices.dur)[clocks[slices.track] == self.clock])
+        found = [ts for ts in times if len(ts)]
+        return min(int(ts.min()) for ts in found), max(int(ts.max()) for ts in found)
+
+
+@dataclass(frozen=True, slots=True)
+class PairEstimate:
+    """What the events of two clocks say about their relation.
+
+    Attributes:
+        a, b: the two.
+        estimate: the answer, with a as clock x.
+        zero_a, zero_b: what its numbers are relative to, ns.
+        way: the map from a to b that follows, with the bound over all events of a.
+    """
+
+    a: Side
+    b: Side
+    estimate: Estimate
+    zero_a: int
+    zero_b: int
+    way: ClockMap
+
+    @property
+    def bound_ns(self) -> int:
+        """How wrong the map is at most, over the events of a."""
+        return self.way.bound_ns if self.way.bound_ns is not None else 2**62
+
+    def rival_offsets(self) -> list[int]:
+        """The other places where the traces fit, as differences to the best one, ns."""
+        return [round(rival.offset_ns - self.estimate.offset_ns) for rival in self.estimate.rivals]
+
+
+def estimate_pair(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+    """What the events say about two clocks; None if they have nothing in common that could say anything.
+
+    Args:
+        a, b: the two clocks.
+        known: a rough relation from a to b, None if there is none.
+        names: which names mean the same work.
+    """
+    for attempt in (_by_sequence,):
+        found = attempt(a, b, known, names)
+        if found is not None:
+            return found
+    return None
+
+
+def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+    views = shared_work(a.trace, a.clock, b.trace, b.clock, names)
+    if views is None:
+        return None
+    one, other = views[0].events, views[1].events
+    if _typical(one) >= _typical(other):
+        return _pair(a, b, one, other, known, align_sequences)
+    turned = _pair(b, a, other, one, known.inverse() if known else None, align_sequences)
+    return _turned(turned)
+
+
+def _typical(events: Events) -> float:
+    """How long the events are, kind by kind: those of the outer trace are longer."""
+    return float(sum(np.median(events.dur[events.kind == kind]) for kind in np.unique(events.kind).tolist()))
+
+
+def _pair(
+    a: Side,
+    b: Side,
+    one: Events,
+    other: Events,
+    known: ClockMap | None,
+    estimator: Callable[[Events, Events, Prior], Estimate],
+) -> PairEstimate:
+    prior = Prior(max_drift=MAX_DRIFT)
+    if known is not None and known.bound_ns is not None:
+        offset = float(known.at(one.zero_ns) - other.zero_ns)
+        prior = Prior(offset - known.bound_ns, offset + known.bound_ns, MAX_DRIFT)
+    estimate = estimator(one, other, prior)
+    return PairEstimate(
+        a, b, estimate, one.zero_ns, other.zero_ns, _way(estimate, one.zero_ns, other.zero_ns, a.span())
+    )
+
+
+def _way(estimate: Estimate, zero_a: int, zero_b: int, span: tuple[int, int]) -> ClockMap:
+    """The map that an estimate means, in integers; its bound holds for all of a span of clock a."""
+    at = zero_a + round(estimate.x0)
+    middle = estimate.offset_ns + estimate.drift * (round(estimate.x0) - estimate.x0)
+    method = _METHODS.get(estimate.method, estimate.method)
+    way = ClockMap(
+        round(middle) + zero_b - zero_a, None, method, estimate.verdict, round(estimate.drift / DRIFT_UNIT), at
+    )
+    if estimate.region is None:
+        return way
+    ends = np.array([span[0] - zero_a, span[1] - zero_a], np.float64)
+    low, high = estimate.bounds(ends)
+    line = estimate.offset_ns + estimate.drift * (ends - estimate.x0)
+    bound = max(float(np.max(high - line)), float(np.max(line - low)))
+    return replace(way, bound_ns=int(np.ceil(bound)) + 1)
+
+
+def _turned(pair: PairEstimate) -> PairEstimate:
+    """The same estimate, seen from the other side."""
+    return PairEstimate(pair.b, pair.a, pair.estimate, pair.zero_b, pair.zero_a, pair.way.inverse())
+
+
+def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:
+    """Whether traces are put together on it; `same_run` is the word of the user that they are of one run."""
+    return estimate.verdict is Verdict.OK or (same_run and estimate.verdict is Verdict.UNVERIFIED)
