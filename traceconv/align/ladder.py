@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Estimate, Events, Prior
+from traceconv.align.estimate import Array, Estimate, Events, Prior
 from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
-from traceconv.align.views import shared_work
+from traceconv.align.views import View, shared_work
 from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
 from traceconv.ir.trace import Trace
 
@@ -59,9 +59,12 @@ class PairEstimate:
 
     Attributes:
         a, b: the two.
-        estimate: the answer, with a as clock x.
+        estimate: the answer, with a as clock x, the outer one; or with b, if it is turned.
         zero_a, zero_b: what its numbers are relative to, ns.
         way: the map from a to b that follows, with the bound over all events of a.
+        known: what was known before, as a map from a to b; None if nothing was.
+        turned: whether clock x of the estimate, the one with the outer events, is b instead of a.
+        rows: the matched slices, as rows in the traces of a and b; None if the estimate does not tell.
     """
 
     a: Side
@@ -70,6 +73,9 @@ class PairEstimate:
     zero_a: int
     zero_b: int
     way: ClockMap
+    known: ClockMap | None = None
+    turned: bool = False
+    rows: tuple[Array, Array] | None = None
 
     @property
     def bound_ns(self) -> int:
@@ -102,9 +108,15 @@ def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> Pa
         return None
     one, other = views[0].events, views[1].events
     if _typical(one) >= _typical(other):
-        return _pair(a, b, one, other, known, align_sequences)
+        return _with_rows(_pair(a, b, one, other, known, align_sequences), *views)
     turned = _pair(b, a, other, one, known.inverse() if known else None, align_sequences)
-    return _turned(turned)
+    return _turned(_with_rows(turned, *reversed(views)))
+
+
+def _with_rows(pair: PairEstimate, one: View, other: View) -> PairEstimate:
+    """The estimate with its matches as rows of the traces."""
+    matched = pair.estimate.pairs
+    return pair if matched is None else replace(pair, rows=(one.rows[matched[0]], other.rows[matched[1]]))
 
 
 def _typical(events: Events) -> float:
@@ -126,7 +138,7 @@ def _pair(
         prior = Prior(offset - known.bound_ns, offset + known.bound_ns, MAX_DRIFT)
     estimate = estimator(one, other, prior)
     return PairEstimate(
-        a, b, estimate, one.zero_ns, other.zero_ns, _way(estimate, one.zero_ns, other.zero_ns, a.span())
+        a, b, estimate, one.zero_ns, other.zero_ns, _way(estimate, one.zero_ns, other.zero_ns, a.span()), known
     )
 
 
@@ -149,7 +161,12 @@ def _way(estimate: Estimate, zero_a: int, zero_b: int, span: tuple[int, int]) ->
 
 def _turned(pair: PairEstimate) -> PairEstimate:
     """The same estimate, seen from the other side."""
-    return PairEstimate(pair.b, pair.a, pair.estimate, pair.zero_b, pair.zero_a, pair.way.inverse())
+    known = pair.known.inverse() if pair.known else None
+    rows = (pair.rows[1], pair.rows[0]) if pair.rows else None
+    way = pair.way.inverse()
+    return PairEstimate(
+        pair.b, pair.a, pair.estimate, pair.zero_b, pair.zero_a, way, known, turned=not pair.turned, rows=rows
+    )
 
 
 def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:
