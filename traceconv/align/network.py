@@ -1,0 +1,338 @@
+"""Several clocks and more relations than it takes to connect them: do they agree, and where does each clock stand?
+
+Relations between clocks form a network. One that lies on a loop can be checked against the others: going around must
+lead back to where it began, as far as the bounds allow. One that lies on no loop (a bridge) cannot be checked.
+
+Offsets and drifts of all clocks are fitted together by weighted least squares (weight 1 / bound^2) to a correction of
+the maps along the best paths. The maps stay integers, and what is fitted in doubles is small. If the sum of squares is
+too large for the loops there are, one relation is left out at a time: it is dropped if it alone explains the
+contradiction. Otherwise nothing is, since it would be a guess which of them is wrong.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from traceconv.align.geometry import F64
+from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
+
+#: The next best explanation must be worse by this sum of squares for a relation to be dropped.
+LEAST_LEAD = 25.0
+#: Of a standard normal: one right network in a thousand is beyond it.
+_RARE = 3.09
+_LEAST_BOUND = 1.0
+#: Stands for a bound that nobody knows: such a relation places a clock and checks nothing.
+_UNKNOWN_BOUND = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A relation between two clocks.
+
+    Attributes:
+        a, b: the clocks.
+        way: how times of a become times of b, with its bound.
+        span: the first and last time of clock a that it is known from, ns.
+        exact: whether files or the user say so; such a relation is never dropped.
+        label: what it is called in messages.
+    """
+
+    a: int
+    b: int
+    way: ClockMap
+    span: tuple[int, int]
+    exact: bool = False
+    label: str = ""
+
+    @property
+    def bound(self) -> float:
+        """What its residuals are measured by, ns."""
+        return _UNKNOWN_BOUND if self.way.bound_ns is None else max(float(self.way.bound_ns), _LEAST_BOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A way around.
+
+    Attributes:
+        edges: the numbers of its edges; the last one closes it.
+        clocks: what it leads through, the begin again at the end.
+        misclosure_ns: how far from the begin it ends, in the middle of where the last edge is known from.
+        bound_ns: the sum of the bounds: how far it may be.
+    """
+
+    edges: tuple[int, ...]
+    clocks: tuple[int, ...]
+    misclosure_ns: int
+    bound_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What a network of relations says.
+
+    Attributes:
+        maps: for each clock that is connected to the reference, its map to it.
+        verdict: OK, or INCONSISTENT: then the maps are those along the best paths, and worth nothing.
+        dropped: the numbers of the edges that contradict all others.
+        bridges: the numbers of the edges that nothing checks.
+        loops: one for each edge more than it takes to connect the clocks; with the edges that were dropped.
+        chi2: the sum of squares that is left, in units of the bounds, without the edges that were dropped.
+        limit: how large it may be.
+    """
+
+    maps: dict[int, ClockMap]
+    verdict: Verdict
+    dropped: tuple[int, ...] = ()
+    bridges: tuple[int, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    chi2: float = 0.0
+    limit: float = 0.0
+
+    @property
+    def worst(self) -> Loop:
+        """The loop that misses its begin by most, in units of what it may."""
+        return max(self.loops, key=lambda loop: abs(loop.misclosure_ns) / max(loop.bound_ns, 1))
+
+
+def solve(nodes: Iterable[int], edges: Sequence[Edge], reference: int) -> Solution:
+    """Check a network of clocks and place all of them.
+
+    Args:
+        nodes: the clocks.
+        edges: their relations; what is not connected to the reference is left alone.
+        reference: the clock that the maps lead to.
+    """
+    net = _Network(set(nodes) | {reference}, edges, reference)
+    rows = net.connected()
+    fit = net.fit(rows)
+    loops, bridges = net.loops(rows), net.bridges(rows)
+    if fit.chi2 <= fit.limit:
+        return Solution(net.placed(rows, fit), Verdict.OK, (), bridges, loops, fit.chi2, fit.limit)
+    culprit = net.single_explanation(rows, set(bridges))
+    if culprit is None:
+        maps = {node: place.way for node, place in net.tree(rows).items()}
+        return Solution(maps, Verdict.INCONSISTENT, (), bridges, loops, fit.chi2, fit.limit)
+    rest = [row for row in rows if row != culprit]
+    fit = net.fit(rest)
+    return Solution(net.placed(rest, fit), Verdict.OK, (culprit,), net.bridges(rest), loops, fit.chi2, fit.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How a clock is reached from the reference: its map there, and the edges on the way."""
+
+    way: ClockMap
+    path: tuple[int, ...]
+    clocks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """What least squares add to the maps of a tree: for each clock an offset, a drift, and the spread of the offset."""
+
+    chi2: float
+    limit: float
+    offset: dict[int, float] = field(default_factory=dict)
+    drift: dict[int, float] = field(default_factory=dict)
+    spread: dict[int, float] = field(default_factory=dict)
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Network:
+    nodes: set[int]
+    edges: Sequence[Edge]
+    reference: int
+
+    def connected(self) -> list[int]:
+        """The edges between clocks that the reference can be reached from."""
+        reached = self.tree(range(len(self.edges)))
+        return [row for row, edge in enumerate(self.edges) if edge.a in reached and edge.b in reached]
+
+    def tree(self, rows: Iterable[int]) -> dict[int, _Place]:
+        """For each clock the path to the reference with the smallest bound."""
+        beside: dict[int, list[tuple[int, int]]] = {}
+        for row in rows:
+            edge = self.edges[row]
+            beside.setdefault(edge.a, []).append((edge.b, row))
+            beside.setdefault(edge.b, []).append((edge.a, row))
+        found: dict[int, _Place] = {}
+        queue = [(0, 0, self.reference, _Place(ClockMap(), (), (self.reference,)))]
+        pushed = 0
+        while queue:
+            _, _, node, place = heapq.heappop(queue)
+            if node in found:
+                continue
+            found[node] = place
+            for other, row in beside.get(node, ()):
+                if other not in found:
+                    way = self.edges[row].way
+                    there = (way if self.edges[row].a == other else way.inverse()).then(place.way)
+                    pushed += 1
+                    step = _Place(there, (*place.path, row), (*place.clocks, other))
+                    heapq.heappush(queue, (there.uncertainty, pushed, other, step))
+        return found
+
+    def _residuals(self, rows: Sequence[int], tree: dict[int, _Place]) -> tuple[F64, F64]:
+        """For each edge and both ends of its span: by how much its two clocks miss each other, and the time, ns."""
+        apart = np.zeros((len(rows), 2))
+        time = np.zeros((len(rows), 2))
+        epoch = self._epoch(rows, tree)
+        for i, row in enumerate(rows):
+            edge = self.edges[row]
+            for end, ts in enumerate(edge.span):
+                here = tree[edge.a].way.at(ts)
+                apart[i, end] = tree[edge.b].way.at(edge.way.at(ts)) - here
+                time[i, end] = here - epoch
+        return apart, time
+
+    def _epoch(self, rows: Sequence[int], tree: dict[int, _Place]) -> int:
+        """A time of the reference in the middle of all evidence."""
+        times = [tree[self.edges[row].a].way.at(ts) for row in rows for ts in self.edges[row].span]
+        return (min(times) + max(times)) // 2 if times else 0
+
+    def fit(self, rows: Sequence[int]) -> _Fit:
+        """Least squares over all clocks but the reference."""
+        tree = self.tree(rows)
+        unknown = {node: i for i, node in enumerate(sorted(set(tree) - {self.reference}))}
+        limit = _limit(len(rows), len(rows) - len(unknown))
+        if len(rows) == len(unknown):
+            return _Fit(0.0, limit)
+        apart, time = self._residuals(rows, tree)
+        reach = max(float(np.abs(time).max()), 1.0)
+        bound = np.array([self.edges[row].bound for row in rows])
+        weight = np.repeat(1 / (np.sqrt(2) * bound), 2)  # each edge counts once, half at either end
+        matrix = np.zeros((2 * len(rows), 2 * len(unknown)))
+        for i, row in enumerate(rows):
+            for node, sign in ((self.edges[row].b, 1.0), (self.edges[row].a, -1.0)):
+                if node in unknown and self.edges[row].a != self.edges[row].b:
+                    matrix[2 * i : 2 * i + 2, 2 * unknown[node]] += sign
+                    matrix[2 * i : 2 * i + 2, 2 * unknown[node] + 1] += sign * time[i] / reach
+        scaled, goal = matrix * weight[:, None], -apart.ravel() * weight
+        solved = np.linalg.lstsq(scaled, goal, rcond=None)[0]
+        spread = np.linalg.norm(np.linalg.pinv(scaled, rcond=1e-14), axis=1)
+        return _Fit(
+            float(np.sum((scaled @ solved - goal) ** 2)),
+            limit,
+            {node: float(solved[2 * i]) for node, i in unknown.items()},
+            {node: float(solved[2 * i + 1]) / reach for node, i in unknown.items()},
+            {node: float(spread[2 * i]) for node, i in unknown.items()},
+            self._epoch(rows, tree),
+        )
+
+    def single_explanation(self, rows: Sequence[int], bridges: set[int]) -> int | None:
+        """The edge without which everything agrees, if there is only one such edge and it may be dropped."""
+        tried = sorted(
+            (self.fit([other for other in rows if other != row]).chi2, row) for row in rows if row not in bridges
+        )
+        (best, culprit), *others = tried
+        limit = _limit(len(rows) - 1, len(rows) - len(self.tree(rows)))
+        alone = not others or others[0][0] - best > LEAST_LEAD
+        return culprit if alone and best <= limit and not self.edges[culprit].exact else None
+
+    def loops(self, rows: Sequence[int]) -> tuple[Loop, ...]:
+        """A loop for each edge that no best path takes."""
+        tree = self.tree(rows)
+        on_paths = {row for place in tree.values() for row in place.path}
+        return tuple(self._loop(row, tree) for row in rows if row not in on_paths)
+
+    def _loop(self, row: int, tree: dict[int, _Place]) -> Loop:
+        """From one clock of an edge to the other one along the best paths, and back by the edge."""
+        edge = self.edges[row]
+        one, other = tree[edge.a], tree[edge.b]
+        shared = sum(1 for _ in _common(one.path, other.path))
+        edges = (*reversed(one.path[shared:]), *other.path[shared:], row)
+        clocks = (*reversed(one.clocks[shared:]), *other.clocks[shared + 1 :], edge.a)
+        middle = (edge.span[0] + edge.span[1]) // 2
+        apart = other.way.at(edge.way.at(middle)) - one.way.at(middle)
+        bound = sum(self.edges[number].way.bound_ns or 0 for number in edges)
+        return Loop(edges, clocks, apart, bound)
+
+    def bridges(self, rows: Sequence[int]) -> tuple[int, ...]:
+        """The edges that are on no loop."""
+        on_loops = {row for loop in self.loops(rows) for row in loop.edges}
+        return tuple(row for row in rows if row not in on_loops)
+
+    def placed(self, rows: Sequence[int], fit: _Fit) -> dict[int, ClockMap]:
+        """The maps along the best paths, corrected."""
+        tree = self.tree(rows)
+        return {
+            node: self._corrected(node, place.way, rows, tree, fit) if fit.offset.get(node) else place.way
+            for node, place in tree.items()
+        }
+
+    def _corrected(self, node: int, way: ClockMap, rows: Sequence[int], tree: dict[int, _Place], fit: _Fit) -> ClockMap:
+        """A map moved to where all relations together put it, but not out of what they allow, with what is left."""
+        offset, drift = fit.offset[node], fit.drift[node]
+        allowed = self._allowed(node, rows, tree)
+        if allowed is not None:
+            offset = min(max(offset, allowed[0]), allowed[1])
+        at = way.inverse().at(fit.epoch)
+        moved = replace(
+            way, offset_ns=way.at(at) - at + round(offset), drift=way.drift + round(drift / DRIFT_UNIT), at_ns=at
+        )
+        if way.bound_ns is None:
+            return moved
+        turned = max((abs(drift * (ts - at)) for row in rows for ts in self._times_of(node, row)), default=0.0)
+        bound = way.bound_ns + abs(offset)
+        if allowed is not None:
+            bound = min(bound, max(allowed[1] - offset, offset - allowed[0], fit.spread[node]))
+        return replace(moved, bound_ns=int(np.ceil(bound + turned)) + 1)
+
+    def _times_of(self, node: int, row: int) -> tuple[int, ...]:
+        edge = self.edges[row]
+        if node == edge.a:
+            return edge.span
+        return (edge.way.at(edge.span[0]), edge.way.at(edge.span[1])) if node == edge.b else ()
+
+    def _allowed(self, node: int, rows: Sequence[int], tree: dict[int, _Place]) -> tuple[float, float] | None:
+        """Between what the correction of a clock must be if all bounds hold; None if they cannot all.
+
+        Each relation says that the corrections of its two clocks differ by no more than its residual and bound; the
+        shortest path through these differences is the tightest that follows.
+        """
+        apart, _ = self._residuals(rows, tree)
+        steps: list[tuple[int, int, float]] = []
+        for i, row in enumerate(rows):
+            edge = self.edges[row]
+            middle, slack = -float(apart[i].mean()), edge.bound + float(np.ptp(apart[i])) / 2
+            steps += [(edge.a, edge.b, middle + slack), (edge.b, edge.a, slack - middle)]
+        there, back = _shortest(self.reference, steps, len(tree)), _shortest(node, steps, len(tree))
+        return None if there is None or back is None else (-back[self.reference], there[node])
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> Iterable[int]:
+    for first, second in zip(one, other, strict=False):
+        if first != second:
+            return
+        yield first
+
+
+def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -> dict[int, float] | None:
+    """The lengths of the shortest paths (Bellman-Ford); None if there is a way around of negative length."""
+    reached = {start: 0.0}
+    for _ in range(nodes + 1):
+        changed = False
+        for a, b, length in steps:
+            if a in reached and reached[a] + length < reached.get(b, np.inf):
+                reached[b], changed = reached[a] + length, True
+        if not changed:
+            return reached
+    return None
+
+
+def _limit(edges: int, loops: int) -> float:
+    """How large a sum of squares may be.
+
+    Bounds that hold let it be as large as the number of edges; most are only probable ones, so what one right network
+    in a thousand exceeds by chance comes on top (the quantile of chi^2 by Wilson and Hilferty).
+    """
+    if loops <= 0:
+        return float(edges)
+    part = 2 / (9 * loops)
+    return float(edges + loops * (1 - part + _RARE * np.sqrt(part)) ** 3)
