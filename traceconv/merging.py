@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
-from traceconv.clocks import ClockMap
+from traceconv.clocks import ClockMap, Verdict
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import UsageError
 from traceconv.ir.trace import (
@@ -35,7 +35,7 @@ from traceconv.ir.trace import (
 )
 from traceconv.joining import adopt_totals, join_totals
 from traceconv.lanes import drop_unused_tracks, sort_events
-from traceconv.times import LIMIT_NS, format_bound, format_time
+from traceconv.times import LIMIT_NS, format_bound, format_drift, format_time
 
 SAME_PID = declare(
     "merge.same_pid",
@@ -305,5 +305,16 @@ def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> list[Track]:
 def _description(track: Track, source: SourceInfo, lines: list[ReceiptLine]) -> str:
     words = [track.description] if track.description else []
     words.append(f"From {source.name} ({source.format}).")
-    words += [f"Clock: {line.clock}; placed by {line.method}, within {format_bound(line.bound_ns)}." for line in lines]
+    words += [_placing(line) for line in lines]
     return "\n".join(words)
+
+
+def _placing(line: ReceiptLine) -> str:
+    words = [f"Clock: {line.clock}; placed by {line.method}, within {format_bound(line.bound_ns)}"]
+    if line.drift_ppm:
+        words.append(f"drift {format_drift(line.drift_ppm)}")
+    if line.matches and line.residual_ns is not None:
+        words.append(f"{line.matches} matches, {format_time(line.residual_ns)} apart in the median")
+    if line.verdict == Verdict.UNVERIFIED:
+        words.append("unverified")
+    return "; ".join(words) + "."

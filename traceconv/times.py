@@ -94,3 +94,8 @@ def format_time(ns: int) -> str:
 def format_bound(ns: int | None) -> str:
     """How far off a time can be, for people."""
     return "not known" if ns is None else f"±{format_time(ns)}"
+
+
+def format_drift(ppm: float) -> str:
+    """How much faster a clock runs, for people."""
+    return f"{ppm:+.3f} ppm"

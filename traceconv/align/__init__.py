@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from traceconv.align.estimate import Estimate
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.names import NameMap
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
@@ -48,10 +49,15 @@ class ReceiptLine:
     offset_ns: int
     bound_ns: int | None
     verdict: str
+    drift_ppm: float = 0.0
+    matches: int = 0
+    residual_ns: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For metadata."""
-        return asdict(self)
+        """For metadata; what does not apply is left out."""
+        members = asdict(self)
+        absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": not self.matches}
+        return {name: value for name, value in members.items() if not absent.get(name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +126,8 @@ def align(traces: Sequence[Trace], offsets: Mapping[int, int] | None = None, pol
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs)
     receipt = [
-        _receipt_line(trace, clocks[number], found[number])
-        for trace, clocks, found in zip(traces, domains, maps, strict=True)
+        _receipt_line(trace, clocks[number], found[number], _basis(index, number, found[number], pairs))
+        for index, (trace, clocks, found) in enumerate(zip(traces, domains, maps, strict=True))
         for number in sorted(found)
     ]
     return Alignment(target, maps, receipt, pairs)
@@ -326,7 +332,18 @@ def _tried(index: int, pairs: Sequence[PairEstimate]) -> str:
     return f"; nor do their events tell: {reasons[0]}" if reasons else ""
 
 
-def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap) -> ReceiptLine:
+def _basis(index: int, clock: int, found: ClockMap, pairs: Sequence[PairEstimate]) -> Estimate | None:
+    """The estimate that the map of a clock rests on, None if it rests on what was said."""
+    used = [
+        pair.estimate
+        for pair in pairs
+        if (index, clock) in ((pair.a.index, pair.a.clock), (pair.b.index, pair.b.clock))
+        and pair.way.method in found.method
+    ]
+    return max(used, key=lambda estimate: estimate.matches, default=None)
+
+
+def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap, basis: Estimate | None) -> ReceiptLine:
     source = trace.sources[0]
     method = "its own times" if found.method == _SAME_CLOCK else found.method
     bound = None if found.bound_ns is None else found.bound_ns + clock.resolution_ns
@@ -338,4 +355,7 @@ def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap) -> ReceiptL
         found.offset_ns,
         bound,
         str(Verdict.ASSUMED if clock.synthetic else found.verdict),
+        round(found.drift_ppm, 4),
+        basis.matches if basis else 0,
+        round(basis.residuals.median) if basis and basis.matches else None,
     )

@@ -15,7 +15,7 @@ from traceconv.api import Input, Result
 from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
 from traceconv.ir.trace import SourceInfo
-from traceconv.times import format_bound, format_time, parse_duration
+from traceconv.times import format_bound, format_drift, format_time, parse_duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -161,14 +161,30 @@ def _describe(entry: Diagnostic) -> str:
 
 
 def receipt_table(receipt: list[ReceiptLine]) -> Table:
-    """The receipt for people: one row for each clock of each input."""
+    """The receipt for people: one row for each clock of each input; columns that would stay empty are left out."""
     from rich.table import Table
 
+    columns: dict[str, Callable[[ReceiptLine], str]] = {
+        "file": lambda line: line.file,
+        "clock": lambda line: line.clock,
+        "placed by": lambda line: line.method,
+        "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}",
+        "drift": lambda line: format_drift(line.drift_ppm) if line.drift_ppm else "",
+        "within": lambda line: format_bound(line.bound_ns),
+        "matches": _matches,
+        "verdict": lambda line: line.verdict,
+    }
+    rows = {title: [cell(line) for line in receipt] for title, cell in columns.items()}
+    shown = [title for title, cells in rows.items() if any(cells)]
     table = Table(box=None, pad_edge=False, header_style="")
-    for title in ("file", "clock", "placed by", "offset", "within", "verdict"):
+    for title in shown:
         table.add_column(title, overflow="fold")
-    for line in receipt:
-        sign = "+" if line.offset_ns >= 0 else ""
-        offset = f"{sign}{format_time(line.offset_ns)}"
-        table.add_row(line.file, line.clock, line.method, offset, format_bound(line.bound_ns), line.verdict)
+    for cells in zip(*(rows[title] for title in shown), strict=True):
+        table.add_row(*cells)
     return table
+
+
+def _matches(line: ReceiptLine) -> str:
+    if not line.matches or line.residual_ns is None:
+        return ""
+    return f"{line.matches}, {format_time(line.residual_ns)} apart"

@@ -1,0 +1,153 @@
+"""Causality: what is out of order is found, with its number, size and place, and nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.align.pairs import private, recordings
+from traceconv.align import Alignment, align
+from traceconv.align.causality import Breaches, Rule, causality
+from traceconv.clocks import NO_TIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Verdict, Zero
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.lanes import lay_out
+
+US = 1000
+
+
+def with_arrow(
+    name: str, category: str, source: tuple[int, int], target: tuple[int, int], device: ClockDomain | None = None
+) -> Trace:
+    """Two slices (start, duration) and an arrow from one to the other."""
+    out = Builder(SourceInfo("gpu.json", "gpu"), REALTIME)
+    host, queue = out.track("host"), out.track("queue")
+    if device is not None:
+        out.track_info(queue).clock = out.clock(device)
+    caller = out.slice(host, *source, "cudaLaunchKernel", at=1)
+    out.flow(caller, out.slice(queue, *target, "sgemm", at=2), name, category)
+    return lay_out(out.finish())
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "target", "rule", "late"),
+    [
+        ("ac2g", "ac2g", (100, 50), Rule.LAUNCH, 0),
+        ("launch", "", (99, 50), Rule.LAUNCH, 1),
+        ("", "async_cpu_to_gpu", (40, 200), Rule.LAUNCH, 60),
+        ("ncclSend", "", (40, 60), Rule.RECEIVE, 0),  # a receive waits: only its end must come after
+        ("", "recv", (40, 50), Rule.RECEIVE, 10),
+        ("fwdbwd", "fwdbwd", (70, 500), Rule.ARROW, 30),
+    ],
+)
+def test_an_arrow_in_a_file(name: str, category: str, target: tuple[int, int], rule: Rule, late: int) -> None:
+    trace = with_arrow(name, category, (100, 10), target)
+    (check,) = causality([trace], align([trace])).checks
+    place = "gpu.json:event 2 'sgemm', gpu.json:event 1 'cudaLaunchKernel'" if late else ""
+    assert (check.rule, check.files, check.checked, check.before) == (rule, ("gpu.json",), 1, None)
+    assert check.after == Breaches(int(late > 0), late, place)
+
+
+def test_a_backward_arrow_is_said_to_be_a_fault_of_the_file() -> None:
+    trace = with_arrow("launch", "", (100, 10), (40, 50))
+    found = causality([trace], align([trace]))
+    total, line = found.describe()
+    assert total == "causality: 1 arrow checked, 1 out of order"
+    assert line.strip().startswith("kernel before its launch: 1 of 1 arrows of gpu.json, by up to 60 ns")
+    assert line.endswith("a fault of the recording, not of the alignment")
+
+
+def test_the_resolution_of_another_clock_is_allowed_for() -> None:
+    device = private("device")
+    snapshot = ClockSnapshot(device, 0, REALTIME, 5 * US, 0, "header")
+    for start, late in ((0, 0), (-US, 999)):
+        trace = with_arrow("launch", "", (5 * US + 999, 10), (start, US), device)
+        trace = trace.with_tables(snapshots=[snapshot])
+        (check,) = causality([trace], align([trace])).checks
+        assert check.after.worst_ns == late
+
+
+def test_positions_that_were_invented_are_not_judged() -> None:
+    trace = with_arrow("launch", "", (100, 10), (0, 5), NO_TIME)
+    assert causality([trace], align([trace])).checks == ()
+    assert causality([trace], align([trace])).describe() == []
+
+
+@pytest.fixture(scope="module")
+def traces() -> list[Trace]:
+    return recordings()
+
+
+@pytest.fixture(scope="module")
+def alignment(traces: list[Trace]) -> Alignment:
+    return align(traces)
+
+
+def test_matched_slices_lie_inside_after_the_alignment(traces: list[Trace], alignment: Alignment) -> None:
+    (check,) = causality(traces, alignment).checks
+    assert (check.rule, check.files) == (Rule.INSIDE, ("framework.json", "library.log"))
+    assert check.checked == alignment.pairs[0].estimate.matches > 1000
+    assert check.after.count < 0.03 * check.checked  # some matches are wrong, since events are missing
+    assert check.before is None
+    assert "before, the clocks were not related" in check.describe()
+
+
+def test_the_order_of_the_inputs_does_not_matter(traces: list[Trace], alignment: Alignment) -> None:
+    turned = traces[::-1]
+    (check,) = causality(turned, align(turned)).checks
+    (straight,) = causality(traces, alignment).checks
+    assert check.files == ("library.log", "framework.json")
+    assert check.checked == straight.checked
+    assert check.after.count == pytest.approx(straight.after.count, abs=5)
+
+
+def test_a_wrong_map_breaks_nearly_all(traces: list[Trace], alignment: Alignment) -> None:
+    maps = [dict(own) for own in alignment.maps]
+    maps[1][0] = maps[1][0].then(ClockMap(-1_000_000))
+    (check,) = causality(traces, replace(alignment, maps=maps)).checks
+    assert check.after.count > 0.95 * check.checked
+    assert check.after.worst_ns == pytest.approx(1_000_000, abs=20_000)
+    trace = traces[1]
+    origin = int(check.after.place.partition("event ")[2].partition(" ")[0])
+    assert f"library.log:event {origin} " in check.after.place
+    assert origin in trace.slices.origin
+
+
+def test_what_the_files_said_is_compared(traces: list[Trace], alignment: Alignment) -> None:
+    """A rough relation in the files: the true one, off by 300 µs."""
+    way = alignment.maps[1][0]
+    rough = ClockSnapshot(
+        traces[1].clocks[0], way.at_ns, REALTIME, way.at(way.at_ns) + 300 * US, 500 * US, "start in the file name"
+    )
+    first = traces[0].with_tables(clocks=[private("wall", Zero.UNIX_EPOCH)])
+    second = traces[1].with_tables(snapshots=[rough])
+    both = [first, second]
+    (check,) = causality(both, align(both)).checks
+    assert check.before is not None
+    assert check.before.count > 0.9 * check.checked
+    assert check.before.worst_ns == pytest.approx(300 * US, rel=0.2)
+    assert check.after.count < 0.03 * check.checked
+    assert "before the correction: " in check.describe()
+
+
+def test_refused_pairs_are_not_judged(traces: list[Trace], alignment: Alignment) -> None:
+    (pair,) = alignment.pairs
+    refused = replace(pair, estimate=replace(pair.estimate, verdict=Verdict.AMBIGUOUS))
+    assert causality(traces, replace(alignment, pairs=[refused])).checks == ()
+
+
+def test_a_million_arrows_take_little_time() -> None:
+    trace = with_arrow("launch", "", (100, 10), (110, 5))
+    many = np.zeros(1_000_000, np.int64)
+    flows = trace.flows
+    columns = {
+        "from_slice": many + flows.from_slice[0],
+        "to_slice": many + flows.to_slice[0],
+        "name": (many + flows.name[0]).astype(np.int32),
+        "category": (many + flows.category[0]).astype(np.int32),
+        "origin": many,
+    }
+    (check,) = causality([trace.with_tables(flows=replace(flows, **columns))], align([trace])).checks
+    assert (check.checked, check.after.count) == (1_000_000, 0)

@@ -1,0 +1,248 @@
+"""Whether effects come after their causes on the common time axis: a check that needs no knowledge of any clock.
+
+Three things can be told from the events alone. The arrows in a file: a kernel does not start before the call that
+launches it, and a receive is not over before its send begins. The matched slices of two files: the work of a library
+lies inside the call of the framework around it. Arrows join slices of one file, so that an arrow that runs backwards
+is a fault of the recording as long as both its ends are on one clock; matched slices judge the alignment.
+
+Times are cut to the resolution of their clock when they are printed, so each is up to that later than it says: between
+two clocks a start may seem early by one step, an end late by two (start and duration are both cut).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from traceconv.align.estimate import Array
+from traceconv.clocks import ClockMap
+from traceconv.ir.trace import I64, Trace
+from traceconv.times import format_time
+
+if TYPE_CHECKING:
+    from traceconv.align import Alignment
+    from traceconv.align.ladder import PairEstimate, Side
+
+
+class Rule(enum.StrEnum):
+    """What must not happen."""
+
+    INSIDE = "child outside its parent"
+    LAUNCH = "kernel before its launch"
+    RECEIVE = "receive before its send"
+    ARROW = "arrow backwards in time"
+
+
+_SENT = re.compile(r"send|recv|receive", re.IGNORECASE)
+_LAUNCHED = re.compile(r"launch|ac2g|async_[cn]pu", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Breaches:
+    """How often a rule is broken.
+
+    Attributes:
+        count: by how many pairs.
+        worst_ns: by how much at most.
+        place: where that is; "" if nowhere.
+    """
+
+    count: int
+    worst_ns: int
+    place: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """For the report."""
+        return {"violations": self.count, "worst_ns": self.worst_ns, "place": self.place}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule, asked of the arrows of a file or of the matched slices of two files.
+
+    Attributes:
+        rule: what must not happen.
+        files: the file, or both.
+        checked: how many pairs were looked at.
+        after: on the common time axis.
+        before: by what the files themselves say; None if they say nothing, or if nothing was changed.
+        known: whether the files themselves relate their clocks, well or badly.
+    """
+
+    rule: Rule
+    files: tuple[str, ...]
+    checked: int
+    after: Breaches
+    before: Breaches | None = None
+    known: bool = True
+
+    @property
+    def in_one_file(self) -> bool:
+        """Whether it judges a recording; otherwise it judges the alignment of two."""
+        return len(self.files) == 1
+
+    def describe(self) -> str:
+        """One line for people."""
+        what = "arrows" if self.in_one_file else "matched slices"
+        line = f"{self.rule}: {self.after.count} of {self.checked} {what} of {' and '.join(self.files)}"
+        if self.after.count:
+            line += f", by up to {format_time(self.after.worst_ns)} ({self.after.place})"
+        if self.in_one_file:
+            return f"{line}: a fault of the recording, not of the alignment" if self.after.count else line
+        if self.before is not None:
+            worst = f", by up to {format_time(self.before.worst_ns)}" if self.before.count else ""
+            return f"{line}; before the correction: {self.before.count}{worst}"
+        return line if self.known else f"{line}; before, the clocks were not related"
+
+    def as_json(self) -> dict[str, Any]:
+        """For the report."""
+        return {
+            "rule": str(self.rule),
+            "files": list(self.files),
+            "checked": self.checked,
+            "before": self.before.as_json() if self.before else None,
+            "after": self.after.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Causality:
+    """All checks of a merge."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def violations(self) -> int:
+        """How many pairs break a rule on the common time axis."""
+        return sum(check.after.count for check in self.checks)
+
+    def describe(self) -> list[str]:
+        """Lines for people: a sum, and a line for each check that found or changed something; none without checks."""
+        if not self.checks:
+            return []
+        arrows = sum(check.checked for check in self.checks if check.in_one_file)
+        matched = sum(check.checked for check in self.checks if not check.in_one_file)
+        counts = ((arrows, "arrow"), (matched, "matched slice"))
+        sizes = [f"{count} {what}{'s' if count > 1 else ''}" for count, what in counts if count]
+        total = f"{self.violations} out of order" if self.violations else "all in order"
+        found = [check for check in self.checks if check.after.count or (check.before and check.before.count)]
+        return [f"causality: {' and '.join(sizes)} checked, {total}", *(f"  {check.describe()}" for check in found)]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """For the report."""
+        return [check.as_json() for check in self.checks]
+
+
+def causality(traces: Sequence[Trace], alignment: Alignment) -> Causality:
+    """Check the order of cause and effect on the time axis of an alignment.
+
+    Args:
+        traces: the inputs, as the alignment got them.
+        alignment: how they are put on one time axis.
+    """
+    checks = [check for trace, maps in zip(traces, alignment.maps, strict=True) for check in _arrows(trace, maps)]
+    for pair in alignment.pairs:
+        way_a = alignment.maps[pair.a.index].get(pair.a.clock)
+        way_b = alignment.maps[pair.b.index].get(pair.b.clock)
+        if pair.rows is not None and len(pair.rows[0]) and way_a and way_b and not pair.estimate.verdict.refused:
+            checks.append(_inside(pair, way_a, way_b))
+    return Causality(tuple(checks))
+
+
+# -- arrows in a file -----------------------------------------------------------------------------------------------
+
+
+def _arrows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
+    """A check for each kind of arrow in a trace; places that were invented are not looked at."""
+    flows, slices = trace.flows, trace.slices
+    clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
+    real = np.array([not trace.clocks[clock].synthetic for clock in clock_of_track.tolist()], bool)
+    used = np.flatnonzero(real[slices.track[flows.from_slice]] & real[slices.track[flows.to_slice]])
+    source, target = flows.from_slice[used], flows.to_slice[used]
+    clock_source, clock_target = clock_of_track[slices.track[source]], clock_of_track[slices.track[target]]
+    starts = _on_trace_time(slices.ts[source], clock_source, maps)
+    target_starts = _on_trace_time(slices.ts[target], clock_target, maps)
+    target_ends = _on_trace_time(slices.ts[target] + slices.dur[target], clock_target, maps)
+    steps = np.array([clock.resolution_ns for clock in trace.clocks], np.int64)[clock_target]
+    slack = np.where(clock_source == clock_target, 0, steps)
+    rules = _rules(trace, used)
+    for number, rule in enumerate((Rule.LAUNCH, Rule.RECEIVE, Rule.ARROW)):
+        rows = np.flatnonzero(rules == number)
+        if len(rows):
+            reached = target_ends if rule is Rule.RECEIVE else target_starts
+            late = starts[rows] - reached[rows] - slack[rows]
+            breaches = _breaches(late, (trace, target[rows]), (trace, source[rows]))
+            yield Check(rule, (trace.sources[0].name,), len(rows), breaches)
+
+
+def _rules(trace: Trace, rows: Array) -> Array:
+    """For each of some flows the number of its rule, told by its name and category."""
+    codes = trace.flows.name[rows].astype(np.int64) * len(trace.strings) + trace.flows.category[rows]
+    different, kind_of = np.unique(codes, return_inverse=True)
+    kinds = []
+    for code in different.tolist():
+        text = " ".join(trace.strings[part] for part in divmod(code, len(trace.strings)))
+        kinds.append(0 if _LAUNCHED.search(text) else 1 if _SENT.search(text) else 2)
+    return np.array(kinds, np.int64)[kind_of]
+
+
+def _on_trace_time(ts: I64, clocks: Array, maps: dict[int, ClockMap]) -> I64:
+    mapped = ts.copy()
+    for clock, way in maps.items():
+        own = clocks == clock
+        mapped[own] = way.apply(ts[own])
+    return mapped
+
+
+# -- matched slices of two files ------------------------------------------------------------------------------------
+
+
+def _inside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap) -> Check:
+    """Whether the inner slices of a pair lie inside the outer ones."""
+    after = _outside(pair, way_a, way_b)
+    before = None if pair.known is None else _outside(pair, pair.known, ClockMap())
+    assert pair.rows is not None
+    return Check(
+        Rule.INSIDE, (pair.a.name, pair.b.name), len(pair.rows[0]), after, before, known=pair.known is not None
+    )
+
+
+def _outside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap) -> Breaches:
+    assert pair.rows is not None
+    one, other = (pair.a, pair.rows[0], way_a), (pair.b, pair.rows[1], way_b)
+    outer, inner = (other, one) if pair.turned else (one, other)
+    outer_starts, outer_ends = _times(*outer)
+    inner_starts, inner_ends = _times(*inner)
+    early = outer_starts - inner_starts - _step(inner[0])
+    late = inner_ends - outer_ends - 2 * _step(outer[0])
+    return _breaches(np.maximum(early, late), (inner[0].trace, inner[1]), (outer[0].trace, outer[1]))
+
+
+def _times(side: Side, rows: Array, way: ClockMap) -> tuple[I64, I64]:
+    slices = side.trace.slices
+    return way.apply(slices.ts[rows]), way.apply(slices.ts[rows] + slices.dur[rows])
+
+
+def _step(side: Side) -> int:
+    """The least difference of two times as printed, ns."""
+    return max(side.trace.clocks[side.clock].resolution_ns, 1)
+
+
+def _breaches(by: I64, effects: tuple[Trace, Array], causes: tuple[Trace, Array]) -> Breaches:
+    """What is wrong, from how much each pair is: not at all if that is 0 or less."""
+    count = int((by > 0).sum())
+    if not count:
+        return Breaches(0, 0)
+    worst = int(np.argmax(by))
+    place = f"{_place(effects[0], int(effects[1][worst]))}, {_place(causes[0], int(causes[1][worst]))}"
+    return Breaches(count, int(by[worst]), place)
+
+
+def _place(trace: Trace, row: int) -> str:
+    slices = trace.slices
+    return f"{trace.place(int(slices.track[row]), int(slices.origin[row]))} {trace.strings[slices.name[row]]!r}"
