@@ -137,7 +137,8 @@ def merge(
         output: a path, or "-" for standard output.
         to: the name of the writer; by default the ending of the output decides.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
-        same_machine: whether equal pids of different inputs are known to be the same process.
+        same_machine: whether all inputs are known to be of one machine and boot: equal pids are the same process then,
+            and clocks since boot the same clock.
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
 
@@ -155,7 +156,7 @@ def merge(
     check_target(os.fspath(output), binary=writer.binary, force=force)
     traces = _read_all(given, sources, dict(options or {}))
     offsets = {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
-    alignment = align(traces, offsets)
+    alignment = align(traces, offsets, same_machine=same_machine)
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)

@@ -252,6 +252,12 @@ class ClockGraph:
         self._edges.setdefault(clock, []).append((other, way))
         self._edges.setdefault(other, []).append((clock, way.inverse()))
 
+    def copy(self) -> ClockGraph:
+        """The same domains and edges; what is added to the one is not in the other."""
+        other = ClockGraph((), ())
+        other._edges = {domain: list(edges) for domain, edges in self._edges.items()}
+        return other
+
     def _join_equal_timebases(self) -> None:
         domains = list(self._edges)
         for i, one in enumerate(domains):

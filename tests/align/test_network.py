@@ -33,7 +33,7 @@ def edge(
     drift = way.drift
     at = (first + last) // 2
     offset = back.at(maps[a].at(at)) - at + error
-    return Edge(a, b, ClockMap(offset, bound, "", Verdict.OK, drift, at), (first, last), exact, f"{a}-{b}")
+    return Edge(a, b, ClockMap(offset, bound, "", Verdict.OK, drift, at), (first, last), exact)
 
 
 def off(found: ClockMap, true: ClockMap) -> int:

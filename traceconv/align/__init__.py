@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from traceconv.align.consistency import Accepted, contradicted, contradiction, note_overruled, relate_all
 from traceconv.align.estimate import Estimate
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.names import NameMap
@@ -23,8 +24,11 @@ from traceconv.errors import AmbiguousAlignment, UnrelatedClocks
 from traceconv.ir.trace import Trace
 
 _SAME_CLOCK = ClockMap().method
+_BOOTTIME = "CLOCK_BOOTTIME"
 #: Clocks that are related within this are left alone.
 _WELL_KNOWN_NS = 20_000
+#: All pairs of so many inputs are asked for what their events say.
+_ALL_PAIRS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +99,20 @@ class Policy:
     estimate: bool = True
 
 
-def align(traces: Sequence[Trace], offsets: Mapping[int, int] | None = None, policy: Policy | None = None) -> Alignment:
+def align(
+    traces: Sequence[Trace],
+    offsets: Mapping[int, int] | None = None,
+    policy: Policy | None = None,
+    *,
+    same_machine: bool = False,
+) -> Alignment:
     """Relate the clocks of all inputs.
 
     Args:
         traces: the inputs, as read.
         offsets: for some inputs, by index, ns to add to each of their times.
         policy: how bold to be.
+        same_machine: the word of the user that all inputs were recorded on one machine, since one boot of it.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates.
@@ -111,6 +122,8 @@ def align(traces: Sequence[Trace], offsets: Mapping[int, int] | None = None, pol
     policy = policy or Policy()
     domains = [_own_domains(trace, index) for index, trace in enumerate(traces)]
     graph = _graph(traces, domains)
+    if same_machine:
+        _join_boots(graph, domains)
     used = [_first_times(trace) for trace in traces]
     target = _trace_time(domains, used, graph)
     pairs: list[PairEstimate] = []
@@ -153,31 +166,69 @@ def _estimated(
         for number, domain in ((number, own[number]) for number in first)
         if not domain.synthetic and index not in placed
     ]
-    made: list[PairEstimate] = []
-    done: set[tuple[int, int]] = set()
-    progress = True
-    while progress:
-        progress = False
-        known = graph.maps_to(target)
-        for (i, (domain, side)), (j, (other, partner)) in combinations(enumerate(sides), 2):
-            if side.index == partner.index or (i, j) in done or (domain not in known and other not in known):
-                continue
-            done.add((i, j))
-            rough = known[domain].then(known[other].inverse()) if domain in known and other in known else None
-            if rough is not None and rough.uncertainty <= _WELL_KNOWN_NS:
-                continue
-            pair = estimate_pair(side, partner, rough, policy.names)
-            if pair is None:
-                continue
-            made.append(pair)
-            if is_accepted(pair.estimate, same_run=policy.same_run):
-                graph.relate(domain, other, pair.way)
-                progress = True
+    made, accepted, overruled = _pairs(sides, graph, target, policy)
+    relate_all(sides, accepted, graph, target, overruled)
     known = graph.maps_to(target)
     for domain, side in sides:
         if domain not in known:
             _settle(side, domain, target, sides, made, graph, policy)
     return made
+
+
+def _pairs(
+    sides: list[tuple[ClockDomain, Side]], graph: ClockGraph, target: ClockDomain, policy: Policy
+) -> tuple[list[PairEstimate], list[Accepted], set[int]]:
+    """What the events say about each two clocks, which of that is believed, and which clocks it overrules.
+
+    With a few inputs all pairs are asked, though fewer would connect them: what lies on a loop can be checked.
+    """
+    made: list[PairEstimate] = []
+    accepted: list[Accepted] = []
+    overruled: set[int] = set()
+    work = graph.copy()
+    declared = work.maps_to(target)
+    everything = len({side.index for _, side in sides}) <= _ALL_PAIRS
+    done: set[tuple[int, int]] = set()
+    progress = True
+    while progress:
+        progress = False
+        known = work.maps_to(target)
+        for (i, (domain, side)), (j, (other, partner)) in combinations(enumerate(sides), 2):
+            lost = domain not in known and other not in known
+            if side.index == partner.index or (i, j) in done or (lost and not everything):
+                continue
+            done.add((i, j))
+            # What events of other pairs say is no reason to be content: it could not be checked.
+            there = declared if everything else known
+            rough = there[domain].then(there[other].inverse()) if domain in there and other in there else None
+            if rough is not None:
+                against = contradiction(side, partner, rough, policy.names)
+                if against is not None:
+                    made.append(against)
+                    _overrule(against, rough, {i: there[domain], j: there[other]}, overruled)
+                    accepted.append(Accepted(i, j, against))
+                    continue
+                if rough.uncertainty <= _WELL_KNOWN_NS:
+                    continue
+            pair = estimate_pair(side, partner, rough, policy.names)
+            if pair is None:
+                continue
+            made.append(pair)
+            if is_accepted(pair.estimate, same_run=policy.same_run):
+                accepted.append(Accepted(i, j, pair))
+                work.relate(domain, other, pair.way)
+                progress = True
+    return made, accepted, overruled
+
+
+def _overrule(pair: PairEstimate, rough: ClockMap, ways: dict[int, ClockMap], overruled: set[int]) -> None:
+    """Give up the place of a clock that was only assumed, since the events are certain of another one."""
+    assumed = [number for number, way in ways.items() if way.verdict is Verdict.ASSUMED]
+    if not assumed:
+        raise contradicted(pair, rough)
+    overruled.add(assumed[0])
+    side = pair.a if assumed[0] == min(ways) else pair.b
+    note_overruled(side, ways[assumed[0]], pair.way.at(pair.a.span()[0]) - rough.at(pair.a.span()[0]))
 
 
 def _settle(
@@ -239,6 +290,18 @@ def _graph(traces: Sequence[Trace], domains: list[list[ClockDomain]]) -> ClockGr
         for snapshot in trace.snapshots
     ]
     return ClockGraph([REALTIME, *(domain for own in domains for domain in own)], snapshots)
+
+
+def _join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
+    """Relate the clocks since boot of different inputs; those that say another machine stay apart."""
+    boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero is Zero.BOOT]
+    way = ClockMap(0, 0, "both count from the boot of one machine, as --same-machine says", Verdict.ASSUMED)
+    for (index, one), (other_index, other) in combinations(boots, 2):
+        elsewhere = one.machine and other.machine and one.machine != other.machine
+        # A clock that runs on while the machine sleeps is another one.
+        sleepless = (one.name == _BOOTTIME) is (other.name == _BOOTTIME)
+        if index != other_index and one != other and sleepless and not elsewhere:
+            graph.relate(one, other, way)
 
 
 def _first_times(trace: Trace) -> dict[int, int]:

@@ -37,8 +37,7 @@ class Edge:
         a, b: the clocks.
         way: how times of a become times of b, with its bound.
         span: the first and last time of clock a that it is known from, ns.
-        exact: whether files or the user say so; such a relation is never dropped.
-        label: what it is called in messages.
+        exact: whether files say so; such a relation is never dropped.
     """
 
     a: int
@@ -46,7 +45,6 @@ class Edge:
     way: ClockMap
     span: tuple[int, int]
     exact: bool = False
-    label: str = ""
 
     @property
     def bound(self) -> float:

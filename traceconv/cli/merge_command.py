@@ -23,7 +23,9 @@ from traceconv.cli import _common as common
     help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself.",
 )
 @click.option(
-    "--same-machine", is_flag=True, help="All inputs were recorded on one machine: equal pids are the same process."
+    "--same-machine",
+    is_flag=True,
+    help="All inputs were recorded on one machine: equal pids are the same process, clocks since boot the same clock.",
 )
 @common.importer_option
 @common.force_option

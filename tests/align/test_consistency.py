@@ -1,0 +1,168 @@
+"""Several inputs together: loops that close or not, files that their events contradict, clocks of one machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import traceconv.align
+from tests.benchmarks.alignment.simulate import Run, Shape, run
+from traceconv.align import align
+from traceconv.align.ladder import PairEstimate, Side
+from traceconv.align.names import NameMap
+from traceconv.clocks import REALTIME, ClockDomain, ClockMap, ClockSnapshot, Zero
+from traceconv.clocks import Run as Runs
+from traceconv.errors import InconsistentClocks, UnrelatedClocks
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.lanes import lay_out
+
+NAMES = ("Conv", "Relu", "MatMul", "Softmax")
+OWN = ClockDomain("own clock", Zero.UNKNOWN, Runs.MONOTONIC, 1000)
+BOOT = ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Runs.MONOTONIC, 1)
+EPOCH_NS = 1_790_000_000 * 10**9
+
+
+def made(seed: int = 1000, iterations: int = 40) -> Run:
+    return run(np.random.default_rng(seed), Shape(iterations=iterations, operators=12))
+
+
+def view(
+    name: str,
+    work: Run,
+    shift_ns: int,
+    clock: ClockDomain = OWN,
+    depth: int = 0,
+    snapshots: tuple[ClockSnapshot, ...] = (),
+) -> Trace:
+    """What one tool sees of a run: each operator a little inside of what an outer tool sees."""
+    out = Builder(SourceInfo(name, "x"), clock)
+    track = out.thread(out.process("p"), 1)
+    inside = 1500 * depth
+    for start, dur, kind in zip(work.start, work.dur, work.kind, strict=True):
+        begin = int(start + inside) // 1000 * 1000
+        end = max(int(start + dur - inside) // 1000 * 1000, begin)
+        out.slice(track, begin + shift_ns, end - begin, NAMES[int(kind)])
+    for snapshot in snapshots:
+        out.snapshot(snapshot)
+    return lay_out(out.finish())
+
+
+def snap(unix_ns: int, bound_ns: int, assumed: bool = False) -> ClockSnapshot:
+    return ClockSnapshot(OWN, 0, REALTIME, unix_ns, bound_ns, "as the file says", assumed)
+
+
+def test_three_traces_of_one_run_close_their_loop() -> None:
+    work = made()
+    shifts = [EPOCH_NS, 5_000_000_000, -77_000]
+    clocks = [REALTIME, OWN, OWN]
+    traces = [view(f"{i}.json", work, shift, clocks[i], i) for i, shift in enumerate(shifts)]
+    found = align(traces)
+    assert len(found.pairs) == 3
+    for line, shift in zip(found.receipt, shifts, strict=True):
+        assert abs(line.offset_ns - (EPOCH_NS - shift)) <= (line.bound_ns or 0) <= 10_000
+
+
+def test_files_that_the_events_contradict_are_refused() -> None:
+    work = made()
+    right = view("a.json", work, EPOCH_NS, REALTIME)
+    wrong = view("b.json", work, EPOCH_NS + 40_000_000, REALTIME, 1)
+    with pytest.raises(InconsistentClocks, match=r"a\.json and b\.json") as caught:
+        align([right, wrong])
+    assert caught.value.exit_code == 4
+    assert "--offset" in caught.value.hint
+
+
+def test_the_word_of_the_user_is_not_contradicted() -> None:
+    work = made()
+    traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS + 40_000_000, REALTIME, 1)]
+    assert align(traces, {1: 0}).receipt[1].offset_ns == 0
+
+
+@pytest.mark.parametrize("late_ns", [0, 500, 20_000, 600_000])
+def test_a_small_difference_is_no_contradiction(late_ns: int) -> None:
+    work = made()
+    traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS + late_ns, REALTIME, 1)]
+    assert [line.offset_ns for line in align(traces).receipt] == [0, 0]
+
+
+def test_two_runs_on_one_clock_are_no_contradiction() -> None:
+    one, other = made(1000), made(1001)
+    traces = [view("a.json", one, EPOCH_NS, REALTIME), view("b.json", other, EPOCH_NS + 3_000_000, REALTIME, 1)]
+    assert [line.offset_ns for line in align(traces).receipt] == [0, 0]
+    later = [view("a.json", one, EPOCH_NS, REALTIME), view("b.json", one, EPOCH_NS + 10**12, REALTIME, 1)]
+    assert [line.offset_ns for line in align(later).receipt] == [0, 0]
+
+
+def test_a_guess_is_overruled() -> None:
+    work = made()
+    guessed = view("b.json", work, 0, OWN, 1, (snap(EPOCH_NS + 3600 * 10**9, 500_000, assumed=True),))
+    traces = [view("a.json", work, EPOCH_NS, REALTIME), guessed]
+    line = align(traces).receipt[1]
+    assert abs(line.offset_ns - EPOCH_NS) <= (line.bound_ns or 0) <= 10_000
+    assert any("they are believed" in note for note in guessed.sources[0].notes)
+
+
+def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: int) -> None:
+    """Let the events of two inputs tell a wrong place."""
+    right = traceconv.align.estimate_pair
+
+    def tricked(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+        pair = right(a, b, known, names)
+        if pair is None or {a.name, b.name} != wrong:
+            return pair
+        return replace(pair, way=replace(pair.way, offset_ns=pair.way.offset_ns + by_ns))
+
+    monkeypatch.setattr(traceconv.align, "estimate_pair", tricked)
+
+
+def test_a_loop_that_does_not_close_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = made()
+    traces = [
+        view("a.json", work, EPOCH_NS, REALTIME),
+        view("b.json", work, 0, OWN, 1),
+        view("c.json", work, 7, OWN, 2),
+    ]
+    with_a_wrong_pair(monkeypatch, {"b.json", "c.json"}, 8_000_000)
+    with pytest.raises(InconsistentClocks, match="contradict each other") as caught:
+        align(traces)
+    text = str(caught.value)
+    assert all(f"{name}.json" in text for name in "abc")
+    (misclosure,) = (int(word) for word in text.split() if word[0] in "+-" and word[1:].isdigit())
+    assert abs(abs(misclosure) - 8_000_000) < 20_000
+    assert caught.value.exit_code == 4
+
+
+def test_the_one_pair_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = made()
+    shifts = [EPOCH_NS, 0, 5_000, -5_000_000]
+    traces = [view(f"{i}.json", work, shift, OWN if i else REALTIME, i) for i, shift in enumerate(shifts)]
+    with_a_wrong_pair(monkeypatch, {"0.json", "3.json"}, 8_000_000)
+    found = align(traces)
+    for line, shift in zip(found.receipt, shifts, strict=True):
+        assert abs(line.offset_ns - (EPOCH_NS - shift)) <= (line.bound_ns or 0) <= 10_000
+    noted = [trace.sources[0].name for trace in traces if any("left out" in note for note in trace.sources[0].notes)]
+    assert noted == ["0.json", "3.json"]
+
+
+def test_clocks_since_boot_of_one_machine_are_one_clock_if_the_user_says_so() -> None:
+    work = made(iterations=1)
+    traces = [view("a.json", work, 1000, BOOT), view("b.json", made(1001, 1), 5_000_000, BOOT)]
+    with pytest.raises(UnrelatedClocks):
+        align(traces)
+    lines = align(traces, same_machine=True).receipt
+    assert [line.offset_ns for line in lines] == [0, 0]
+    assert lines[1].verdict == "assumed"
+    assert "--same-machine" in lines[1].method
+
+
+def test_other_machines_and_a_clock_that_never_sleeps_stay_apart() -> None:
+    work, other = made(iterations=1), made(1001, 1)
+    asleep = ClockDomain("CLOCK_BOOTTIME", Zero.BOOT, Runs.MONOTONIC)
+    with pytest.raises(UnrelatedClocks):
+        align([view("a", work, 0, BOOT), view("b", other, 0, asleep)], same_machine=True)
+    here, there = (ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Runs.MONOTONIC, 1, name) for name in ("m", "n"))
+    with pytest.raises(UnrelatedClocks):
+        align([view("a", work, 0, here), view("b", other, 0, there)], same_machine=True)

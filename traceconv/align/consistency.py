@@ -1,0 +1,164 @@
+"""Whether everything that is known about the clocks of several inputs agrees, and what is made of it if it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from traceconv.align.ladder import PairEstimate, Side, estimate_pair
+from traceconv.align.names import NameMap
+from traceconv.align.network import Edge, Loop, Solution, solve
+from traceconv.align.sequences import LEAST_MARGIN, METHOD
+from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
+from traceconv.errors import InconsistentClocks
+from traceconv.times import format_time
+
+#: Files are not contradicted by traces with more slices: it would cost too much to find nothing, nearly always.
+_MOST_SLICES = 50_000
+#: Files are not contradicted for less than this, nor for less than so many times their bound.
+_LEAST_CONTRADICTION_NS = 1_000_000
+_CONTRADICTED_BOUNDS = 10
+#: A relation that is assumed within less than this is the exact word of somebody, not a guess.
+LEAST_GUESS_NS = 100_000
+
+Placed = tuple[ClockDomain, Side]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """An estimate that traces are put together on: the numbers of its two clocks, and what it says."""
+
+    a: int
+    b: int
+    pair: PairEstimate
+
+
+def relate_all(
+    sides: Sequence[Placed],
+    accepted: Sequence[Accepted],
+    graph: ClockGraph,
+    target: ClockDomain,
+    overruled: set[int],
+) -> None:
+    """Add what the events say to the graph, after a check against each other and against the files.
+
+    Args:
+        sides: the clocks.
+        accepted: what their events say.
+        graph: what files and user say; the estimates are added.
+        target: the clock that all shall be put on.
+        overruled: clocks whose place was only assumed, and wrongly.
+
+    Raises:
+        InconsistentClocks: it contradicts itself, and it is not clear which estimate is wrong.
+    """
+    edges = [*_declared(sides, graph, target, overruled), *(_edge(one) for one in accepted)]
+    first = len(edges) - len(accepted)
+    solution = solve(range(len(sides)), edges, len(sides))
+    if solution.verdict is Verdict.INCONSISTENT:
+        raise _inconsistent(solution, sides, target)
+    for number in solution.dropped:
+        if number < first:
+            note_overruled(sides[edges[number].a][1], edges[number].way, solution.worst.misclosure_ns)
+        else:
+            _note_dropped(accepted[number - first], solution.worst)
+    kept = [one for row, one in enumerate(accepted, first) if row not in solution.dropped]
+    for one in kept:
+        if not solution.loops or one.a not in solution.maps:
+            graph.relate(sides[one.a][0], sides[one.b][0], one.pair.way)
+    if solution.loops:
+        for number in {number for one in kept for number in (one.a, one.b)} & set(solution.maps):
+            graph.relate(sides[number][0], target, solution.maps[number])
+
+
+def _declared(sides: Sequence[Placed], graph: ClockGraph, target: ClockDomain, overruled: set[int]) -> list[Edge]:
+    """What files and user say, as few edges as it takes: one for each clock but the first of those that are related."""
+    edges: list[Edge] = []
+    placed: set[int] = set(overruled)
+    for root, domain in [(len(sides), target), *((number, domain) for number, (domain, _) in enumerate(sides))]:
+        if root in placed:
+            continue
+        placed.add(root)
+        known = graph.maps_to(domain)
+        for number, (other, side) in enumerate(sides):
+            if number not in placed and other in known:
+                placed.add(number)
+                edges.append(Edge(number, root, known[other], side.span(), known[other].verdict is Verdict.OK))
+    return edges
+
+
+def _edge(one: Accepted) -> Edge:
+    return Edge(one.a, one.b, one.pair.way, one.pair.a.span())
+
+
+def _inconsistent(solution: Solution, sides: Sequence[Placed], target: ClockDomain) -> InconsistentClocks:
+    """Which loop does not close, and by how much."""
+    loop = solution.worst
+    names = [sides[number][1].name if number < len(sides) else target.name for number in loop.clocks]
+    files = list(dict.fromkeys(name for name, number in zip(names, loop.clocks, strict=True) if number < len(sides)))
+    return InconsistentClocks(
+        f"the clocks of {', '.join(files)} contradict each other: {' -> '.join(names)} ends {loop.misclosure_ns:+d} ns "
+        f"from where it begins, and at most {loop.bound_ns} ns are possible",
+        hint=f"one of these relations is wrong, and nothing tells which: leave a file out, or say where one belongs, "
+        f"for instance --offset {PurePath(files[-1]).name}=TIME",
+    )
+
+
+def _note_dropped(one: Accepted, loop: Loop) -> None:
+    note = (
+        f"the events of {one.pair.a.name} and {one.pair.b.name} alone would put them "
+        f"{format_time(abs(loop.misclosure_ns))} from where all others put them, and were left out"
+    )
+    for side in (one.pair.a, one.pair.b):
+        notes = side.trace.sources[0].notes
+        if note not in notes:
+            notes.append(note)
+
+
+def contradiction(a: Side, b: Side, known: ClockMap, names: NameMap) -> PairEstimate | None:
+    """What the events say, if it is certain and far from what files say; None otherwise.
+
+    Files are believed unless the two traces overlap in time as the files have it, and yet their events do not fit at
+    all there, but fit for certain somewhere else. What was only guessed, and so has a wide bound, is overruled wherever
+    it puts them; what the user says to the point is not.
+    """
+    if known.bound_ns is None or max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
+        return None
+    if not (_overlap(a, b, known) if known.verdict is Verdict.OK else known.bound_ns > LEAST_GUESS_NS):
+        return None
+    near = replace(known, bound_ns=max(known.bound_ns, _LEAST_CONTRADICTION_NS))
+    there = estimate_pair(a, b, near, names)
+    if there is None or there.estimate.method != METHOD or there.estimate.verdict is not Verdict.INSUFFICIENT:
+        return None
+    found = estimate_pair(a, b, None, names)
+    if found is None or found.estimate.verdict is not Verdict.OK or found.estimate.margin < 2 * LEAST_MARGIN:
+        return None
+    apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
+    least = _CONTRADICTED_BOUNDS * (known.bound_ns + found.bound_ns) + _LEAST_CONTRADICTION_NS
+    return found if apart > least else None
+
+
+def contradicted(pair: PairEstimate, known: ClockMap) -> InconsistentClocks:
+    """What is said about two files whose events contradict their clocks."""
+    apart = pair.way.at(pair.a.span()[0]) - known.at(pair.a.span()[0])
+    return InconsistentClocks(
+        f"{pair.a.name} and {pair.b.name}: their clocks ({known.method}) contradict their events: "
+        f"{pair.estimate.matches} events fit if {pair.a.name} is moved by {apart:+d} ns, and they do not fit as it is",
+        hint=f"--offset {PurePath(pair.a.name).name}=0ns leaves it where it is; --offset {PurePath(pair.a.name).name}="
+        f"{apart:+d}ns believes the events",
+    )
+
+
+def note_overruled(side: Side, known: ClockMap, apart_ns: int) -> None:
+    """Say on an input that its place was assumed, and that its events tell another one."""
+    side.trace.sources[0].notes.append(
+        f"{known.method}: its events say that this is {format_time(abs(apart_ns))} off, and they are believed"
+    )
+
+
+def _overlap(a: Side, b: Side, known: ClockMap) -> bool:
+    """Whether the shorter of two traces lies in the other one by half, as files have it."""
+    (first, last), (low, high) = a.span(), b.span()
+    first, last = known.at(first), known.at(last)
+    return 2 * (min(last, high) - max(first, low)) >= min(last - first, high - low)
