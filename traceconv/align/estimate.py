@@ -32,6 +32,8 @@ class Events:
         zero_ns: the time on the clock that `start` counts from.
         quantum_ns: the resolution of the times as printed.
         mean: whether a duration is the mean of several runs, so that it says nothing about one run.
+        sort: what each event is more finely than its kind, in numbers of this side alone: events of one sort behave
+            alike, such as those of one operator with one shape. None: the kind is all that is known.
     """
 
     start: F64
@@ -40,13 +42,20 @@ class Events:
     zero_ns: int
     quantum_ns: float = 1.0
     mean: bool = False
+    sort: I32 | None = None
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def take(self, rows: Array) -> Events:
+    def take(self, rows: Array | slice) -> Events:
         """The chosen events."""
-        return Events(self.start[rows], self.dur[rows], self.kind[rows], self.zero_ns, self.quantum_ns, self.mean)
+        sort = None if self.sort is None else self.sort[rows]
+        return Events(self.start[rows], self.dur[rows], self.kind[rows], self.zero_ns, self.quantum_ns, self.mean, sort)
+
+    @property
+    def sorts(self) -> I32:
+        """The sort of each event; its kind where nothing finer is known."""
+        return self.kind if self.sort is None else self.sort
 
     @property
     def end(self) -> F64:

@@ -2,54 +2,129 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from traceconv.align.estimate import Array, Events
 from traceconv.align.geometry import F64
 
 NONE = -1
+#: Fewer pairs of one class than this say too little about where events of that class lie.
+_LEAST_OF_A_CLASS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A relation of two clocks: y = x + offset + drift * (x - x0), ns."""
+
+    offset: float
+    drift: float
+    x0: float
+
+    def map(self, x: F64) -> F64:
+        """Times of clock x on clock y."""
+        return x + self.offset + self.drift * (x - self.x0)
+
+    def back(self, y: F64) -> F64:
+        """Times of clock y on clock x."""
+        return self.x0 + (y - self.offset - self.x0) / (1 + self.drift)
 
 
 class Matcher:
-    """Finds for each event of b the nearest one of its kind in a.
+    """Finds for each event of b the one of its kind in a that it lies in.
+
+    Several events of b may lie in the same one of a: an operator runs several primitives.
 
     Args:
         a, b: events in order of their start, with common kinds.
     """
 
     def __init__(self, a: Events, b: Events) -> None:
-        self._a, self._b = a, b
-        self._groups = [
-            (np.flatnonzero(a.kind == kind), np.flatnonzero(b.kind == kind)) for kind in np.unique(b.kind).tolist()
-        ]
+        self._b = b
+        self._groups = []
+        for kind in np.unique(b.kind).tolist():
+            rows_a = np.flatnonzero(a.kind == kind)
+            if len(rows_a):
+                self._groups.append((rows_a, a.start[rows_a], a.end[rows_a]))
+            else:
+                self._groups.append((rows_a, np.empty(0), np.empty(0)))
+        self._kinds = np.unique(b.kind).tolist()
 
-    def nearest(self, offset: float, drift: float, x0: float, tolerance: float) -> Array:
-        """For each event of b the row in a whose mapped start is nearest, NONE if none is within the tolerance, ns."""
-        a, b = self._a, self._b
+    def part(self, b: Events) -> Matcher:
+        """The same for other events of b; their kinds are among those of the first ones."""
+        made = Matcher.__new__(Matcher)
+        made._b, made._groups, made._kinds = b, self._groups, self._kinds
+        return made
+
+    def holding(self, line: Line, tolerance: float) -> Array:
+        """For each event of b the row in a that holds it, NONE if even the best sticks out by more than this, ns."""
+        b = self._b
+        begin, end = line.back(b.start), line.back(b.end)
         found = np.full(len(b), NONE)
-        for rows_a, rows_b in self._groups:
+        for kind, (rows_a, starts, ends) in zip(self._kinds, self._groups, strict=True):
             if not len(rows_a):
                 continue
-            mapped = a.start[rows_a] + offset + drift * (a.start[rows_a] - x0)
-            wanted = b.start[rows_b]
-            after = np.clip(np.searchsorted(mapped, wanted), 1, max(len(mapped) - 1, 1))
-            after = np.minimum(after, len(mapped) - 1)
-            before = np.maximum(after - 1, 0)
-            nearest = np.where(np.abs(mapped[before] - wanted) <= np.abs(mapped[after] - wanted), before, after)
-            close = np.abs(mapped[nearest] - wanted) < tolerance
-            found[rows_b[close]] = rows_a[nearest[close]]
+            rows_b = np.flatnonzero(b.kind == kind)
+            first, last = begin[rows_b], end[rows_b]
+            after = np.searchsorted(starts, first, "right")
+            one, other = np.maximum(after - 1, 0), np.minimum(after, len(starts) - 1)
+            out_one = np.maximum(np.maximum(starts[one] - first, last - ends[one]), 0)
+            out_other = np.maximum(np.maximum(starts[other] - first, last - ends[other]), 0)
+            best = np.where(out_one <= out_other, one, other)
+            close = np.minimum(out_one, out_other) <= tolerance
+            found[rows_b[close]] = rows_a[best[close]]
         return found
 
 
-def one_to_one(match: Array, residual: F64, fits: Array) -> Array:
-    """The rows of b whose match no other row wants more: each row of a goes to the one with the smallest residual.
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Matched events, and where the inner ones lie within the outer ones.
 
-    Args:
-        match: for each row of b the row of a, or NONE.
-        residual: for each row of b how far off it is, ns.
-        fits: which rows of b may be used at all.
+    Attributes:
+        a, b: rows, of equal length; a row of a may occur several times.
+        begin: how much later than its usual place in the outer event each inner one begins, ns. The usual place is the
+            median over the pairs of its class: the sort of the inner event and that of the outer one.
+        end: how much longer before the end of the outer event than usual it ends, ns.
+        usual: the usual distance from the begin of the outer event to that of the inner one, ns.
     """
-    rows = np.flatnonzero((match >= 0) & fits)
-    order = rows[np.argsort(np.abs(residual[rows]), kind="stable")]
-    _, first = np.unique(match[order], return_index=True)
-    return np.sort(order[first])
+
+    a: Array
+    b: Array
+    begin: F64
+    end: F64
+    usual: F64
+
+    @classmethod
+    def of(cls, a: Events, b: Events, match: Array, line: Line) -> Pairs:
+        """The pairs of a match as it stands on a line."""
+        rows_b = np.flatnonzero(match >= 0)
+        rows_a = match[rows_b]
+        before = b.start[rows_b] - line.map(a.start[rows_a])
+        after = a.dur[rows_a] - b.dur[rows_b] - before
+        sorts_b, sorts_a = b.sorts[rows_b].astype(np.int64), a.sorts[rows_a].astype(np.int64)
+        fine = sorts_b * (1 + int(np.max(sorts_a, initial=0))) + sorts_a
+        usual_before, usual_after = _medians((before, after), fine, b.kind[rows_b])
+        return cls(rows_a, rows_b, before - usual_before, after - usual_after, usual_before)
+
+    def __len__(self) -> int:
+        return len(self.b)
+
+    def where(self, kept: Array) -> Pairs:
+        """The chosen pairs."""
+        return Pairs(self.a[kept], self.b[kept], self.begin[kept], self.end[kept], self.usual[kept])
+
+
+def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
+    """For each value the median of its fine class, or of the coarse one where the fine one has few members."""
+    found = []
+    _, fine_index, count = np.unique(fine, return_inverse=True, return_counts=True)
+    rare = count[fine_index] < _LEAST_OF_A_CLASS
+    _, index = np.unique(np.where(rare, coarse, fine_index + int(coarse.max(initial=0)) + 1), return_inverse=True)
+    for value in values:
+        order = np.lexsort((value, index))
+        first = np.flatnonzero(np.diff(index[order], prepend=-1))
+        size = np.diff(np.append(first, len(order)))
+        middle = (value[order[first + (size - 1) // 2]] + value[order[first + size // 2]]) / 2
+        found.append(middle[index])
+    return found

@@ -30,6 +30,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         "aten::mm",
         "aten::bmm",
         "*mkldnn_linear",
+        "aten::linear",
         "dot",
         "batch_dot",
         "*nn_dense*",
@@ -40,7 +41,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "layer_normalization": ("*layernorm*", "*layer_norm*", "layernormalization"),
     "softmax": ("*softmax*",),
     "lrn": ("lrn", "*local_response_norm*"),
-    "rnn": ("rnn", "*lstm*", "*gru*", "vanilla_rnn"),
+    "rnn": ("rnn", "*lstm*", "*gru*", "vanilla_rnn", "*mkldnn_rnn_layer*"),
     "concat": ("concat*", "aten::cat", "*concatenate*"),
     "sum": ("sum", "aten::sum"),
     "eltwise": (

@@ -1,12 +1,15 @@
 """Two logs of the same work, both with timestamps of clocks that are not related.
 
 The outer log (a: a framework) has an event around each event of the inner one (b: the library below); some are missing
-on either side. All places where the two fit are candidates, since iterations repeat:
+on either side, and an outer event may hold several inner ones. All places where the two fit are candidates, since
+iterations repeat:
 
-1. Impulses of each kind are correlated by FFT, over a chunk that is short enough for a drift not to smear it.
-2. The best peaks are refined by matching the nearest events of a kind and a robust line, within ever smaller distances.
-3. Each candidate is scored event by event, by start and duration. The best one must beat every other one by a margin,
-   block by block (a paired test after Vuong): repetition makes wrong places fit nearly as well as the right one.
+1. Impulses of each kind are correlated by FFT, over a chunk that is short enough for a drift not to smear it. The
+   chunk is the begin of b, or the begin of a: if the two overlap, one of the two begins inside the other.
+2. The best peaks are refined: each inner event is given to the outer one that holds it, within ever smaller distances.
+3. Each candidate is scored event by event: how near an inner event is to the usual place of its class in the outer one,
+   at its begin and at its end. The best candidate must beat every other one by a margin, block by block (a paired test
+   after Vuong): repetition makes wrong places fit nearly as well as the right one.
 4. The window grows by doubling, so that the drift is known from the whole trace and never smears.
 5. What contains what (an inner event begins after and ends before its outer one) bounds the relation; the middle of the
    bounds is the estimate, since latencies are one-sided and bias a fit.
@@ -16,13 +19,13 @@ A margin says nothing about two runs of one programme: so a good share of b must
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Events, Prior, Residuals, Rival, refused
+from traceconv.align.estimate import Estimate, Events, Prior, Residuals, Rival, refused
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
-from traceconv.align.matching import Matcher, one_to_one
+from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.robust import robust_line
 from traceconv.clocks import Verdict
 
@@ -31,32 +34,97 @@ _US = 1e3
 _BIN = 100 * _US
 _MAX_BINS = 1 << 23
 _CHUNK = 1.5e9
-_CHUNK_EVENTS = 400
+#: A chunk of fewer events than the first may take longer, one of more than the second is cut.
+_CHUNK_EVENTS = (400, 4000)
 _CANDIDATES = 60
 _LEAST_EVENTS = 8
+_LEAST_PAIRS = 5
 _LEAST_SCALE = 2 * _US
 _PRIOR_DRIFT = 100e-6
 _DRIFT_LIMIT = 1.5  # how far beyond the prior a fit may go before the region cuts it back
+_FIT_PAIRS = 20_000
 #: A candidate must beat the best rival by this many standard deviations of the sum over blocks.
 LEAST_MARGIN = 5.0
 #: The only candidate in a window that is known beforehand must beat random places by this many.
 LEAST_NULL_MARGIN = 6.0
 _BLOCK_EVENTS = 40
+_LEAST_BLOCKS = 8
+#: What one event can say at most for a place and against another, nats: one event alone proves nothing.
+_MOST_OF_AN_EVENT = 8.0
 #: Matched pairs may contradict this share of the tightest bounds: some matches are wrong.
 TRIM = 0.03
 _LEAST_SHARE = 0.5
 _GREATEST_RESIDUAL = 5 * _US
+#: With this share of b inside of events of a, within feasible bounds, their exact places do not matter: latencies vary.
+_SURE_SHARE = 0.9
 _SAME_PLACE = 200 * _US
 
 
 @dataclass(slots=True)
 class _Candidate:
-    """A place where the two may fit: the line, and the log-likelihood of each event of b there."""
+    """A place where the two may fit: the line, the spread there, and the log-likelihood of each event of the chunk."""
 
-    offset: float
-    drift: float
+    line: Line
     scale: float
     score: F64
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """What the candidates are compared on: all of one side and the first events of the other one.
+
+    Attributes:
+        a, b: one of them is cut.
+        of_b: whether it is b.
+        bin: the resolution of the search, ns: a drift does not smear more than that over the chunk.
+        matcher: of a and b.
+    """
+
+    a: Events
+    b: Events
+    of_b: bool
+    bin: float
+    matcher: Matcher
+
+    @classmethod
+    def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> _Chunk:
+        """The begin of one side: enough events to tell iterations apart, few enough for the drift not to smear them."""
+        whole = b if of_b else a
+        few, many = (min(len(whole), count) - 1 for count in _CHUNK_EVENTS)
+        until = min(max(float(whole.start[0]) + _CHUNK, float(whole.start[few])), float(whole.start[many]))
+        part = whole.take(slice(0, int(np.searchsorted(whole.start, until, "right"))))
+        a, b = (a, part) if of_b else (part, b)
+        width = max(_BIN, prior.max_drift * (until - float(whole.start[0])) / 3)
+        return cls(a, b, of_b, width, Matcher(a, b))
+
+    def pairs(self, line: Line, tolerance: float) -> Pairs:
+        """What matches on a line; rows of b count from its first event."""
+        first, last = line.map(np.array(self.a.span))
+        window = slice(*np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist())
+        b = self.b.take(window)
+        match = self.matcher.part(b).holding(line, tolerance)
+        found = Pairs.of(self.a, b, match, line)
+        return replace(found, b=found.b + window.start)
+
+    def score(self, line: Line, scale: float) -> F64:
+        """The log-likelihood of each event of the chunk: near the usual place of its class, or matched by chance."""
+        tolerance = 2 * self.bin
+        pairs = self.pairs(line, tolerance)
+        chance = np.log(0.3) - np.log(2 * tolerance) - np.log(1e6)
+        width, spread = max(scale, _LEAST_SCALE), max(_spread(pairs.end), 3 * _US)
+        fit = np.log(0.7) - np.abs(pairs.begin) / width - np.log(2 * width)
+        fit += -np.abs(pairs.end) / spread - np.log(2 * spread)
+        fit = np.logaddexp(chance, fit)
+        score = np.full(len(self.b) if self.of_b else len(self.a), chance)
+        if self.of_b:
+            score[pairs.b] = fit
+        else:
+            np.maximum.at(score, pairs.a, fit)
+        return score
+
+
+def _spread(values: F64) -> float:
+    return 1.4826 * float(np.median(np.abs(values))) if len(values) else 0.0
 
 
 def align_sequences(a: Events, b: Events, prior: Prior) -> Estimate:
@@ -70,52 +138,48 @@ def align_sequences(a: Events, b: Events, prior: Prior) -> Estimate:
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         reason = f"only {min(len(a), len(b))} events of common kinds, {_LEAST_EVENTS} are needed"
         return refused(METHOD, Verdict.INSUFFICIENT, reason)
-    chunk = _chunk(b, prior)
-    part = b.take(chunk)
-    x0 = _middle(a, part, prior)
-    offsets, heights = _correlation(a, part, prior)
+    tried = []
+    for of_b in (True, False):
+        found = _from_chunk(a, b, _Chunk.first(a, b, prior, of_b=of_b), prior)
+        if found.verdict is Verdict.OK:
+            return found
+        tried.append(found)
+    return max(tried, key=lambda estimate: (estimate.verdict is Verdict.AMBIGUOUS, estimate.matches))
+
+
+def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior) -> Estimate:
+    x0 = _middle(chunk, prior)
+    offsets, heights = _correlation(chunk, prior)
     if not len(offsets):
         return refused(METHOD, Verdict.INSUFFICIENT, "the traces do not overlap where their clocks allow it")
-    candidates = _candidates(a, part, x0, prior, _peaks(offsets, heights))
+    candidates = _candidates(chunk, x0, prior, _peaks(offsets, heights))
     if not candidates:
         return refused(METHOD, Verdict.INSUFFICIENT, "no place was found where the events of both fit")
     best, *rivals = candidates
     margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
-    null = _null_margin(a, part, x0, best, offsets)
-    grown = _grown(a, b, best, x0, float(part.start[-1]), prior)
-    return _judged(a, b, x0, grown, prior, margin, null, rivals, (offsets, heights))
+    null = np.inf if rivals else _null_margin(chunk, best, offsets)
+    until = float(chunk.b.start[-1]) if chunk.of_b else float(best.line.map(chunk.a.start[-1]))
+    line = _grown(a, b, best, until, prior)
+    return _judged(a, b, line, prior, _Rivalry(best, rivals, margin, null), (offsets, heights))
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------
 
 
-def _chunk(b: Events, prior: Prior) -> Array:
-    """The first events of b: many enough to tell iterations apart, few enough for the drift not to smear them."""
-    longest = max(_CHUNK, 4 * _BIN / max(prior.max_drift, 1e-7) / 2)
-    enough = b.start[min(len(b), _CHUNK_EVENTS) - 1]
-    until = min(max(_CHUNK, float(enough)), longest)
-    return np.arange(max(int(np.searchsorted(b.start, until, "right")), min(len(b), _LEAST_EVENTS)))
-
-
-def _middle(a: Events, part: Events, prior: Prior) -> float:
+def _middle(chunk: _Chunk, prior: Prior) -> float:
     """A time of clock a near the evidence."""
-    if prior.known:
-        return float(np.mean(part.span)) - (prior.low + prior.high) / 2
-    return float(np.mean(a.span))
+    if prior.known and chunk.of_b:
+        return float(np.mean(chunk.b.span)) - (prior.low + prior.high) / 2
+    return float(np.mean(chunk.a.span))
 
 
-def _correlation(a: Events, b: Events, prior: Prior) -> tuple[F64, F64]:
+def _correlation(chunk: _Chunk, prior: Prior) -> tuple[F64, F64]:
     """How many events of a kind fall together for each offset, in steps of a bin, within what the prior allows."""
-    first_a, last_a = float(a.start[0]), float(a.start[-1])
-    if prior.known:
-        slack = _BIN + prior.max_drift * (last_a - first_a + b.start[-1] - b.start[0])
-        keep = (a.start >= b.start[0] - prior.high - slack) & (a.start <= b.start[-1] - prior.low + slack)
-        if not keep.any():
-            return np.empty(0), np.empty(0)
-        a = a.take(np.flatnonzero(keep))
-        first_a, last_a = float(a.start[0]), float(a.start[-1])
-    first_b = float(b.start[0])
-    width = max(_BIN, (last_a - first_a + b.start[-1] - first_b) / _MAX_BINS)
+    a, b = _within(chunk, prior)
+    if not len(a) or not len(b):
+        return np.empty(0), np.empty(0)
+    first_a, last_a, first_b, last_b = (float(side.start[at]) for side in (a, b) for at in (0, -1))
+    width = max(chunk.bin, (last_a - first_a + last_b - first_b) / _MAX_BINS)
     bins_a, bins_b = ((a.start - first_a) / width).astype(np.int64), ((b.start - first_b) / width).astype(np.int64)
     size_a, size_b = int(bins_a[-1]) + 1, int(bins_b[-1]) + 1
     size = 1 << (size_a + size_b).bit_length()
@@ -123,233 +187,231 @@ def _correlation(a: Events, b: Events, prior: Prior) -> tuple[F64, F64]:
     for kind in np.unique(b.kind).tolist():
         of_a, of_b = bins_a[a.kind == kind], bins_b[b.kind == kind]
         if len(of_a) and len(of_b):
-            total += np.fft.rfft(np.bincount(of_b, minlength=size)) * np.conj(
-                np.fft.rfft(np.bincount(of_a, minlength=size))
-            )
+            spectrum_a = np.fft.rfft(np.bincount(of_a, minlength=size))
+            total += np.fft.rfft(np.bincount(of_b, minlength=size)) * np.conj(spectrum_a)
     heights = np.fft.irfft(total, size)
     lags = np.arange(-size_a + 1, size_b)
     heights = heights[lags]
-    offsets = lags * width + (first_b - first_a)
+    offsets: F64 = np.asarray(lags * width + (first_b - first_a), np.float64)
     if prior.known:
         allowed = (offsets >= prior.low - 2 * width) & (offsets <= prior.high + 2 * width)
         offsets, heights = offsets[allowed], heights[allowed]
     return offsets, heights
 
 
+def _within(chunk: _Chunk, prior: Prior) -> tuple[Events, Events]:
+    """The events that can meet others at all, where the prior says something."""
+    a, b = chunk.a, chunk.b
+    if not prior.known:
+        return a, b
+    slack = 2 * chunk.bin + prior.max_drift * (a.start[-1] - a.start[0] + b.start[-1] - b.start[0])
+    a = a.take(slice(*np.searchsorted(a.start, (b.start[0] - prior.high - slack, b.start[-1] - prior.low + slack))))
+    if len(a):
+        b = b.take(slice(*np.searchsorted(b.start, (a.start[0] + prior.low - slack, a.start[-1] + prior.high + slack))))
+    return a, b
+
+
 def _peaks(offsets: F64, heights: F64) -> F64:
     """The offsets of the highest peaks, each higher than what is within three bins of it."""
-    padded = np.pad(heights, 3, constant_values=-np.inf)
-    around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 7), axis=1)
-    tops = np.flatnonzero(heights >= around)
-    best = tops[np.argsort(-heights[tops], kind="stable")[:_CANDIDATES]]
-    return offsets[best]
+    around = np.pad(heights, 3, constant_values=-np.inf)
+    highest = heights
+    for shift in range(7):
+        highest = np.maximum(highest, around[shift : shift + len(heights)])
+    tops = np.flatnonzero((heights >= highest) & (heights > 0.5))
+    if len(tops) > _CANDIDATES:
+        tops = tops[np.argpartition(-heights[tops], _CANDIDATES)[:_CANDIDATES]]
+    return offsets[tops[np.argsort(-heights[tops], kind="stable")]]
 
 
-def _candidates(a: Events, b: Events, x0: float, prior: Prior, peaks: F64) -> list[_Candidate]:
+def _candidates(chunk: _Chunk, x0: float, prior: Prior, peaks: F64) -> list[_Candidate]:
     """The refined places, the best first, each once."""
-    matcher = Matcher(a, b)
-    lines: list[tuple[float, float, float]] = []
+    found: list[_Candidate] = []
     for peak in peaks.tolist():
-        line = _refined(a, b, matcher, peak, x0, prior)
-        if line is not None and all(abs(line[0] - other[0]) > _SAME_PLACE for other in lines):
-            lines.append(line)
-    found = [
-        _Candidate(offset, drift, scale, _score(a, b, matcher, offset, drift, x0, scale))
-        for offset, drift, scale in lines
-    ]
+        refined = _refined(chunk, Line(peak, 0.0, x0), prior)
+        if refined is None:
+            continue
+        line, scale = refined
+        if all(abs(line.offset - other.line.offset) > _SAME_PLACE for other in found):
+            found.append(_Candidate(line, scale, chunk.score(line, scale)))
     return sorted(found, key=lambda candidate: -float(candidate.score.sum()))
 
 
-def _refined(
-    a: Events, b: Events, matcher: Matcher, offset: float, x0: float, prior: Prior
-) -> tuple[float, float, float] | None:
+def _refined(chunk: _Chunk, line: Line, prior: Prior) -> tuple[Line, float] | None:
     """The line near an offset; None if too few events match on the way."""
-    drift, scale = 0.0, _LEAST_SCALE
-    for tolerance in (4 * _BIN, 2 * _BIN, _BIN, 50 * _US, 20 * _US):
-        match = matcher.nearest(offset, drift, x0, tolerance)
-        hits = np.flatnonzero(match >= 0)
-        if len(hits) < 5:
+    scale = _LEAST_SCALE
+    for tolerance in (4 * chunk.bin, 2 * chunk.bin, chunk.bin, 50 * _US, 20 * _US):
+        pairs = chunk.pairs(line, tolerance)
+        if len(pairs) < _LEAST_PAIRS:
             return None
-        offset, drift, scale = _fit(a.start[match[hits]], b.start[hits], x0, prior)
-    return offset, drift, scale
+        line, scale = _fit(chunk.a, chunk.b, pairs, line, prior)
+    return _centred(chunk.a, chunk.b, pairs, line, prior), scale
 
 
-def _fit(x: F64, y: F64, x0: float, prior: Prior) -> tuple[float, float, float]:
-    """The robust line through pairs, with the offset at x0."""
+def _fit(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
+    """The drift that lets events of a class lie alike, the offset in the middle of what containment allows."""
+    step = len(pairs) // _FIT_PAIRS + 1
+    x = a.start[pairs.a[::step]]
     spread = min(_PRIOR_DRIFT, max(prior.max_drift, 1e-9))
-    value, drift, scale = robust_line(x, y - x, _LEAST_SCALE, _DRIFT_LIMIT * prior.max_drift, spread)
-    return value + drift * (x0 - float(x.mean())), drift, scale
+    wanted = pairs.begin[::step] + line.drift * (x - line.x0)
+    _, drift, scale = robust_line(x, wanted, _LEAST_SCALE, _DRIFT_LIMIT * prior.max_drift, spread)
+    bounds = containment(a, b, pairs)
+    highest = np.quantile(bounds.upper - drift * (bounds.upper_x - line.x0), 2 * TRIM)
+    lowest = np.quantile(bounds.lower - drift * (bounds.lower_x - line.x0), 1 - 2 * TRIM)
+    return Line(float(highest + lowest) / 2, drift, line.x0), scale
 
 
-def _score(a: Events, b: Events, matcher: Matcher, offset: float, drift: float, x0: float, scale: float) -> F64:
-    """The log-likelihood of each event of b: a match that is close in start and duration, or none."""
-    tolerance = 2 * _BIN
-    match = matcher.nearest(offset, drift, x0, tolerance)
-    unmatched = np.log(0.3) - np.log(2 * tolerance) - np.log(1e6)
-    score = np.full(len(b), unmatched)
-    hits = np.flatnonzero(match >= 0)
-    if not len(hits):
-        return score
-    rows = match[hits]
-    start = b.start[hits] - (a.start[rows] + offset + drift * (a.start[rows] - x0))
-    width = max(scale, _LEAST_SCALE)
-    fit = np.log(0.7) - np.abs(start) / width - np.log(2 * width)
-    longer = b.dur[hits] - a.dur[rows]
-    spread = 3 * _US
-    fit += -np.abs(longer - np.median(longer)) / spread - np.log(2 * spread)
-    score[hits] = np.logaddexp(unmatched, fit)
-    return score
+def _centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:
+    """The middle of what the pairs allow; where they allow nothing, the line as it is."""
+    region, _ = _region(a, b, pairs, line, prior)
+    return line if region is None else Line(*region.middle(_overlap(a, b, line)), line.x0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rivalry:
+    """The best place against the others."""
+
+    best: _Candidate
+    rivals: list[_Candidate]
+    margin: float
+    null: float
 
 
 def _margin(best: F64, rival: F64) -> float:
-    """By how many standard deviations the best place beats another one, over blocks of events."""
-    count = max(5, len(best) // _BLOCK_EVENTS)
-    blocks = np.array([block.sum() for block in np.array_split(best - rival, count)])
-    return float(blocks.sum() / (np.sqrt(count) * blocks.std() + 1e-9))
+    """By how many standard deviations the best place beats another one, over blocks of events.
+
+    With few blocks their spread is not well known: the margin counts less, about as in Student's distribution.
+    """
+    count = max(_LEAST_BLOCKS, len(best) // _BLOCK_EVENTS)
+    better = np.clip(best - rival, -_MOST_OF_AN_EVENT, _MOST_OF_AN_EVENT)
+    blocks = np.array([block.sum() for block in np.array_split(better, count)])
+    return float(blocks.sum() / (np.sqrt(count) * blocks.std(ddof=1) + 1e-9)) / (1 + 3 / (count - 1))
 
 
-def _null_margin(a: Events, b: Events, x0: float, best: _Candidate, offsets: F64) -> float:
+def _null_margin(chunk: _Chunk, best: _Candidate, offsets: F64) -> float:
     """By how many standard deviations the best place beats random ones."""
     rng = np.random.default_rng(0)
-    matcher = Matcher(a, b)
-    low, high = min(float(offsets[0]), best.offset - 5e8), max(float(offsets[-1]), best.offset + 5e8)
+    low, high = min(float(offsets[0]), best.line.offset - 5e8), max(float(offsets[-1]), best.line.offset + 5e8)
     places = rng.uniform(low, high, 60)
-    places = places[np.abs(places - best.offset) > _SAME_PLACE]
-    scores = [float(_score(a, b, matcher, place, best.drift, x0, best.scale).sum()) for place in places[:40].tolist()]
+    places = places[np.abs(places - best.line.offset) > _SAME_PLACE][:40]
+    scores = [float(chunk.score(replace(best.line, offset=place), best.scale).sum()) for place in places.tolist()]
     return (float(best.score.sum()) - float(np.mean(scores))) / (float(np.std(scores)) + 1e-9)
 
 
 # -- the whole trace ------------------------------------------------------------------------------------------------
 
 
-def _grown(a: Events, b: Events, seed: _Candidate, x0: float, until: float, prior: Prior) -> tuple[float, float, float]:
+def _grown(a: Events, b: Events, seed: _Candidate, until: float, prior: Prior) -> Line:
     """The line through all of b, from that through its first part, by doubling."""
-    offset, drift, scale = seed.offset, seed.drift, seed.scale
-    last = float(b.start[-1])
-    while until < last:
-        until = min(2 * max(until, 1e6), last)
-        part = b.take(np.arange(int(np.searchsorted(b.start, until, "right"))))
-        matcher = Matcher(a, part)
+    line = seed.line
+    matcher = Matcher(a, b)
+    first = float(line.map(a.start[0]))
+    last = min(float(b.start[-1]), float(line.map(np.array(a.span[1]))) + _BIN)
+    begin = int(np.searchsorted(b.start, first - _BIN))
+    while True:
+        part = b.take(slice(begin, int(np.searchsorted(b.start, until, "right"))))
+        within = matcher.part(part)
         for tolerance in (_BIN, 30 * _US):
-            match = matcher.nearest(offset, drift, x0, tolerance)
-            hits = np.flatnonzero(match >= 0)
-            if len(hits) < 5:
+            pairs = Pairs.of(a, part, within.holding(line, tolerance), line)
+            if len(pairs) < _LEAST_PAIRS:
                 break
-            offset, drift, scale = _fit(a.start[match[hits]], part.start[hits], x0, prior)
-    return offset, drift, scale
+            line, _ = _fit(a, part, pairs, line, prior)
+            line = _centred(a, part, pairs, line, prior)
+        if until >= last:
+            return line
+        until = min(max(first + 2 * (until - first), until + 1e6), last)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """Matched events: rows of a and b, the residual of the starts, the share of b that could match and does."""
-
-    a: Array
-    b: Array
-    residual: F64
-    share: float
-
-
-def _pairs(a: Events, b: Events, x0: float, line: tuple[float, float, float]) -> _Pairs:
-    offset, drift, scale = line
-    match = Matcher(a, b).nearest(offset, drift, x0, max(6 * scale, 20 * _US))
-    rows = np.maximum(match, 0)
-    mapped = a.start[rows] + offset + drift * (a.start[rows] - x0)
-    residual = b.start - mapped
-    inside = b.dur <= a.dur[rows] + 2 * max(a.quantum_ns, b.quantum_ns, _US)
-    used = one_to_one(match, residual, inside)
-    first, last = (t + offset + drift * (t - x0) for t in a.span)
+def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float]:
+    """The pairs, and the share of the events of b that could match and do."""
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, 20 * _US), line)
+    first, last = line.map(np.array(a.span))
     possible = int(((b.start >= first - _BIN) & (b.start <= last + _BIN)).sum())
-    return _Pairs(match[used], used, residual[used], len(used) / max(possible, 1))
+    return pairs, len(pairs) / max(possible, 1)
 
 
-def containment(a: Events, b: Events, rows_a: Array, rows_b: Array) -> Constraints:
+def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
     """What it means that events of b lie inside events of a: the mapped start is not after, the mapped end not before.
 
     Printed times are cut to their resolution, so each may be later by that: one for a start, two for an end.
     """
     quantum_a, quantum_b = max(a.quantum_ns, 1.0), max(b.quantum_ns, 1.0)
-    start, end = a.start[rows_a], a.end[rows_a] + 2 * quantum_a
-    return Constraints(end, b.end[rows_b] - end, start, b.start[rows_b] + quantum_b - start)
+    start, end = a.start[pairs.a], a.end[pairs.a] + 2 * quantum_a
+    return Constraints(end, b.end[pairs.b] - end, start, b.start[pairs.b] + quantum_b - start)
 
 
-def _region(a: Events, b: Events, pairs: _Pairs, x0: float, drift: float, prior: Prior) -> tuple[Region | None, int]:
-    """The relations that the pairs allow, and how many of their bounds were left out."""
-    if len(pairs.b) < 5:
+def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
+    """The relations that the pairs allow, and how many of their bounds were left out.
+
+    A pair that lies far from the usual place of its class may be a wrong one: no bound rests on it.
+    """
+    usual = pairs.where(np.abs(pairs.begin) <= max(6 * _spread(pairs.begin), 20 * _US))
+    if len(usual) < _LEAST_PAIRS:
         return None, 0
-    bounds = containment(a, b, pairs.a, pairs.b)
-    kept = bounds.trimmed(drift, x0, TRIM)
-    return feasible(kept, everything(x0, _DRIFT_LIMIT * prior.max_drift)), len(bounds) - len(kept)
+    bounds = containment(a, b, usual)
+    kept = bounds.trimmed(line.drift, line.x0, TRIM)
+    return feasible(kept, everything(line.x0, _DRIFT_LIMIT * prior.max_drift)), len(bounds) - len(kept)
 
 
 def _judged(
     a: Events,
     b: Events,
-    x0: float,
-    line: tuple[float, float, float],
+    line: Line,
     prior: Prior,
-    margin: float,
-    null: float,
-    rivals: list[_Candidate],
+    rivalry: _Rivalry,
     landscape: tuple[F64, F64],
 ) -> Estimate:
     """The verdict over the best place."""
-    pairs = _pairs(a, b, x0, line)
-    region, dropped = _region(a, b, pairs, x0, line[1], prior)
-    offset, drift = line[0], line[1]
+    pairs, share = _matched(a, b, line)
+    region, dropped = _region(a, b, pairs, line, prior)
     if region is not None:
-        offset, drift = region.middle(_overlap(a, b, line, x0))
-    residuals = Residuals.of(pairs.residual)
-    verdict, reason = _verdict(region, pairs, residuals, prior, margin, null, rivals)
+        line = Line(*region.middle(_overlap(a, b, line)), line.x0)
+    residuals = Residuals.of(pairs.begin)
+    verdict, reason = _verdict(region, len(pairs), share, residuals, prior, rivalry)
     return Estimate(
         METHOD,
         verdict,
         reason,
-        offset,
-        drift,
-        x0,
+        line.offset,
+        line.drift,
+        line.x0,
         region,
-        len(pairs.b),
+        len(pairs),
         dropped,
         residuals,
-        margin,
-        tuple(Rival(rival.offset, float(rival.score.sum())) for rival in rivals[:10]),
+        rivalry.margin,
+        tuple(Rival(rival.line.offset, float(rival.score.sum())) for rival in rivalry.rivals[:10]),
         landscape,
         (pairs.a, pairs.b),
         a.start[pairs.a],
-        pairs.residual,
+        pairs.begin,
     )
 
 
-def _overlap(a: Events, b: Events, line: tuple[float, float, float], x0: float) -> tuple[float, float]:
+def _overlap(a: Events, b: Events, line: Line) -> tuple[float, float]:
     """The times of clock a at which both have events."""
-    first_b, last_b = (t - line[0] - line[1] * (t - line[0] - x0) for t in b.span)
+    first_b, last_b = line.back(np.array(b.span))
     first_a, last_a = a.span
     return max(first_a, first_b), max(min(last_a, last_b), max(first_a, first_b) + 1)
 
 
 def _verdict(
-    region: Region | None,
-    pairs: _Pairs,
-    residuals: Residuals,
-    prior: Prior,
-    margin: float,
-    null: float,
-    rivals: list[_Candidate],
+    region: Region | None, matches: int, share: float, residuals: Residuals, prior: Prior, rivalry: _Rivalry
 ) -> tuple[Verdict, str]:
-    same_run = region is not None and pairs.share >= _LEAST_SHARE and residuals.median <= _GREATEST_RESIDUAL
-    if not same_run:
+    loose = share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL
+    if region is None or share < _LEAST_SHARE or loose:
         return Verdict.INSUFFICIENT, (
-            f"only {pairs.share:.0%} of the events match, {residuals.median / _US:.1f} µs apart"
+            f"only {share:.0%} of the events match, {residuals.median / _US:.1f} µs apart"
             f"{'' if region is not None else ', and contradict each other'}: these look like two different runs"
         )
-    if rivals and margin < LEAST_MARGIN:
-        spacing = min(abs(rival.offset - rivals[0].offset) for rival in rivals[1:]) if len(rivals) > 1 else 0.0
+    rivals = rivalry.rivals
+    if rivals and rivalry.margin < LEAST_MARGIN:
+        spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in rivals)
         return Verdict.AMBIGUOUS, (
-            f"the traces fit nearly as well in {len(rivals)} other places (margin {margin:.1f} of {LEAST_MARGIN:.0f}"
-            f"{f', {spacing / 1e6:.3f} ms apart' if spacing else ''})"
+            f"the traces fit nearly as well in {len(rivals)} other places (margin {rivalry.margin:.1f} of "
+            f"{LEAST_MARGIN:.0f}, the nearest {spacing / 1e6:.3f} ms away)"
         )
-    if not rivals and null < LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, f"the traces hardly fit better there than at random places ({null:.1f} sigma)"
-    if not rivals and not prior.known and len(pairs.b) < 2 * _LEAST_EVENTS:
-        return Verdict.INSUFFICIENT, f"only {len(pairs.b)} events match"
-    return Verdict.OK, f"{len(pairs.b)} events match, {pairs.share:.0%} of those that could"
+    if not rivals and rivalry.null < LEAST_NULL_MARGIN:
+        return Verdict.AMBIGUOUS, f"the traces hardly fit better there than at random places ({rivalry.null:.1f} sigma)"
+    if not rivals and not prior.known and matches < 2 * _LEAST_EVENTS:
+        return Verdict.INSUFFICIENT, f"only {matches} events match"
+    return Verdict.OK, f"{matches} events match, {share:.0%} of those that could"

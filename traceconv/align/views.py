@@ -9,10 +9,12 @@ import numpy as np
 
 from traceconv.align.estimate import Array, Events
 from traceconv.align.names import NameMap
-from traceconv.ir.trace import Trace
+from traceconv.ir.trace import I32, Trace
 
 #: Args that tell the type of an operator whose slice is named after the node.
 _TYPE = re.compile(rb'"(?:op_name|op_type|layer_type)"\s*:\s*"([^"\\]+)"')
+#: Args that tell the problem that an event solves: oneDNN's direction and sizes, the shapes of PyTorch's inputs.
+_PROBLEM = re.compile(rb'"(?:prop_kind|problem|Input Dims)"\s*:\s*("[^"]*"|\[[^"]*?\]\s*(?=[,}]))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,21 @@ def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, in
         shared.astype(np.int32),
         zero,
         float(trace.clocks[clock].resolution_ns),
+        sort=_sorts(trace, rows),
     )
     return View(events, rows)
+
+
+def _sorts(trace: Trace, rows: Array) -> I32:
+    """A number for each name with each problem."""
+    slices = trace.slices
+    numbers: dict[tuple[int, tuple[bytes, ...]], int] = {}
+    used = slices.name[rows], slices.args_at[rows], slices.args_len[rows]
+    keys = (
+        (name, tuple(_PROBLEM.findall(trace.args.get(at, size))) if size else ())
+        for name, at, size in zip(*(column.tolist() for column in used), strict=True)
+    )
+    return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int32, len(rows))
 
 
 def _innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
