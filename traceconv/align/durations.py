@@ -1,0 +1,675 @@
+"""A log that has durations and an order, but no times, beside a trace of the same work that has times.
+
+The outer trace (a: a framework) has an event around most events of the inner log (b: the library below). b is laid
+along a by dynamic programming: each event of b is matched with one of its kind in a, in order, or is extra; events of a
+may be passed over, and b may begin and end anywhere in a. How well two durations agree is weighed against how common
+that duration is among its kind, so that the score is a likelihood ratio in nats.
+
+1. What is usual between the two (how much longer the outer duration is, how far it varies, how many events are missing)
+   is learned from a part of b, beginning from wide assumptions.
+2. Forwards and backwards, the best score through each place is known. For each event of b, the margin is what the best
+   way loses if it has to pass at least half an iteration away: repetition makes wrong places fit nearly as well.
+3. The margin says nothing about two runs of one programme, which fit as beautifully. So the durations of each operator
+   must go up and down together on both sides, from iteration to iteration: that is what one run shares with no other.
+
+Large inputs are searched in a band around a path that grows from a part of b which was searched in all of a. The
+memory is that of a block of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceconv.align.estimate import Array, Estimate, Events, Residuals, Rival, refused
+from traceconv.align.geometry import F64
+from traceconv.align.iterations import log_durations, period_of, positions
+from traceconv.clocks import Verdict
+
+METHOD = "sequence of durations"
+_US = 1e3
+_LEAST_EVENTS = 8
+_BLOCK = 256
+#: Above this many pairs of events, only a band is searched.
+_MOST_CELLS = 5e7
+_SEED = 600
+_LEAST_SEED = 64
+_SEEDS = 5
+_BAND_ITERATIONS = 2
+_LEAST_BAND = 64
+_NO_PERIOD = 4
+_LONGEST_PERIOD = 4000
+
+#: A misfit of durations costs at most this many nats against the background: some are disturbed.
+_WORST_FIT = -4.0
+_LEARNINGS = 3
+_AROUND = 16
+_LONELY = 0.5
+_DISAGREES = 8.0  # times the noise
+
+#: The best place must beat every one that is at least half an iteration away by this many nats.
+LEAST_MARGIN = 5.0
+#: A pair is used if the best way loses this many nats without it.
+_LEAST_ALONE = 2.0
+#: Correlation of the deviations of durations: from here on the logs are of one run.
+SAME_RUN = 0.8
+#: Below this they look like two runs.
+PERHAPS_SAME_RUN = 0.3
+_LEAST_DEVIATIONS = 20
+_USUAL = 8.0  # times the median deviation
+_LEAST_QUANTA = 10
+_LEAST_SHARE = 0.5
+_LEAST_LABELLED = 0.85
+_LEAST_SIGMA = 3.0
+_RIVALS = 10
+_SETTLE = "timestamps in the log, or the word of the user that both are of one run, would settle it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What durations of one kind are like.
+
+    Attributes:
+        bias: by how much the outer duration is longer, ns.
+        noise: the mean absolute deviation from that, ns.
+        middle, spread: of the logarithm of the durations in b.
+    """
+
+    bias: float
+    noise: float
+    middle: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What is usual between the two logs.
+
+    Attributes:
+        kinds: by number.
+        relative: the noise that grows with the duration, as a share of it.
+        matched: the share of events of a, among those that b spans, which are in b.
+        extra: the share of events of b which are not in a.
+    """
+
+    kinds: dict[int, _Kind]
+    relative: float
+    matched: float = 0.6
+    extra: float = 0.06
+
+    @property
+    def skip_a(self) -> float:
+        """The score of an event of a that is not in b."""
+        return float(np.log(1 - self.matched))
+
+    @property
+    def skip_b(self) -> float:
+        """The score of an event of b that is not in a."""
+        return float(np.log(self.extra))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Rows of b and the places in a that are searched for them: place j is before event j."""
+
+    first: int
+    last: int
+    low: int
+    high: int
+
+
+class _Table:
+    """The dynamic programme: one row of scores per event of b, one column per place in a.
+
+    Scores are tilted: the cost of passing over the events of a before a place is taken out, so that passing over is the
+    running maximum.
+    """
+
+    def __init__(self, a: Events, b: Events, model: _Model) -> None:
+        self.tilt = model.skip_a
+        self.skip_b = model.skip_b
+        self.places = len(a) + 1
+        self._dur, self._kind = b.dur, b.kind
+        self._bonus = float(np.log(model.matched)) - model.skip_a
+        self._model = model
+        self._columns: dict[int, tuple[Array, F64, F64, F64]] = {}
+        for kind, usual in model.kinds.items():
+            rows = np.flatnonzero(a.kind == kind)
+            width = np.hypot(model.relative * a.dur[rows], usual.noise)
+            self._columns[kind] = rows, a.dur[rows] - usual.bias, 1 / width, -np.log(2 * width)
+
+    def begin(self, window: _Window) -> F64:
+        """The scores before the first row: any place is as good."""
+        scores: F64 = np.arange(window.low, window.high + 1, dtype=np.float64) * -self.tilt
+        return scores
+
+    def moved(self, scores: F64, old: _Window, new: _Window) -> F64:
+        """The scores of one window in another one."""
+        fresh = np.full(new.high - new.low + 1, -np.inf)
+        low, high = max(old.low, new.low), min(old.high, new.high)
+        if low <= high:
+            fresh[low - new.low : high + 1 - new.low] = scores[low - old.low : high + 1 - old.low]
+        if new.low > old.high:
+            fresh[:] = scores[-1]
+        return np.maximum.accumulate(fresh)
+
+    def rows(self, scores: F64, window: _Window) -> Iterator[F64]:
+        """The scores after each row of a window."""
+        columns = {kind: self._cut(kind, window) for kind in np.unique(self._kind[window.first : window.last]).tolist()}
+        for row in range(window.first, window.last):
+            kind = int(self._kind[row])
+            at, outer, inverse, height = columns[kind]
+            following = scores + self.skip_b
+            if len(at):
+                dur = float(self._dur[row])
+                usual = self._background(kind, dur)
+                fit = np.maximum(height - np.abs(outer - dur) * inverse - usual, _WORST_FIT)
+                matched = scores[at] + (fit + self._bonus)
+                following[at + 1] = np.maximum(following[at + 1], matched)
+            scores = np.maximum.accumulate(following)
+            yield scores
+
+    def _cut(self, kind: int, window: _Window) -> tuple[Array, F64, F64, F64]:
+        at, outer, inverse, height = self._columns[kind]
+        part = slice(int(np.searchsorted(at, window.low)), int(np.searchsorted(at, window.high)))
+        return at[part] - window.low, outer[part], inverse[part], height[part]
+
+    def _background(self, kind: int, dur: float) -> float:
+        usual = self._model.kinds[kind]
+        size = max(dur, 1.0)
+        off = (float(np.log(size)) - usual.middle) / usual.spread
+        return -0.5 * off * off - float(np.log(usual.spread * size * 2.5066))
+
+    def untilted(self, scores: F64, window: _Window) -> F64:
+        """The scores as they are."""
+        real: F64 = scores + np.arange(window.low, window.high + 1) * self.tilt
+        return real
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The best way of b along a.
+
+    Attributes:
+        match: for each row of b its row in a, or -1.
+        margin: for each row of b what it costs to pass half an iteration away, nats.
+        alone: for each row of b what it costs to go without its match, nats.
+        score: of the whole way, nats.
+        ends: places in a where b may end.
+        heights: the best score that ends there.
+    """
+
+    match: Array
+    margin: F64
+    alone: F64
+    score: float
+    ends: Array
+    heights: F64
+
+    @property
+    def rows(self) -> Array:
+        """The matched rows of b."""
+        return np.flatnonzero(self.match >= 0)
+
+
+def align_durations(a: Events, b: Events) -> Estimate:
+    """Which events of b are which of a, where b has durations and an order only.
+
+    The offset of the answer means nothing, since b has no clock; what counts are the pairs. The offsets of rivals and
+    of the landscape are from where b ends along the best way to where it would end there, ns of a.
+
+    Args:
+        a: the outer events, with times.
+        b: the inner events, in order; their starts are not looked at.
+    """
+    if a.mean or b.mean:
+        which = "both" if a.mean and b.mean else "the outer" if a.mean else "the inner"
+        reason = f"durations of {which} are means of several runs, which are like no run; profile single runs"
+        return refused(METHOD, Verdict.INSUFFICIENT, reason)
+    known = int(min((a.dur > 0).sum(), (b.dur > 0).sum()))
+    if known < _LEAST_EVENTS:
+        reason = f"only {known} events of common kinds have a duration, {_LEAST_EVENTS} are needed"
+        return refused(METHOD, Verdict.INSUFFICIENT, reason)
+    period = period_of(a)
+    if period is not None and period > _LONGEST_PERIOD:
+        period = None
+    seed = _learned(a, b)
+    windows = _windows(a, b, seed, period)
+    half = max(1, (period or _NO_PERIOD) // 2)
+    path = _path(a, b, seed.model, windows, half, margins=False)
+    model = _refitted(a, b, path.match, seed.model)
+    path = _path(a, b, model, windows, half)
+    path.match[_strays(path.match)] = -1
+    return _judged(a, b, model, path, period)
+
+
+# -- what is usual --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Seed:
+    """What a part of b shows.
+
+    Attributes:
+        model: what is usual.
+        first: the first row of the part.
+        match: for each row of the part its row in a, or -1.
+    """
+
+    model: _Model
+    first: int
+    match: Array
+
+
+def _learned(a: Events, b: Events) -> _Seed:
+    """The model and the place of that part of b which fits best.
+
+    A part is much shorter than a, since a may hold only a part of b. If a is long, later parts of b are tried only if
+    the first one does not fit.
+    """
+    size = min(_SEED, max(_LEAST_SEED, len(a) // 2))
+    starts = np.linspace(0, max(len(b) - size, 0), _SEEDS).astype(int)
+    if len(a) * len(b) > _MOST_CELLS:
+        starts = starts // _BLOCK * _BLOCK
+    best, fitting = None, -np.inf
+    for first in dict.fromkeys(starts.tolist()):
+        part = b.take(np.arange(first, min(first + size, len(b))))
+        model, match = _wide(a, b), np.full(len(part), -1)
+        everywhere = _blocks(len(part), lambda _: (0, len(a)))
+        for _ in range(_LEARNINGS):
+            path = _path(a, part, model, everywhere, 1, margins=False)
+            match, model = path.match, _refitted(a, part, path.match, model)
+        if path.score / len(part) > fitting:
+            best, fitting = _Seed(model, first, match), path.score / len(part)
+        if size == _SEED and (match >= 0).mean() >= _LEAST_SHARE:
+            break
+    if best is None:
+        raise AssertionError("there is at least one part")
+    return best
+
+
+def _wide(a: Events, b: Events) -> _Model:
+    """What is assumed before anything is known."""
+    quantum = max(a.quantum_ns, b.quantum_ns)
+    kinds = {}
+    for kind in np.unique(b.kind).tolist():
+        logs = log_durations(b.take(np.flatnonzero(b.kind == kind)))
+        middle = float(np.median(logs))
+        spread = max(0.1, 1.4826 * float(np.median(np.abs(logs - middle))))
+        kinds[kind] = _Kind(3 * _US, max(5 * _US, 2 * quantum), middle, spread)
+    return _Model(kinds, 0.1)
+
+
+def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
+    """The model that matched events show."""
+    rows = np.flatnonzero(match >= 0)
+    if len(rows) < _LEAST_EVENTS:
+        return model
+    floor = max(a.quantum_ns, b.quantum_ns, 500.0) / 2
+    longer, kind = a.dur[match[rows]] - b.dur[rows], b.kind[rows]
+    size = a.dur[match[rows]]
+    bias = float(np.median(longer))
+    noise = max(floor, float(np.median(np.abs(longer - bias))) / np.log(2))
+    kinds = {}
+    for number, usual in model.kinds.items():
+        own = longer[kind == number]
+        if len(own) < _LEAST_EVENTS:
+            kinds[number] = replace(usual, bias=bias, noise=noise)
+            continue
+        middle = float(np.median(own))
+        kinds[number] = replace(
+            usual, bias=middle, noise=max(floor, float(np.median(np.abs(own - middle))) / np.log(2))
+        )
+    return _Model(kinds, _relative(longer, size, kind, kinds), *_shares(match, rows))
+
+
+def _relative(longer: F64, size: F64, kind: Array, kinds: dict[int, _Kind]) -> float:
+    """The noise of the longest events as a share of them; what the others show is in the noise of their kinds."""
+    bias = np.array([kinds[number].bias for number in kind.tolist()])
+    long = size >= np.percentile(size, 75)
+    return float(np.clip(np.median(np.abs(longer - bias)[long] / size[long]) / np.log(2) / 2, 0.002, 0.1))
+
+
+def _shares(match: Array, rows: Array) -> tuple[float, float]:
+    """The share of a that is matched, and the share of b that is extra, between the first and the last match."""
+    spanned_a = int(match[rows[-1]] - match[rows[0]]) + 1
+    spanned_b = int(rows[-1] - rows[0]) + 1
+    return float(np.clip(len(rows) / spanned_a, 0.05, 0.97)), float(np.clip(1 - len(rows) / spanned_b, 0.02, 0.6))
+
+
+# -- where to search ------------------------------------------------------------------------------------------------
+
+
+def _blocks(rows: int, places: Callable[[int], tuple[int, int]]) -> list[_Window]:
+    """Windows of a block of rows each; `places` gives the places for a number of a block."""
+    return [
+        _Window(first, min(first + _BLOCK, rows), *places(number))
+        for number, first in enumerate(range(0, rows, _BLOCK))
+    ]
+
+
+def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Window]:
+    """The places that are searched: all, or a band."""
+    if len(a) * len(b) <= _MOST_CELLS:
+        return _blocks(len(b), lambda _: (0, len(a)))
+    rows = np.flatnonzero(seed.match >= 0)
+    if not len(rows):
+        rate, at = len(a) / len(b), 0
+    else:
+        rate = (seed.match[rows[-1]] - seed.match[rows[0]] + 1) / (rows[-1] - rows[0] + 1)
+        at = int(seed.match[rows[0]] - rate * rows[0])
+    pad = max(_LEAST_BAND, _BAND_ITERATIONS * (period or _NO_PERIOD))
+    later = _followed(a, b.take(np.arange(seed.first, len(b))), seed.model, max(at, 0), rate, pad)
+    back_a, back_b = _reversed(a), _reversed(b.take(np.arange(seed.first)))
+    sooner = _followed(back_a, back_b, seed.model, len(a) - max(at, 0), rate, pad) if seed.first else [max(at, 0)]
+    centres = [len(a) - place for place in reversed(sooner[1:])] if seed.first else []
+    centres += later
+    return _blocks(
+        len(b),
+        lambda number: (
+            max(0, min(centres[number], centres[number + 1]) - pad),
+            min(len(a), max(centres[number], centres[number + 1]) + pad),
+        ),
+    )
+
+
+def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: int) -> list[int]:
+    """Where each block of b begins in a, and where the last one ends, along the way that is best so far."""
+    table = _Table(a, b, model)
+    found = [at]
+    scores, old = None, None
+    for first in range(0, len(b), _BLOCK):
+        last = min(first + _BLOCK, len(b))
+        ahead = int(rate * (last - first) * 1.3)
+        window = _Window(first, last, max(0, min(at, len(a)) - pad), max(1, min(len(a), at + ahead + pad)))
+        scores = table.begin(window) if scores is None or old is None else table.moved(scores, old, window)
+        for row in table.rows(scores, window):
+            scores = row
+        at = window.low + int(np.argmax(table.untilted(scores, window)))
+        found.append(at)
+        old = window
+    return found
+
+
+def _reversed(events: Events) -> Events:
+    return events.take(np.arange(len(events))[::-1])
+
+
+# -- the best way ---------------------------------------------------------------------------------------------------
+
+
+def _path(a: Events, b: Events, model: _Model, windows: list[_Window], half: int, margins: bool = True) -> _Path:
+    """The best way of b along a.
+
+    Only the scores before each block are kept; from the last block to the first, the rows of a block are made again.
+
+    Args:
+        a, b: the events.
+        model: what is usual.
+        windows: where to search, in order.
+        half: how many events of a are half an iteration.
+        margins: whether to say how much better the way is than others.
+    """
+    table = _Table(a, b, model)
+    before: list[F64] = []
+    scores = table.begin(windows[0])
+    for number, window in enumerate(windows):
+        scores = table.moved(scores, windows[number - 1], window) if number else scores
+        before.append(scores)
+        for row in table.rows(scores, window):
+            scores = row
+    heights = table.untilted(scores, windows[-1])
+    end = int(np.argmax(heights))
+    match, margin, alone = np.full(len(b), -1), np.full(len(b), np.inf), np.full(len(b), np.inf)
+    behind = _Behind(a, b, model) if margins else None
+    place = windows[-1].low + end
+    for window, first in zip(reversed(windows), reversed(before), strict=True):
+        made = np.array([first, *table.rows(first, window)])
+        left, right, place = _traced(made, window, place, table.skip_b, match)
+        if behind is not None:
+            rows = slice(window.first, window.last)
+            margin[rows], alone[rows] = _compared(made + behind.rows(window), left, right, half)
+    ends = np.arange(windows[-1].low, windows[-1].high + 1)
+    return _Path(match, margin, alone, float(heights[end]), ends, heights)
+
+
+def _traced(made: F64, window: _Window, place: int, skip_b: float, match: Array) -> tuple[Array, Array, int]:
+    """Follow the way back through a block, noting the matches.
+
+    Returns:
+        For each row the first and the last place that the way has after it, and the place before the block.
+    """
+    count = window.last - window.first
+    left, right = np.empty(count, np.int64), np.empty(count, np.int64)
+    at = place - window.low
+    for row in range(count - 1, -1, -1):
+        right[row] = at
+        after, previous = made[row + 1], made[row]
+        at = int(np.searchsorted(after, after[at]))
+        left[row] = at
+        if previous[at] + skip_b != after[at]:
+            at -= 1
+            match[window.first + row] = window.low + at
+    return left, right, window.low + at
+
+
+class _Behind:
+    """The scores of what is left of b after each row, from each place on, made from the last row to the first."""
+
+    def __init__(self, a: Events, b: Events, model: _Model) -> None:
+        self._table = _Table(_reversed(a), _reversed(b), model)
+        self._a, self._b = len(a), len(b)
+        self._scores: F64 | None = None
+        self._old: _Window | None = None
+
+    def rows(self, window: _Window) -> F64:
+        """The scores before the first and after each row of a window; windows come from the last to the first."""
+        turned = _Window(self._b - window.last, self._b - window.first, self._a - window.high, self._a - window.low)
+        if self._scores is None or self._old is None:
+            self._scores = self._table.begin(turned)
+        else:
+            self._scores = self._table.moved(self._scores, self._old, turned)
+        made = [self._scores, *self._table.rows(self._scores, turned)]
+        self._scores, self._old = made[-1], turned
+        return np.array(made[::-1])[:, ::-1]
+
+
+def _compared(total: F64, left: Array, right: Array, half: int) -> tuple[F64, F64]:
+    """What the best way loses if it has to pass elsewhere, for each row of a block.
+
+    Args:
+        total: the best score through each place, before the first row and after each one.
+        left, right: the first and the last place that the best way has after each row.
+        half: how many events of a are half an iteration.
+
+    Returns:
+        The loss if it has to pass half an iteration away, and if the row has to go without its match.
+    """
+    away, alone = np.empty(len(left)), np.empty(len(left))
+    for row, (first, last) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        before, after = total[row], total[row + 1]
+        best = after[first]
+        far = max(_highest(after[: max(0, first - half + 1)]), _highest(after[last + half :]))
+        away[row], alone[row] = best - far, best - max(_highest(after[:first]), _highest(before[first:]))
+    return away, alone
+
+
+def _highest(scores: F64) -> float:
+    return float(np.max(scores)) if len(scores) else -np.inf
+
+
+def _strays(match: Array) -> Array:
+    """Matched rows that stand alone: where a has ended, a few rows of later iterations still fit to what is left."""
+    rows = np.flatnonzero(match >= 0)
+    if not len(rows):
+        return rows
+    passed = np.concatenate((np.zeros(_AROUND + 1), np.cumsum(match >= 0), np.full(_AROUND, len(rows))))
+    at = rows + _AROUND
+    around = np.maximum(passed[at] - passed[at - _AROUND], passed[at + 1 + _AROUND] - passed[at + 1])
+    strays: Array = rows[around < _LONELY * np.median(around)]
+    return strays
+
+
+# -- the verdict ----------------------------------------------------------------------------------------------------
+
+
+def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None) -> Estimate:
+    """The pairs that are certain, and the verdict."""
+    matched = path.rows
+    placed = matched[path.margin[matched] >= LEAST_MARGIN]
+    good = placed[(path.alone[placed] >= _LEAST_ALONE) & _agrees(a, b, model, path.match, placed)]
+    rivals, landscape = _rivals(a, path, max(1, (period or _NO_PERIOD) // 2))
+    pairs = path.match[good], good
+    bias = np.array([model.kinds[kind].bias for kind in b.kind[good].tolist()])
+    residual = b.dur[good] + bias - a.dur[pairs[0]]
+    verdict, reason = _verdict(a, b, path, placed, len(good), period, len(rivals))
+    return Estimate(
+        METHOD,
+        verdict,
+        reason,
+        matches=len(good),
+        dropped=len(matched) - len(good),
+        residuals=Residuals.of(residual),
+        margin=_margin(path),
+        rivals=rivals,
+        landscape=landscape,
+        pairs=None if verdict.refused else pairs,
+        residual_times=a.start[pairs[0]],
+        residual_values=residual,
+    )
+
+
+def _agrees(a: Events, b: Events, model: _Model, match: Array, rows: Array) -> Array:
+    """Which of the matched rows have a duration that says so, too."""
+    bias = np.array([model.kinds[kind].bias for kind in b.kind[rows].tolist()])
+    noise = np.array([model.kinds[kind].noise for kind in b.kind[rows].tolist()])
+    outer = a.dur[match[rows]]
+    agrees: Array = np.abs(outer - bias - b.dur[rows]) <= _DISAGREES * np.hypot(model.relative * outer, noise)
+    return agrees
+
+
+def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple[F64, F64]]:
+    """The best other places where b may end, and the whole picture."""
+    times = np.concatenate((a.start[:1], a.end))[path.ends]
+    best = int(np.argmax(path.heights))
+    offsets = times - times[best]
+    left = path.heights.copy()
+    found = []
+    for _ in range(_RIVALS + 1):
+        at = int(np.argmax(left))
+        if not np.isfinite(left[at]):
+            break
+        found.append(Rival(float(offsets[at]), float(path.heights[at])))
+        left[max(0, at - half) : at + half + 1] = -np.inf
+    return tuple(found[1:]), (offsets, path.heights)
+
+
+def _verdict(
+    a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int
+) -> tuple[Verdict, str]:
+    """The verdict and its reason.
+
+    Args:
+        a, b: the events.
+        path: the best way.
+        placed: the rows of b whose iteration is certain.
+        used: how many of them are certain by themselves.
+        period: how many events of a are an iteration, None if nothing repeats.
+        rivals: in how many other places b fits.
+    """
+    margin = _margin(path)
+    if margin < LEAST_MARGIN:
+        spacing = _spacing(a, period)
+        often = f", {spacing / 1e6:.3f} ms apart" if spacing else ""
+        return Verdict.AMBIGUOUS, (
+            f"the durations fit nearly as well in {rivals} other places{often} (margin {margin:.1f} of "
+            f"{LEAST_MARGIN:.0f} nats); a log with timestamps would settle it, or one that begins with the profile"
+        )
+    if used < max(_LEAST_EVENTS, _LEAST_SHARE * min(len(a), len(b)) / 2):
+        return Verdict.INSUFFICIENT, f"only {used} of {len(b)} events match with certainty; {_SETTLE}"
+    found_in = f"{used} of {len(b)} events match with certainty (margin {margin:.1f} nats)"
+    if period is None:
+        return Verdict.UNVERIFIED, f"{found_in}; nothing repeats, so they may be of two runs: {_SETTLE}"
+    found = same_run(a, b, (path.match[placed], placed), period)
+    if found is None:
+        return Verdict.INSUFFICIENT, (
+            f"the iterations differ too much, or miss too much, to tell whether both are of one run: {_SETTLE}"
+        )
+    same, count = found
+    sure = same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA
+    together = (
+        f"durations of the same operators go up and down together (rank correlation {same:.2f} over {count} events"
+    )
+    if same < PERHAPS_SAME_RUN or not sure:
+        return Verdict.INSUFFICIENT, f"{together}, too little): these look like two different runs; {_SETTLE}"
+    if same < SAME_RUN or count < _LEAST_DEVIATIONS:
+        return Verdict.UNVERIFIED, f"{found_in}; {together}, {SAME_RUN} would be certain): {_SETTLE}"
+    return Verdict.OK, f"{found_in}; {together})"
+
+
+def _margin(path: _Path) -> float:
+    """What the best way loses if half of the events are half an iteration away, nats."""
+    return float(np.median(path.margin[path.rows])) if len(path.rows) else 0.0
+
+
+def _spacing(a: Events, period: int | None) -> float:
+    """How long an iteration is where b was matched, ns; 0 if nothing repeats."""
+    if period is None or len(a) <= period:
+        return 0.0
+    return float(np.median(a.start[period:] - a.start[:-period]))
+
+
+def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> tuple[float, int] | None:
+    """Whether durations of the same operator deviate together on both sides.
+
+    A deviation is the logarithm of a duration less the median of its operator.
+
+    Returns:
+        The rank correlation of the deviations, and of how many; None if the operators cannot be told.
+    """
+    rows_a, rows_b = pairs
+    first, last = int(rows_a[0]), int(rows_a[-1]) + 1
+    label = positions(a.take(np.arange(first, last)), period)
+    if (label >= 0).mean() < _LEAST_LABELLED:
+        return None
+    of_pair = label[rows_a - first]
+    of_a = _deviation(log_durations(a)[rows_a], of_pair)
+    of_b = _deviation(log_durations(b)[rows_b], of_pair)
+    long = np.minimum(a.dur[rows_a], b.dur[rows_b]) >= _LEAST_QUANTA * max(a.quantum_ns, b.quantum_ns)
+    used = _usual(of_a, long) & _usual(of_b, long)
+    if used.sum() < 3:
+        return 0.0, int(used.sum())
+    return _rank_correlation(of_a[used], of_b[used]), int(used.sum())
+
+
+def _deviation(logs: F64, label: Array) -> F64:
+    """Each value less the median of those with its label; not a number where there are less than three."""
+    found = np.full(len(logs), np.nan)
+    order = np.argsort(label, kind="stable")
+    starts = np.flatnonzero(np.diff(label[order], prepend=-2))
+    for group in np.split(order, starts[1:]):
+        if len(group) >= 3 and label[group[0]] >= 0:
+            found[group] = logs[group] - np.median(logs[group])
+    return found
+
+
+def _usual(deviation: F64, long: Array) -> Array:
+    """Those of long enough durations that are not far off: warm-up is alike in all runs."""
+    size = np.abs(deviation)
+    known = long & np.isfinite(size)
+    return known & (size <= _USUAL * float(np.median(size[known]))) if known.any() else known
+
+
+def _rank_correlation(x: F64, y: F64) -> float:
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
+
+
+def _ranks(values: F64) -> F64:
+    """The rank of each value; equal ones share the mean of theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    shared: F64 = (np.cumsum(count) - (count - 1) / 2)[place]
+    return shared

@@ -1,0 +1,197 @@
+"""Iterations of a workload: after how many events it repeats, and which operator of the iteration each event is.
+
+Kinds and durations repeat, whatever the pauses between iterations are and even when some events are missing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceconv.align.estimate import Array, Events
+from traceconv.align.geometry import F64
+
+_MOST_EVENTS = 1 << 13
+_MOST_BINS = 1 << 16
+_CLASS_WIDTHS = (0.06, 0.25)  # of the logarithm of a duration
+_SMEARS = (1, 5)  # missing events and unsteady pauses move a repetition by some places
+_LEAST_SIGMA = 8.0
+_NEARLY_BEST = 0.97
+_LEAST_REPEATS = 3
+_MOSTLY = 0.5  # of all events repeat, so that counting them is the best
+_LONGEST_TEMPLATE = 4096
+
+_SPREAD = 0.1  # of the logarithm of durations of one operator
+_WORST_FIT = -4.0
+_SKIP = -0.5
+_FITS = 0.3
+_APART = 0.08
+_OFTEN = 0.3
+_GROWTHS = 4
+
+
+def log_durations(events: Events) -> F64:
+    """The logarithm of each duration, of which at least the resolution is there."""
+    logarithms: F64 = np.log(np.maximum(events.dur, max(events.quantum_ns, 1.0)))
+    return logarithms
+
+
+def period_of(events: Events) -> int | None:
+    """After how many events the same kinds of about the same durations come again; None if they do not.
+
+    Distances are counted in events, which pauses do not disturb, and in time, which missing events do not disturb.
+    """
+    part = events.take(np.arange(min(len(events), _MOST_EVENTS)))
+    if len(part) < 2 * _LEAST_REPEATS:
+        return None
+    best, found = _LEAST_SIGMA, None
+    for width in _CLASS_WIDTHS:
+        classes = _classes(part, width)
+        for at, least in (np.arange(len(part)), 2), (_bins(part), 4):
+            same, expected = _repetition(classes, at)
+            sigma, lag = _top(same, expected, least)
+            if sigma > best:
+                best, found = sigma, _events_in(at, lag)
+                if least == 2 and same[lag] - expected[lag] > _MOSTLY * (len(part) - lag):
+                    return lag
+    return found
+
+
+def _events_in(at: Array, lag: int) -> int:
+    """How many events there are to a distance."""
+    early = at[at <= at[-1] - lag]
+    return max(2, round(float(np.mean(np.searchsorted(at, early + lag) - np.arange(len(early))))))
+
+
+def _classes(part: Events, width: float) -> Array:
+    """For each event a number that events of its kind with about its duration share."""
+    level = np.floor(log_durations(part) / width).astype(np.int64)
+    numbers: Array = np.unique(part.kind.astype(np.int64) * (1 << 20) + level, return_inverse=True)[1]
+    return numbers
+
+
+def _bins(part: Events) -> Array:
+    """For each event the bin of its time."""
+    span = float(part.start[-1] - part.start[0])
+    width = max(float(np.median(np.diff(part.start))) / 2, span / _MOST_BINS, 1.0)
+    bins: Array = ((part.start - part.start[0]) / width).astype(np.int64)
+    return bins
+
+
+def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
+    """For each distance, how many events have one of their class at it; and how many that would be by chance."""
+    length = int(at[-1]) + 1
+    size = 1 << (2 * length).bit_length()
+    power = np.zeros(size // 2 + 1)
+    chance = 0.0
+    counts = np.bincount(classes)
+    for number in np.flatnonzero(counts > 2).tolist():
+        power += np.abs(np.fft.rfft(np.bincount(at[classes == number], minlength=size))) ** 2
+        chance += (counts[number] / length) ** 2
+    same: F64 = np.fft.irfft(power, size)[:length]
+    expected: F64 = chance * (length - np.arange(length, dtype=np.float64))
+    return same, expected
+
+
+def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
+    """By how many sigma the repetition beats chance, and at which distance it is the greatest."""
+    usable = slice(least, len(same) // _LEAST_REPEATS + 1)
+    best, found = 0.0, 0
+    surplus = same - expected
+    surplus[:least] = 0.0
+    for width in _SMEARS:
+        box = np.ones(width)
+        excess = np.convolve(surplus, box, "same")[usable]
+        if not len(excess) or np.max(excess) <= 0:
+            continue
+        chance = np.convolve(expected, box, "same")[usable] + 1
+        rate = excess / (len(same) - np.arange(len(same))[usable])
+        at = _first_top(rate)
+        sigma = float(excess[at] / np.sqrt(chance[at]))
+        if sigma > best:
+            best, found = sigma, at + least
+    return best, found
+
+
+def _first_top(rate: F64) -> int:
+    """The first of the highest places."""
+    high = int(np.flatnonzero(rate >= _NEARLY_BEST * np.max(rate))[0])
+    return high + int(np.argmax(rate[high : high + _SMEARS[-1]]))
+
+
+def positions(events: Events, period: int) -> Array:
+    """For each event the number of its operator within the iteration, or -1.
+
+    A stretch of one period is the template; a path through its endless repetition is found by dynamic programming, in
+    which events may be left over on both sides. What is left over again and again at one place of the template, because
+    the stretch lacked it, is put in there.
+    """
+    if period > _LONGEST_TEMPLATE:
+        return np.full(len(events), -1)
+    logs = log_durations(events)
+    middle = (len(events) - period) // 2
+    kinds, typical = events.kind[middle : middle + period], logs[middle : middle + period]
+    label = _path(events.kind, logs, kinds, typical)
+    for _ in range(_GROWTHS):
+        fitting = label >= 0
+        fitting[fitting] = np.abs(logs[fitting] - typical[label[fitting]]) < _FITS
+        grown, shape = _grown(events.kind, logs, kinds, typical, label, fitting)
+        label = _path(events.kind, logs, grown, shape)
+        done = len(grown) == len(kinds)
+        kinds, typical = grown, shape
+        if done:
+            break
+    return label
+
+
+def _grown(kind: Array, logs: F64, kinds: Array, typical: F64, label: Array, fitting: Array) -> tuple[Array, F64]:
+    """The template with medians of what fits to it, and with what is often left over."""
+    period = len(kinds)
+    typical = typical.copy()
+    for number in range(period):
+        rows = (label == number) & fitting
+        if rows.sum() > 2:
+            typical[number] = np.median(logs[rows])
+    if period > _LONGEST_TEMPLATE // 2:
+        return kinds, typical
+    latest = np.maximum.accumulate(np.where(fitting, np.arange(len(label)), 0))
+    slot = np.where(fitting[latest], label[latest], -1)
+    usual = float(np.median(np.bincount(label[fitting], minlength=period))) if fitting.any() else 0.0
+    left = np.flatnonzero(~fitting & (slot >= 0))
+    order = left[np.lexsort((logs[left], kind[left], slot[left]))]
+    apart = (np.diff(slot[order]) != 0) | (np.diff(kind[order]) != 0) | (np.diff(logs[order]) > _APART)
+    groups = [rows for rows in np.split(order, np.flatnonzero(apart) + 1) if len(rows) > max(2.0, _OFTEN * usual)]
+    groups.sort(key=lambda rows: (int(slot[rows[0]]), float(np.median(rows - latest[rows]))))
+    where = [int(slot[rows[0]]) + 1 for rows in groups]
+    return (
+        np.insert(kinds, where, [kind[rows[0]] for rows in groups]),
+        np.insert(typical, where, [np.median(logs[rows]) for rows in groups]),
+    )
+
+
+def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
+    """The best way through the repeated template; -1 for events that fit nowhere on it."""
+    n, period = len(kind), len(kinds)
+    tilt = np.arange(2 * period) * _SKIP
+    score = np.zeros(period)
+    came = np.empty((n, period), np.int16)
+    stay = np.empty((n, period), bool)
+    numbers = np.arange(2 * period)
+    for row in range(n):
+        twice = np.concatenate((score, score)) - tilt
+        reached = np.maximum.accumulate(twice)
+        source = np.maximum.accumulate(np.where(twice >= reached, numbers, 0))
+        before = slice(period - 1, 2 * period - 1)
+        fit = np.maximum(-np.abs(logs[row] - typical) / _SPREAD, _WORST_FIT)
+        moved = reached[before] + tilt[before] + np.where(kinds == kind[row], fit, -np.inf)
+        left = score + _WORST_FIT
+        stay[row] = left >= moved
+        came[row] = source[before] % period
+        score = np.maximum(left, moved)
+        score -= score.max()
+    label = np.full(n, -1)
+    at = int(np.argmax(score))
+    for row in range(n - 1, -1, -1):
+        if not stay[row, at]:
+            label[row] = at
+            at = int(came[row, at])
+    return label
