@@ -7,6 +7,8 @@ and mostly a hint about what to do. A traceback of any other class is a bug in t
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 #: What would break a line, steer a terminal or be no text: part of file names, sometimes.
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -65,22 +67,38 @@ class MalformedInput(TraceconvError):
         super().__init__(f"{place}: {reason}", hint=hint)
 
 
-class UnrelatedClocks(TraceconvError):
-    """The clocks of two inputs cannot be related by anything that is known (exit code 3)."""
+class AlignmentError(TraceconvError):
+    """Inputs cannot be put on one time axis (exit code 3).
+
+    Args:
+        message: one line, without a final full stop.
+        hint: what the user can do about it, or an empty text.
+        pairs: what their events said about pairs of clocks (PairEstimate), for the report.
+    """
 
     exit_code = 3
+    verdict = "insufficient"
+
+    def __init__(self, message: str, *, hint: str = "", pairs: Sequence[Any] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.pairs = tuple(pairs)
 
 
-class AmbiguousAlignment(TraceconvError):
-    """Two traces fit together in several places (exit code 3)."""
-
-    exit_code = 3
+class UnrelatedClocks(AlignmentError):
+    """The clocks of two inputs cannot be related by anything that is known."""
 
 
-class InconsistentClocks(TraceconvError):
+class AmbiguousAlignment(AlignmentError):
+    """Two traces fit together in several places."""
+
+    verdict = "ambiguous"
+
+
+class InconsistentClocks(AlignmentError):
     """What is said about clocks contradicts itself or the events (exit code 4)."""
 
     exit_code = 4
+    verdict = "inconsistent"
 
 
 class LostData(TraceconvError):

@@ -257,10 +257,10 @@ def _settle(
     else:
         for pair in tried:
             if pair.estimate.verdict is Verdict.AMBIGUOUS:
-                raise _ambiguous(pair)
+                raise _ambiguous(pair, made)
 
 
-def _ambiguous(pair: PairEstimate) -> AmbiguousAlignment:
+def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAlignment:
     """Why two traces are not put together although they fit."""
     names = f"{pair.a.name} and {pair.b.name}"
     settle = (
@@ -269,7 +269,7 @@ def _ambiguous(pair: PairEstimate) -> AmbiguousAlignment:
     )
     rivals = ", ".join(f"{offset / 1e6:+.3f} ms" for offset in pair.rival_offsets()[:4])
     places = f"; other places, from the best one on: {rivals}" if rivals else ""
-    return AmbiguousAlignment(f"{names} cannot be lined up: {pair.estimate.reason}{places}", hint=settle)
+    return AmbiguousAlignment(f"{names} cannot be lined up: {pair.estimate.reason}{places}", hint=settle, pairs=made)
 
 
 def _own_domains(trace: Trace, index: int) -> list[ClockDomain]:
@@ -386,6 +386,7 @@ def _refuse_unrelated(
             f"{target.describe()}, the second {clock}{_tried(index, pairs)}",
             hint=f"say how: --offset {name}=TIME adds TIME to all times of that file, for instance "
             f"--offset {shlex.quote(name)}={shift:+d}ns to let both begin together; or record with a wall clock",
+            pairs=pairs,
         )
 
 

@@ -1,0 +1,312 @@
+"""The report of an alignment: it follows its schema, tells what happened, and the page shows it without help."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from tests.align.pairs import TRUTH, recordings, trace_of
+from tests.benchmarks.alignment.simulate import Shape, outer, run
+from traceconv.align import Policy, align
+from traceconv.align.causality import causality
+from traceconv.align.report import SCHEMA, document, refusal_document, rendered
+from traceconv.align.report_html import page
+from traceconv.align.svg import Axis, time_axis
+from traceconv.check._schemas import load_schema
+from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
+from traceconv.ir.trace import SourceInfo, Trace
+
+Json = dict[str, Any]
+PERIODIC = Shape(iterations=60).periodic()
+
+
+def reported(traces: list[Trace], policy: Policy | None = None) -> Json:
+    """The report, whether the traces are put together or refused, as it is written and read again."""
+    try:
+        alignment = align(traces, policy=policy)
+        report = document(traces, alignment, causality(traces, alignment))
+    except AlignmentError as error:
+        report = refusal_document(traces, error)
+    return json.loads(rendered(report, "align.json"))  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def traces() -> list[Trace]:
+    return recordings(3)
+
+
+@pytest.fixture(scope="module")
+def good(traces: list[Trace]) -> Json:
+    return reported(traces)
+
+
+@pytest.fixture(scope="module")
+def ambiguous() -> Json:
+    return reported(recordings(3, PERIODIC, part=(0.3, 0.6)))
+
+
+@pytest.fixture(scope="module")
+def unrelated() -> Json:
+    return reported([recordings(3)[0], recordings(4)[1]])
+
+
+@pytest.fixture(scope="module")
+def few(traces: list[Trace]) -> Json:
+    events = outer(run(np.random.default_rng(5), Shape(iterations=1)))
+    return reported([trace_of(events.take(np.arange(5)), "few.json"), traces[1]])
+
+
+@pytest.fixture(scope="module", params=["good", "ambiguous", "unrelated", "few"])
+def report(request: pytest.FixtureRequest) -> Json:
+    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
+
+
+# -- the document ---------------------------------------------------------------------------------------------------
+
+
+def test_it_follows_the_schema(report: Json) -> None:
+    jsonschema.Draft202012Validator.check_schema(load_schema(SCHEMA))
+    jsonschema.Draft202012Validator(load_schema(SCHEMA)).validate(report)
+
+
+def test_the_schema_refuses_other_things(good: Json) -> None:
+    validator = jsonschema.Draft202012Validator(load_schema(SCHEMA))
+    assert not validator.is_valid({**good, "verdict": "fine"})
+    assert not validator.is_valid({**good, "more": 1})
+    assert not validator.is_valid({**good, "causality": [{**good["causality"][0], "checked": -1}]})
+
+
+def test_it_tells_where_everything_went(good: Json, traces: list[Trace]) -> None:
+    alignment = align(traces)
+    assert good["verdict"] == "ok"
+    assert good["refusal"] is None
+    for one, trace, maps in zip(good["inputs"], traces, alignment.maps, strict=True):
+        (clock,) = one["clocks"]
+        assert one["file"] == trace.sources[0].name
+        for end, time in zip(("begin", "end"), trace.span() or (), strict=True):
+            assert clock[f"{end}_ns"] == time
+            assert clock["map"][end]["trace_time_ns"] == maps[0].at(time)
+            assert 0 <= clock["map"][end]["bound_ns"] <= clock["map"]["bound_ns"]
+    (second,) = good["inputs"][1]["clocks"]
+    assert second["map"]["drift_ppm"] == pytest.approx(-TRUTH.drift * 1e6, abs=1.0)
+
+
+def test_the_bounds_at_the_ends_hold(good: Json) -> None:
+    """The truth is known: the framework counts from the begin of the run."""
+    (clock,) = good["inputs"][1]["clocks"]
+    for end in (clock["map"]["begin"], clock["map"]["end"]):
+        true = (end["time_ns"] - TRUTH.offset) / (1 + TRUTH.drift)
+        assert abs(end["trace_time_ns"] - true) <= end["bound_ns"]
+
+
+def test_the_evidence_of_a_pair(good: Json, traces: list[Trace]) -> None:
+    (pair,) = good["pairs"]
+    (found,) = align(traces).pairs
+    estimate = found.estimate
+    assert (pair["x"]["file"], pair["y"]["file"]) == ("framework.json", "library.log")
+    assert (pair["verdict"], pair["matches"], pair["dropped"]) == ("ok", estimate.matches, estimate.dropped)
+    away = pair["at_ns"] + TRUTH.offset + TRUTH.drift * pair["at_ns"] - (pair["at_ns"] + pair["offset_ns"])
+    low, high = (min(corner["offset_ns"] for corner in pair["region"]), max(c["offset_ns"] for c in pair["region"]))
+    assert low <= away <= high
+    assert min(c["drift_ppm"] for c in pair["region"]) <= 37 <= max(c["drift_ppm"] for c in pair["region"])
+    assert pair["residuals"]["median_ns"] == round(estimate.residuals.median)
+    assert len(pair["residuals_over_time"]["time_ns"]) == len(pair["residuals_over_time"]["residual_ns"])
+    assert [rival["offset_ns"] for rival in pair["rivals"]] == found.rival_offsets()
+
+
+def test_a_picture_keeps_the_highest_peak(good: Json, traces: list[Trace]) -> None:
+    curve = good["pairs"][0]["landscape"]["all"]
+    (pair,) = align(traces).pairs
+    assert pair.estimate.landscape is not None
+    offsets, heights = pair.estimate.landscape
+    assert len(curve["score"]) < len(heights)
+    assert max(curve["score"]) == pytest.approx(float(heights.max()), abs=0.001)
+    top = curve["offset_ns"][int(np.argmax(curve["score"]))]
+    assert top == pytest.approx(float(offsets[np.argmax(heights)]) - pair.estimate.offset_ns, abs=1)
+    assert abs(top) < 200_000  # the best place
+
+
+def test_long_recordings_are_thinned_and_keep_what_stands_out(traces: list[Trace]) -> None:
+    alignment = align(traces)
+    (pair,) = alignment.pairs
+    values = np.zeros(100_000)
+    values[[5, 70_001]] = 900.0, -1200.0
+    estimate = replace(pair.estimate, residual_times=np.arange(100_000.0), residual_values=values)
+    alignment = replace(alignment, pairs=[replace(pair, estimate=estimate)])
+    shown = document(traces, alignment, causality(traces, alignment))["pairs"][0]["residuals_over_time"]
+    assert 1500 < len(shown["time_ns"]) <= 2000
+    assert {900, -1200} <= set(shown["residual_ns"])
+    assert shown["time_ns"] == sorted(shown["time_ns"])
+
+
+def test_turned_inputs_give_the_same_pair(good: Json, traces: list[Trace]) -> None:
+    turned = reported(traces[::-1])
+    (pair,), (straight,) = turned["pairs"], good["pairs"]
+    assert [one["file"] for one in turned["inputs"]] == ["library.log", "framework.json"]
+    assert (pair["x"], pair["y"]) == (straight["x"], straight["y"])
+    for clock in (one["clocks"][0] for one in turned["inputs"]):
+        assert clock["map"]["end"]["bound_ns"] <= clock["map"]["bound_ns"]
+    jsonschema.Draft202012Validator(load_schema(SCHEMA)).validate(turned)
+
+
+def test_a_refusal_tells_what_was_tried(ambiguous: Json) -> None:
+    assert ambiguous["verdict"] == "ambiguous"
+    assert "other places" in ambiguous["refusal"]["message"]
+    assert ambiguous["clock"] is None
+    assert all(clock["map"] is None for one in ambiguous["inputs"] for clock in one["clocks"])
+    (pair,) = ambiguous["pairs"]
+    assert len(pair["rivals"]) >= 3
+
+
+def test_the_verdict_of_a_refusal(unrelated: Json, few: Json) -> None:
+    assert (unrelated["verdict"], few["verdict"]) == ("insufficient", "insufficient")
+    assert few["pairs"][0]["region"] is None
+    assert few["pairs"][0]["landscape"] is None
+
+
+def test_the_errors_carry_what_was_tried() -> None:
+    with pytest.raises(AmbiguousAlignment) as ambiguous:
+        align(recordings(3, PERIODIC, part=(0.3, 0.6)))
+    assert len(ambiguous.value.pairs) == 1
+    with pytest.raises(UnrelatedClocks) as unrelated:
+        align(recordings(3), policy=Policy(estimate=False))
+    assert unrelated.value.pairs == ()
+
+
+def test_a_refusal_without_any_comparison() -> None:
+    report = reported(recordings(3), Policy(estimate=False))
+    assert report["verdict"] == "insufficient"
+    assert report["pairs"] == []
+    assert "not placed" in page(report)
+
+
+# -- the page -------------------------------------------------------------------------------------------------------
+
+
+class Elements(HTMLParser):
+    """All tags with their attributes; raises if they are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_else(report: Json) -> None:
+    text = page(report)
+    tags = Elements(text).found
+    assert not {tag for tag, _ in tags} & {"script", "link", "img", "iframe", "object"}
+    assert not [attrs for _, attrs in tags if {"src", "href", "onload", "onclick"} & set(attrs)]
+    assert "http" not in text
+    assert "url(" not in text
+    assert "@import" not in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_verdict_is_there_in_words(report: Json) -> None:
+    text = page(report)
+    assert f'<span class="pill {report["verdict"]}">' in text.partition("</h1>")[0]
+    assert ("were not put together" in text) == (report["refusal"] is not None)
+    assert ("Why, and what to do" in text) == (report["refusal"] is not None)
+
+
+def pictures(text: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
+
+
+def test_the_pictures_show_what_the_report_says(good: Json) -> None:
+    timeline, residuals, everything, near, region = pictures(page(good))
+    assert len(list(timeline.iter("rect"))) == 2
+    (dots,) = [path for path in residuals.iter("path") if path.get("class") == "dots"]
+    outside = re.search(r"(\d+) dots lie outside", page(good))
+    assert outside is not None
+    count = dots.get("d", "").count("M")
+    assert count + int(outside[1]) == len(good["pairs"][0]["residuals_over_time"]["time_ns"])
+    rings = [circle for circle in everything.iter("circle") if circle.get("class") == "rival"]
+    assert len(rings) == len(good["pairs"][0]["rivals"])
+    assert [circle.get("class") for circle in near.iter("circle")].count("best") == 1
+    (area,) = [path for path in region.iter("path") if path.get("class") == "region"]
+    assert area.get("d", "").count("L") + 1 == len(good["pairs"][0]["region"])
+
+
+def test_everything_is_drawn_inside_of_the_pictures(report: Json) -> None:
+    for picture in pictures(page(report)):
+        _, _, width, height = map(float, picture.get("viewBox", "").split())
+        for path in picture.iter("path"):
+            places = re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path.get("d", ""))
+            assert all(0 <= float(x) <= width and 0 <= float(y) <= height for x, y in places)
+        for shape in [*picture.iter("circle"), *picture.iter("text")]:
+            x, y = (shape.get("cx", shape.get("x")), shape.get("cy", shape.get("y")))
+            assert 0 <= float(x or -1) <= width
+            assert 0 <= float(y or -1) <= height
+
+
+def test_words_in_a_chart_do_not_overlap(report: Json) -> None:
+    for picture in pictures(page(report)):
+        boxes = []
+        for text in picture.iter("text"):
+            words, css = text.text or "", text.get("class", "")
+            size = 6.2 * len(words)
+            x, y = float(text.get("x", 0)), float(text.get("y", 0))
+            left = x if "start" in css else x - size if "end" in css else x - size / 2
+            boxes.append((left, left + size, y - 9, y + 2, words))
+        for number, one in enumerate(boxes):
+            for other in boxes[:number]:
+                apart = one[1] <= other[0] or other[1] <= one[0] or one[3] <= other[2] or other[3] <= one[2]
+                assert apart, (one, other)
+
+
+def test_names_are_text_and_nothing_else(traces: list[Trace]) -> None:
+    name = "<script>alert(1)</script>&\"'.json"
+    renamed = traces[0].with_tables(sources=[SourceInfo(name, "x")])
+    text = page(reported([renamed, traces[1]]))
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&amp;" in text
+    Elements(text)
+
+
+def test_the_same_report_gives_the_same_page(traces: list[Trace], good: Json) -> None:
+    assert rendered(good, "a.html") == rendered(reported(traces), "b.HTML")
+
+
+def test_the_ending_of_the_name_decides(good: Json) -> None:
+    assert rendered(good, "align.json")[:1] == b"{"
+    assert rendered(good, "align.html")[:15] == b"<!doctype html>"
+    with pytest.raises(UsageError, match=r"align\.txt: the name ends in neither"):
+        rendered(good, "align.txt")
+
+
+# -- axes -----------------------------------------------------------------------------------------------------------
+
+
+def test_ticks_are_round_numbers_in_the_unit_of_the_axis() -> None:
+    axis = time_axis("time", -3_100_000.0, 5_200_000.0, 5)
+    assert axis.label == "time, ms"
+    assert axis.marks() == [(-2e6, "−2"), (0.0, "0"), (2e6, "2"), (4e6, "4")]
+    assert [label for _, label in Axis("score", 0.0, 0.31, ticks=3).marks()] == ["0.0", "0.2"]
+
+
+def test_an_axis_without_length_gets_one() -> None:
+    axis = time_axis("time", 7.0, 7.0)
+    assert (axis.low, axis.high) == (6.0, 8.0)

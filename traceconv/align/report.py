@@ -1,0 +1,305 @@
+"""What is known about an alignment, as one JSON document: for programs, for bug reports, and for a page that shows it.
+
+The document follows schemas/alignment.schema.json. Times are integer ns; where a number is measured from something
+else than the zero of its clock, its description in the schema says from what. Pictures get no more points than anyone
+can see: of a landscape the highest score of each stretch of offsets, of the residuals evenly spaced ones and the
+farthest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from traceconv import __version__
+from traceconv.align import Alignment, ReceiptLine
+from traceconv.align.causality import Causality
+from traceconv.align.estimate import Array, Estimate, Rival
+from traceconv.align.geometry import F64
+from traceconv.align.ladder import PairEstimate, Side
+from traceconv.align.report_html import page
+from traceconv.clocks import ClockMap, Verdict
+from traceconv.errors import AlignmentError, UsageError
+from traceconv.ir.trace import Trace
+
+SCHEMA = "alignment.schema.json"
+VERSION = 1
+_POINTS = 2000
+_NEAR_POINTS = 800  # of them
+_FARTHEST = 200
+_BADNESS = [str(verdict) for verdict in Verdict]
+
+
+def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -> dict[str, Any]:
+    """The report of traces that were put on one time axis.
+
+    Args:
+        traces: the inputs, as the alignment got them.
+        alignment: how they were aligned.
+        checks: whether causes come before their effects now.
+    """
+    receipt = iter(alignment.receipt)
+    inputs = [
+        _input(trace, {clock: (found, next(receipt)) for clock, found in sorted(maps.items())}, alignment.pairs, index)
+        for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True))
+    ]
+    verdict = max((line.verdict for line in alignment.receipt), key=_BADNESS.index, default=str(Verdict.OK))
+    return {
+        **_head(verdict),
+        "refusal": None,
+        "clock": alignment.clock.describe(),
+        "inputs": inputs,
+        "pairs": [_pair(pair) for pair in alignment.pairs],
+        "causality": checks.as_json(),
+    }
+
+
+def refusal_document(traces: Sequence[Trace], error: AlignmentError) -> dict[str, Any]:
+    """The report of traces that were refused, with what their events said.
+
+    Args:
+        traces: the inputs.
+        error: the refusal; its `pairs` are what was tried.
+    """
+    pairs: Sequence[PairEstimate] = error.pairs
+    tried = [str(pair.estimate.verdict) for pair in pairs if pair.estimate.verdict.refused]
+    return {
+        **_head(max(tried, key=_BADNESS.index, default=str(error.verdict))),
+        "refusal": {"message": error.message, "hint": error.hint},
+        "clock": None,
+        "inputs": [_input(trace, {}, pairs, index) for index, trace in enumerate(traces)],
+        "pairs": [_pair(pair) for pair in pairs],
+        "causality": [],
+    }
+
+
+def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a report for a file: JSON, or a page that shows it, as the ending of its name says.
+
+    Raises:
+        UsageError: the name ends in neither .json nor .html.
+    """
+    ending = os.path.splitext(os.fspath(path))[1].lower()
+    if ending == ".json":
+        return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+    if ending in (".html", ".htm"):
+        return page(report).encode("utf-8", "replace")
+    raise UsageError(f"--report {os.fspath(path)}: the name ends in neither .json nor .html")
+
+
+def _head(verdict: str) -> dict[str, Any]:
+    return {"traceconv": __version__, "report_version": VERSION, "verdict": verdict}
+
+
+# -- inputs ---------------------------------------------------------------------------------------------------------
+
+
+def _input(
+    trace: Trace, placed: dict[int, tuple[ClockMap, ReceiptLine]], pairs: Sequence[PairEstimate], index: int
+) -> dict[str, Any]:
+    source = trace.sources[0]
+    used = sorted({int(track.clock) for track in trace.tracks})
+    clocks = [
+        _clock(Side(index, clock, trace), placed.get(clock), pairs) for clock in used if _has_events(trace, clock)
+    ]
+    return {"file": source.name, "format": source.format, "clocks": clocks}
+
+
+def _has_events(trace: Trace, clock: int) -> bool:
+    on_clock = np.array([int(track.clock) == clock for track in trace.tracks], bool)
+    return any(bool(on_clock[table.track].any()) for _, table in trace.timed_tables())
+
+
+def _clock(side: Side, placed: tuple[ClockMap, ReceiptLine] | None, pairs: Sequence[PairEstimate]) -> dict[str, Any]:
+    domain = side.trace.clocks[side.clock]
+    first, last = side.span()
+    return {
+        "name": domain.name,
+        "description": domain.describe(),
+        "resolution_ns": domain.resolution_ns,
+        "begin_ns": first,
+        "end_ns": last,
+        "map": _map(side, *placed, pairs, (first, last)) if placed else None,
+    }
+
+
+def _map(
+    side: Side, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate], span: tuple[int, int]
+) -> dict[str, Any]:
+    ends = [
+        {"time_ns": time, "trace_time_ns": found.at(time), "bound_ns": _bound_at(side, time, found, line, pairs)}
+        for time in span
+    ]
+    return {
+        "method": line.method,
+        "verdict": line.verdict,
+        "offset_ns": found.offset_ns,
+        "at_ns": found.at_ns,
+        "drift_ppm": line.drift_ppm,
+        "bound_ns": line.bound_ns,
+        "begin": ends[0],
+        "end": ends[1],
+        "matches": line.matches,
+        "residual_ns": line.residual_ns,
+    }
+
+
+def _bound_at(side: Side, time: int, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate]) -> int | None:
+    """How wrong a map is at most at one time: less than over all times, if it rests on a region of relations."""
+    for pair in pairs:
+        if (
+            line.bound_ns is not None
+            and found.bound_ns is not None
+            and pair.way.bound_ns is not None
+            and found.bound_ns >= pair.way.bound_ns
+            and pair.way.method in found.method
+            and pair.estimate.matches == line.matches
+            and (side.index, side.clock) in (_key(pair.a), _key(pair.b))
+        ):
+            low, high = _interval(pair, _on_x(pair, side, time))
+            return min(line.bound_ns, line.bound_ns - pair.way.bound_ns + int(np.ceil(max(-low, high))) + 1)
+    return line.bound_ns
+
+
+def _key(side: Side) -> tuple[int, int]:
+    return side.index, side.clock
+
+
+# -- pairs ----------------------------------------------------------------------------------------------------------
+
+
+def _x_and_y(pair: PairEstimate) -> tuple[tuple[Side, int], tuple[Side, int]]:
+    """The two clocks of an estimate with their zeros, clock x first."""
+    a, b = (pair.a, pair.zero_a), (pair.b, pair.zero_b)
+    return (b, a) if pair.turned else (a, b)
+
+
+def _on_x(pair: PairEstimate, side: Side, time: int) -> float:
+    """A time of one of the two clocks as a time of clock x from its zero, ns."""
+    (x, zero_x), (_, zero_y) = _x_and_y(pair)
+    estimate = pair.estimate
+    if _key(side) == _key(x):
+        return float(time - zero_x)
+    return estimate.x0 + (float(time - zero_y) - estimate.x0 - estimate.offset_ns) / (1 + estimate.drift)
+
+
+def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:
+    """How far the truth may be from the line at a time of clock x: a difference below and one above, ns."""
+    estimate = pair.estimate
+    low, high = estimate.bounds(x)
+    line = estimate.offset_ns + estimate.drift * (x - estimate.x0)
+    return float(low[0]) - line, float(high[0]) - line
+
+
+def _pair(pair: PairEstimate) -> dict[str, Any]:
+    estimate = pair.estimate
+    (x, zero_x), (y, zero_y) = _x_and_y(pair)
+    residuals = estimate.residuals
+    return {
+        "x": {"file": x.name, "clock": x.trace.clocks[x.clock].name, "zero_ns": zero_x},
+        "y": {"file": y.name, "clock": y.trace.clocks[y.clock].name, "zero_ns": zero_y},
+        "method": estimate.method,
+        "verdict": str(estimate.verdict),
+        "reason": estimate.reason,
+        "offset_ns": round(estimate.offset_ns) + zero_y - zero_x,
+        "at_ns": round(estimate.x0) + zero_x,
+        "drift_ppm": round(estimate.drift * 1e6, 6),
+        "matches": estimate.matches,
+        "dropped": estimate.dropped,
+        "residuals": {
+            "n": residuals.n,
+            "median_ns": round(residuals.median),
+            "p95_ns": round(residuals.p95),
+            "p99_ns": round(residuals.p99),
+        },
+        "margin": _finite(estimate.margin),
+        "rivals": [_rival(rival, estimate) for rival in estimate.rivals],
+        "bounds": _bounds(pair, x),
+        "region": _region(estimate),
+        "landscape": _landscape(estimate),
+        "residuals_over_time": _residuals(estimate),
+    }
+
+
+def _rival(rival: Rival, estimate: Estimate) -> dict[str, Any]:
+    return {"offset_ns": round(rival.offset_ns - estimate.offset_ns), "score": _finite(rival.score)}
+
+
+def _finite(value: float) -> float | None:
+    """A number for JSON, which knows neither infinity nor NaN."""
+    return round(float(value), 6) if np.isfinite(value) else None
+
+
+def _bounds(pair: PairEstimate, x: Side) -> list[dict[str, int]] | None:
+    if pair.estimate.region is None:
+        return None
+    found = []
+    for time in x.span():
+        low, high = _interval(pair, _on_x(pair, x, time))
+        found.append({"time_ns": time, "low_ns": int(np.floor(low)), "high_ns": int(np.ceil(high))})
+    return found
+
+
+def _region(estimate: Estimate) -> list[dict[str, float]] | None:
+    if estimate.region is None:
+        return None
+    region = estimate.region.at(estimate.x0)
+    return [
+        {"offset_ns": round(offset - estimate.offset_ns, 3), "drift_ppm": round(drift * 1e6, 6)}
+        for offset, drift in zip(region.offsets.tolist(), region.drifts.tolist(), strict=True)
+    ]
+
+
+def _landscape(estimate: Estimate) -> dict[str, Any] | None:
+    """All offsets that were tried, coarsely, and those around the best one, finely."""
+    if estimate.landscape is None or not len(estimate.landscape[0]):
+        return None
+    offsets, scores = estimate.landscape[0] - estimate.offset_ns, estimate.landscape[1]
+    reach = _near_reach(estimate, offsets)
+    near = np.abs(offsets) <= reach
+    return {
+        "all": _curve(offsets, scores, _POINTS - _NEAR_POINTS),
+        "near": _curve(offsets[near], scores[near], _NEAR_POINTS) if 2 < near.sum() < len(offsets) else None,
+    }
+
+
+def _near_reach(estimate: Estimate, offsets: F64) -> float:
+    """How far around the best offset a picture shows it with its neighbours."""
+    away = sorted(abs(rival.offset_ns - estimate.offset_ns) for rival in estimate.rivals)
+    step = float(np.diff(offsets[:2])[0]) if len(offsets) > 1 else 1.0
+    return max(1.3 * away[min(2, len(away) - 1)], 40 * step) if away else 200 * step
+
+
+def _curve(offsets: F64, scores: F64, points: int) -> dict[str, list[Any]]:
+    """No more than that many points: in each stretch the one with the highest score."""
+    rows = np.arange(len(scores))
+    if len(scores) > points:
+        rows = np.array([part[np.argmax(scores[part])] for part in np.array_split(rows, points)])
+    return {
+        "offset_ns": np.round(offsets[rows]).astype(np.int64).tolist(),
+        "score": np.round(scores[rows], 3).tolist(),
+    }
+
+
+def _residuals(estimate: Estimate) -> dict[str, list[int]] | None:
+    times, values = estimate.residual_times, estimate.residual_values
+    if times is None or values is None or not len(times):
+        return None
+    rows = _thinned(values)
+    return {
+        "time_ns": np.round(times[rows]).astype(np.int64).tolist(),
+        "residual_ns": np.round(values[rows]).astype(np.int64).tolist(),
+    }
+
+
+def _thinned(values: F64) -> Array:
+    """Rows for a picture: evenly spaced ones, and those with the greatest values."""
+    if len(values) <= _POINTS:
+        return np.arange(len(values))
+    even = np.linspace(0, len(values) - 1, _POINTS - _FARTHEST).astype(np.int64)
+    farthest = np.argsort(-np.abs(values), kind="stable")[:_FARTHEST]
+    return np.unique(np.concatenate((even, farthest)))
