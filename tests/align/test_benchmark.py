@@ -1,0 +1,91 @@
+"""The table of how well clocks are related: its shape, and that nothing in it is accepted in a wrong place."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.benchmarks.alignment import rows, trials
+from tests.benchmarks.alignment.__main__ import measured, print_recordings, print_table
+from tests.benchmarks.alignment.recordings import Attempt, attempts, truth
+
+REGIMES = (
+    "exact metadata or anchors",
+    "file name plus perf header only",
+    "timestamped sequences",
+    "durations only",
+    "perf samples against ONNX Runtime slices, recorded",
+    "samples at 1 kHz, narrowed by metadata, simulated",
+    "samples at 1 kHz, activity alone, idle gaps, simulated",
+    "perf stat every 10 ms, idle gaps in view, simulated",
+    "wrong alignment among accepted, simulated sequences",
+    "exactly periodic input",
+    "unrelated runs",
+    "95 % bounds",
+    "10^5 events",
+    "80 s trace with 50 ppm",
+    "recordings, with and without metadata",
+)
+#: What must hold with any number of pairs; figures of a few pairs say little about the others.
+ALWAYS = {
+    "file name plus perf header only",
+    "wrong alignment among accepted, simulated sequences",
+    "exactly periodic input",
+    "unrelated runs",
+    "recordings, with and without metadata",
+}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> list[Attempt]:
+    return attempts()
+
+
+def test_the_quick_table(
+    recorded: list[Attempt], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long_trial = trials.long_trial
+    monkeypatch.setattr(trials, "long_trial", lambda seed, iterations: long_trial(seed, min(iterations, 100)))
+    found = measured(3, True, recorded)
+    assert tuple(row.regime for row in found) == REGIMES
+    assert {row.regime for row in found if row.good} >= ALWAYS
+    for row in found:
+        assert (row.reached == rows.NOT_MEASURED) is (row.good is None)
+        assert row.goal
+    print_table([(row.regime, row.goal, row.reached, row.mark) for row in found])
+    print_recordings(recorded)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + len(REGIMES) + 2 + len(recorded)
+    assert len({len(line) for line in lines[: 2 + len(REGIMES)]}) == 1
+
+
+def test_no_recording_is_put_into_a_wrong_place(recorded: list[Attempt]) -> None:
+    assert len(recorded) == 15
+    assert not [one for one in recorded if one.wrong]
+    assert all(one.error_ns is not None for one in recorded if one.variant == "as recorded" and "own" in one.said)
+
+
+def test_a_wrong_place_would_be_seen(recorded: list[Attempt]) -> None:
+    def off(error_ns: int, verdict: str) -> Attempt:
+        return Attempt("r", ("a", "b"), "as recorded", error_ns, 5000, 2000, verdict, "")
+
+    assert off(8000, "ok").wrong
+    assert not off(6000, "ok").wrong
+    assert not off(8000, "assumed").wrong
+    assert rows.recordings([off(8000, "ok")]).good is False
+
+
+def test_an_error_is_measured_against_the_truth() -> None:
+    a, b, right = trials.sequence_pair(trials.FIRST_SEED)
+    offset = right.offset - b.zero_ns
+    estimate = trials.Estimate("", trials.Verdict.OK, "", offset + 300.0, right.drift, 0.0)
+    found = trials.judged(estimate, right, a.zero_ns, b.zero_ns, (0.0, 1e9))
+    assert found.errors == pytest.approx(300.0, abs=1.0)
+    assert not found.wrong
+    astray = trials.Estimate("", trials.Verdict.OK, "", offset + 8e6, right.drift, 0.0)
+    assert trials.judged(astray, right, a.zero_ns, b.zero_ns, (0.0, 1e9)).wrong
+
+
+def test_the_truth_of_each_recording_has_a_source() -> None:
+    files = [file for recording in truth().values() for file in recording.values()]
+    assert len(files) == 9
+    assert all(0 < file.uncertainty_ns < 20_000 for file in files)

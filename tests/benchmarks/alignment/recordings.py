@@ -1,0 +1,181 @@
+"""Recordings in which several tools watched one process, and what the program knew about their clocks.
+
+The program read the clocks itself, before and after; `recordings/truth.json` says what follows. Each pair is merged as
+it was recorded, then without what tells the clocks, then with a part of one trace cut out besides.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from tests.golden import ROOT, Case
+from traceconv.align import Alignment, align
+from traceconv.api import read
+from traceconv.clocks import Run, Zero
+from traceconv.errors import TraceconvError
+from traceconv.ir.trace import Table, Trace, take
+
+FOLDER = Path(__file__).parent / "recordings"
+KINETO, ONEDNN = "kineto_trace.json", "onednn_verbose_with_program_output.log"
+MXNET, DNNL = "mxnet_profile.json", "dnnl_verbose_with_program_output.log"
+ORT, ORT_BESIDE = (
+    "onnxruntime_profile__2026-11-21_07-17-32_966.json",
+    "onnxruntime_profile__2026-11-21_07-17-34_140.json",
+)
+PERF = "perf.script.txt"
+PAIRS = (
+    ("torch_kineto_onednn_perf", KINETO, ONEDNN),
+    ("torch_kineto_onednn_perf", KINETO, PERF),
+    ("mxnet_dnnl_timestamps", MXNET, DNNL),
+    ("ort_perf_monotonic", ORT, PERF),
+    ("ort_perf_default_clock", ORT_BESIDE, PERF),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An input, and the Unix time of its zero.
+
+    Attributes:
+        name: as recorded.
+        origin: a case of golden/, or a file of this folder.
+        zero_ns: ns since 1970.
+        uncertainty_ns: how wrong that can be.
+    """
+
+    name: str
+    origin: str
+    zero_ns: int
+    uncertainty_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What became of a pair.
+
+    Attributes:
+        recording, names, variant: which pair, and what was done to it.
+        error_ns: how far the two are from each other's true place; None if they were refused.
+        bound_ns: how far they may be, as stated; None if nothing is stated.
+        uncertainty_ns: how wrong the truth itself can be.
+        verdict: the worse one of both; or "refused".
+        said: the methods, or the refusal.
+    """
+
+    recording: str
+    names: tuple[str, str]
+    variant: str
+    error_ns: int | None
+    bound_ns: int | None
+    uncertainty_ns: int
+    verdict: str
+    said: str
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it was accepted, and not only assumed, in a place that its bound does not reach."""
+        trusted = self.error_ns is not None and self.verdict == "ok" and self.bound_ns is not None
+        return trusted and (self.error_ns or 0) > (self.bound_ns or 0) + self.uncertainty_ns
+
+
+@cache
+def truth() -> dict[str, dict[str, File]]:
+    """For each recording its files by name."""
+    told = json.loads((FOLDER / "truth.json").read_text(encoding="utf-8"))["recordings"]
+    return {
+        recording: {one["file"]: File(one["file"], one["from"], one["zero_ns"], one["uncertainty_ns"]) for one in files}
+        for recording, files in told.items()
+    }
+
+
+def load(file: File, options: Mapping[str, str] | None = None) -> Trace:
+    """An input under the name that it had when it was recorded, with what lay beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder)
+        if file.origin.startswith("golden/"):
+            source = Case(ROOT.parent / file.origin).input
+            shutil.copyfile(source, target / file.name)
+        else:
+            source = FOLDER / file.origin
+            shutil.copytree(source.parent, target, dirs_exist_ok=True)
+        return read(target / file.name, options=dict(options or {}))
+
+
+def without_metadata(trace: Trace) -> Trace:
+    """The same times, but nothing that says what they count."""
+    clocks = [
+        domain if domain.synthetic else replace(domain, zero=Zero.UNKNOWN, run=Run.UNKNOWN, machine="")
+        for domain in trace.clocks
+    ]
+    return trace.with_tables(clocks=clocks, snapshots=[])
+
+
+def middle_of(trace: Trace) -> Trace:
+    """The middle half of what happened, as if the tool had been attached later and ended earlier."""
+    first, last = trace.span() or (0, 0)
+    low, high = first + (last - first) // 4, last - (last - first) // 4
+
+    def seen(table: Table) -> Table:
+        return take(table, np.flatnonzero((table.ts >= low) & (table.ts < high)))
+
+    nothing = take(trace.flows, np.empty(0, np.int64))
+    return trace.with_tables(slices=seen(trace.slices), samples=seen(trace.samples), flows=nothing)
+
+
+def attempts() -> list[Attempt]:
+    """All pairs in all variants."""
+    found = []
+    for recording, one, other in PAIRS:
+        files = (truth()[recording][one], truth()[recording][other])
+        traces = [load(file) for file in files]
+        bare = [without_metadata(trace) for trace in traces]
+        found.append(attempt(recording, files, "as recorded", traces))
+        found.append(attempt(recording, files, "metadata taken away", bare))
+        found.append(attempt(recording, files, "and a window cut", [bare[0], middle_of(bare[1])]))
+    return found
+
+
+def exact_attempts() -> list[Attempt]:
+    """Pairs whose metadata is as exact as it gets: wall clocks, a noted start time, the reference time of perf."""
+    found = []
+    for recording, one, other in PAIRS:
+        files = (truth()[recording][one], truth()[recording][other])
+        options = {"start_ns": str(files[0].zero_ns)} if one.startswith("onnxruntime") else {}
+        if recording != "ort_perf_default_clock":
+            traces = [load(files[0], options), load(files[1])]
+            found.append(attempt(recording, files, "exact metadata", traces))
+    return found
+
+
+def attempt(recording: str, files: tuple[File, File], variant: str, traces: Sequence[Trace]) -> Attempt:
+    """Align two traces and compare with the truth, in the middle of the first one."""
+    names = (files[0].name, files[1].name)
+    uncertainty = files[0].uncertainty_ns + files[1].uncertainty_ns
+    try:
+        alignment = align(list(traces))
+    except TraceconvError as refusal:
+        return Attempt(recording, names, variant, None, None, uncertainty, "refused", refusal.message)
+    first, last = traces[0].span() or (0, 0)
+    unix = (first + last) // 2 + files[0].zero_ns
+    placed = [_placed(alignment, index, unix - file.zero_ns) for index, file in enumerate(files)]
+    lines = alignment.receipt
+    bounds = [line.bound_ns for line in lines if line.offset_ns or line.bound_ns is None or line.bound_ns]
+    bound = None if None in bounds else sum(bound for bound in bounds if bound is not None)
+    verdicts = [line.verdict for line in lines]
+    worst = next((verdict for verdict in verdicts if verdict != "ok"), "ok")
+    said = "; ".join(line.method for line in lines)
+    return Attempt(recording, names, variant, abs(placed[0] - placed[1]), bound, uncertainty, worst, said)
+
+
+def _placed(alignment: Alignment, index: int, ts: int) -> int:
+    """Where a time of an input ends up; each of these inputs is on one clock."""
+    (way,) = (way for way in alignment.maps[index].values())
+    return way.at(ts)

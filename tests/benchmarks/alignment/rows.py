@@ -1,0 +1,288 @@
+"""The rows of the table: for each regime what is to reach and what is reached."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.alignment import trials
+from tests.benchmarks.alignment.recordings import Attempt
+from tests.benchmarks.alignment.trials import BIN_NS, FIRST_SEED, Outcome
+from traceconv.align import align
+from traceconv.api import read
+from traceconv.clocks import Verdict
+
+NOT_MEASURED = "not measured"
+_SEQUENCES = "median <= 1 µs, p99 <= 2 µs, stated width <= 4 µs, drift within 1 ppm"
+_LONG_ENOUGH_NS = 5e8
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One regime.
+
+    Attributes:
+        regime: what is aligned.
+        goal: what is to reach.
+        reached: what is.
+        good: whether it is reached; None if it was not measured.
+    """
+
+    regime: str
+    goal: str
+    reached: str
+    good: bool | None
+
+    @property
+    def mark(self) -> str:
+        """For the last column."""
+        return {True: "reached", False: "missed", None: NOT_MEASURED}[self.good]
+
+
+def all_rows(seeds: int, quick: bool, recorded: Sequence[Attempt], exact: Sequence[Attempt]) -> list[Callable[[], Row]]:
+    """Every row as something to call: some take minutes."""
+    few = max(seeds // 10, 2)
+    pool = _Pool(range(FIRST_SEED, FIRST_SEED + seeds))
+    return [
+        partial(exact_metadata, exact),
+        partial(file_names, few, recorded),
+        lambda: sequences(pool.outcomes()),
+        partial(durations, few),
+        partial(samples_recorded, recorded),
+        partial(samples, few, True),
+        partial(samples, few, False),
+        partial(bins, few),
+        lambda: wrong_accepted(pool.outcomes()),
+        partial(periodic, few),
+        partial(unrelated, few),
+        lambda: coverage(pool.outcomes()),
+        partial(speed, "10^5 events", 2500, 2.0),
+        *([] if quick else [partial(speed, "10^6 events", 25_000, 20.0)]),
+        partial(long_trace, 2500 if quick else 9000),
+        partial(recordings, recorded),
+    ]
+
+
+class _Pool:
+    """The simulated pairs that several rows share, tried once."""
+
+    def __init__(self, seeds: range) -> None:
+        self._seeds = seeds
+        self._found: list[Outcome] = []
+
+    def outcomes(self) -> list[Outcome]:
+        """Of all seeds."""
+        self._found = self._found or [trials.sequence_trial(seed) for seed in self._seeds]
+        return self._found
+
+
+def _estimator(module: str, name: str) -> Any:
+    """A function of a module that may not be there."""
+    if importlib.util.find_spec(module) is None:
+        return None
+    return getattr(importlib.import_module(module), name, None)
+
+
+def exact_metadata(exact: Sequence[Attempt]) -> Row:
+    """Recordings whose files say what their clocks are to the microsecond."""
+    worst = max(exact, key=lambda one: one.error_ns or 0)
+    errors = [one.error_ns for one in exact if one.error_ns is not None]
+    text = (
+        f"{sum(error <= 1000 for error in errors)} of {len(exact)} recordings; worst "
+        f"{(worst.error_ns or 0) / 1e3:.1f} µs ({worst.names[1]}; the truth is known to "
+        f"±{worst.uncertainty_ns / 1e3:.1f} µs)"
+    )
+    return Row("exact metadata or anchors", "error <= 1 µs", text, len(errors) == len(exact) and max(errors) <= 1000)
+
+
+def file_names(count: int, recorded: Sequence[Attempt]) -> Row:
+    """The start time in the name of an ONNX Runtime profile, simulated, and with perf's header, recorded."""
+    rng = np.random.default_rng(FIRST_SEED)
+    inside, widest = 0, 0
+    for _ in range(count):
+        start_ns = 1_700_000_000 * 10**9 + int(rng.integers(0, 10**16))
+        line = _named_profile(start_ns)
+        # what a name says ends at its millisecond, and the resolution of the file is part of the bound
+        inside += abs(line[0] - start_ns) <= line[1]
+        widest = max(widest, line[1])
+    real = [one for one in recorded if one.recording == "ort_perf_monotonic" and one.variant == "as recorded"]
+    good = [one.error_ns is not None and one.error_ns <= (one.bound_ns or 0) for one in real]
+    text = (
+        f"inside in {inside} of {count} simulated (±{widest / 1e6:.3f} ms), {sum(good)} of {len(good)} recorded "
+        f"(±{max(one.bound_ns or 0 for one in real) / 1e6:.3f} ms with perf's own)"
+    )
+    return Row(
+        "file name plus perf header only",
+        "truth inside the stated ±0.52 ms, always",
+        text,
+        inside == count and all(good) and widest <= 521_000,
+    )
+
+
+def _named_profile(start_ns: int) -> tuple[int, int]:
+    """Where a profile of that start is put, and how sure."""
+    when = datetime.fromtimestamp(start_ns // 10**9, UTC)
+    name = f"onnxruntime_profile__{when:%Y-%m-%d_%H-%M-%S}_{start_ns // 10**6 % 1000:03d}.json"
+    event = {"cat": "Session", "pid": 1, "tid": 1, "dur": 5, "ts": 10, "ph": "X", "name": "model_run", "args": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(json.dumps([event]), encoding="utf-8")
+        (line,) = align([read(path, format="onnxruntime", options={"utc_offset": "+00:00"})]).receipt
+    return line.offset_ns, line.bound_ns or 0
+
+
+def sequences(outcomes: Sequence[Outcome]) -> Row:
+    """How exact the accepted ones are."""
+    accepted = [one for one in outcomes if one.accepted]
+    if not accepted:
+        return Row("timestamped sequences", _SEQUENCES, "none accepted", False)
+    errors = np.concatenate([one.errors for one in accepted])
+    widths = np.array([one.width for one in accepted])
+    median, p99 = float(np.median(errors)), float(np.percentile(errors, 99))
+    drifts = np.array([one.drift_error for one in accepted if one.seen_ns >= _LONG_ENOUGH_NS]) * 1e6
+    drift = float(np.percentile(drifts, 99)) if len(drifts) else np.inf
+    drifting = f"{drift:.2f} ppm" if len(drifts) else "not measured"
+    text = (
+        f"median {median / 1e3:.2f} µs, p99 {p99 / 1e3:.2f} µs, width {np.median(widths) / 1e3:.1f} µs (p99 "
+        f"{np.percentile(widths, 99) / 1e3:.1f}), drift p99 {drifting} where 0.5 s or more are shared"
+    )
+    good = median <= 1000 and p99 <= 2000 and float(np.median(widths)) <= 4000 and drift <= 1
+    return Row("timestamped sequences", _SEQUENCES, text, good)
+
+
+def durations(count: int) -> Row:
+    """Logs without times."""
+    regime = "durations only"
+    goal = ">= 97 % of matches right, no accepted alignment in a wrong iteration, other runs never ok"
+    estimator = _estimator("traceconv.align.durations", "align_durations")
+    if estimator is None:
+        return Row(regime, goal, NOT_MEASURED, None)
+    found = [trials.durations_trial(seed, estimator) for seed in range(FIRST_SEED, FIRST_SEED + count)]
+    placed = [one for one in found if one.placed]
+    others = [trials.durations_of_two_runs(seed, estimator) for seed in range(FIRST_SEED, FIRST_SEED + count)]
+    believed = sum(one.verdict is Verdict.OK for one in others)
+    right = float(np.mean([one.right for one in placed])) if placed else 0.0
+    astray = sum(one.wrong_iteration > 0.5 for one in placed)
+    text = (
+        f"{right:.1%} of matches right, {astray} of {len(placed)} placed in a wrong iteration, "
+        f"{1 - len(placed) / count:.0%} refused; {believed} of {count} other runs ok"
+    )
+    return Row(regime, goal, text, bool(placed) and right >= 0.97 and not astray and not believed)
+
+
+def samples_recorded(recorded: Sequence[Attempt]) -> Row:
+    """perf against ONNX Runtime slices, as recorded and without metadata."""
+    regime, goal = "perf samples against ONNX Runtime slices, recorded", "error <= 20 µs"
+    if _estimator("traceconv.align.activity", "align_samples") is None:
+        return Row(regime, goal, NOT_MEASURED, None)
+    real = [one for one in recorded if one.recording.startswith("ort_perf")]
+    errors = [one.error_ns for one in real if one.error_ns is not None]
+    text = f"{len(errors)} of {len(real)} placed, errors " + ", ".join(f"{error / 1e3:.1f}" for error in errors) + " µs"
+    return Row(regime, goal, text, bool(errors) and max(errors) <= 20_000)
+
+
+def samples(count: int, narrowed: bool) -> Row:
+    """Samples at 1 kHz, simulated."""
+    regime = f"samples at 1 kHz, {'narrowed by metadata' if narrowed else 'activity alone, idle gaps'}, simulated"
+    goal = "error <= 20 µs"
+    estimator = _estimator("traceconv.align.activity", "align_samples")
+    if estimator is None:
+        return Row(regime, goal, NOT_MEASURED, None)
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    return _activity(regime, goal, [trials.samples_trial(seed, estimator, narrowed=narrowed) for seed in seeds], 20_000)
+
+
+def bins(count: int) -> Row:
+    """Counter deltas every 10 ms."""
+    regime, goal = "perf stat every 10 ms, idle gaps in view, simulated", "error <= 5 % of the interval"
+    estimator = _estimator("traceconv.align.activity", "align_bins")
+    if estimator is None:
+        return Row(regime, goal, NOT_MEASURED, None)
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    found = [trials.bins_trial(seed, estimator, narrowed=False) for seed in seeds]
+    return _activity(regime, goal, found, 0.05 * BIN_NS)
+
+
+def _activity(regime: str, goal: str, found: Sequence[Outcome], limit: float) -> Row:
+    worst = [float(one.errors.max()) for one in found if one.accepted]
+    if not worst:
+        return Row(regime, goal, f"all {len(found)} refused", False)
+    text = (
+        f"median {np.median(worst) / 1e3:.1f} µs, worst {max(worst) / 1e3:.1f} µs of {len(worst)} accepted; "
+        f"{1 - len(worst) / len(found):.0%} refused"
+    )
+    return Row(regime, goal, text, max(worst) <= limit)
+
+
+def wrong_accepted(outcomes: Sequence[Outcome]) -> Row:
+    """The share of accepted ones in a wrong place, with the share refused."""
+    accepted = [one for one in outcomes if one.accepted]
+    wrong = sum(one.wrong for one in accepted)
+    refused = len(outcomes) - len(accepted)
+    refused_right = sum(not one.wrong for one in outcomes if not one.accepted and len(one.estimate.reason))
+    text = (
+        f"{wrong} of {len(accepted)} accepted wrong ({wrong / max(len(accepted), 1):.2%}"
+        f"{'' if wrong else f'; below {min(3 / max(len(accepted), 1), 1):.2%} at 95 %'}); {refused} of {len(outcomes)} refused "
+        f"({refused / len(outcomes):.1%}), of which {refused_right} would have been right"
+    )
+    good = bool(accepted) and wrong / len(accepted) <= 0.005
+    return Row("wrong alignment among accepted, simulated sequences", "<= 0.5 %", text, good)
+
+
+def periodic(count: int) -> Row:
+    """Runs whose iterations are equal."""
+    accepted = sum(trials.periodic_trial(seed).accepted for seed in range(FIRST_SEED, FIRST_SEED + count))
+    return Row("exactly periodic input", "refused, all", f"{count - accepted} of {count} refused", not accepted)
+
+
+def unrelated(count: int) -> Row:
+    """Two runs of one programme."""
+    accepted = sum(trials.unrelated_trial(seed).accepted for seed in range(FIRST_SEED, FIRST_SEED + count))
+    return Row("unrelated runs", "refused, all", f"{count - accepted} of {count} refused", not accepted)
+
+
+def coverage(outcomes: Sequence[Outcome]) -> Row:
+    """How often the truth is within the bounds."""
+    times = [one.inside for one in outcomes if one.accepted]
+    share = float(np.mean(np.concatenate(times))) if times else 0.0
+    whole = float(np.mean([inside.all() for inside in times])) if times else 0.0
+    text = f"{share:.1%} of the times; {whole:.1%} of {len(times)} pairs at all times"
+    return Row("95 % bounds", "contain the truth in >= 95 %", text, share >= 0.95)
+
+
+def speed(name: str, iterations: int, limit_s: float) -> Row:
+    """How long a pair takes."""
+    found = trials.long_trial(FIRST_SEED, iterations)
+    text = f"{found.seconds:.2f} s of a core ({found.estimate.matches} matches, {found.estimate.verdict})"
+    return Row(name, f"<= {limit_s:.0f} s", text, found.seconds <= limit_s and found.accepted)
+
+
+def long_trace(iterations: int) -> Row:
+    """A long trace with 50 ppm beside short ones."""
+    long = trials.long_trial(FIRST_SEED + 1, iterations)
+    short = [trials.long_trial(seed, 150) for seed in range(FIRST_SEED, FIRST_SEED + 5)]
+    worst = max(float(one.errors.max()) for one in short)
+    text = (
+        f"{long.seen_ns / 1e9:.0f} s shared: worst {long.errors.max() / 1e3:.2f} µs; "
+        f"{short[0].seen_ns / 1e9:.1f} s: worst {worst / 1e3:.2f} µs"
+    )
+    good = long.accepted and float(long.errors.max()) <= max(worst, 1000.0)
+    return Row("80 s trace with 50 ppm", "no worse than a short one", text, good)
+
+
+def recordings(recorded: Sequence[Attempt]) -> Row:
+    """Whether any recording is put into a wrong place."""
+    accepted = [one for one in recorded if one.error_ns is not None]
+    wrong = sum(one.wrong for one in recorded)
+    text = f"{wrong} of {len(accepted)} accepted outside of their bounds, {len(recorded) - len(accepted)} refused"
+    return Row("recordings, with and without metadata", "never wrong", text, not wrong)

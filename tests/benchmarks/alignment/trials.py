@@ -1,0 +1,277 @@
+"""Simulated pairs with a known relation of their clocks, and how an estimator does on them.
+
+Thresholds are chosen on seeds 0 to 999. What is reported comes from `FIRST_SEED` on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tests.benchmarks.alignment.simulate import MS, US, Run, Shape, Truth, inner, network, outer, run
+from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples
+from traceconv.align.geometry import F64
+from traceconv.align.sequences import align_sequences
+from traceconv.clocks import Verdict
+
+FIRST_SEED = 1000
+#: An estimate that is further off than this somewhere is in a wrong place, not inexact.
+WRONG_NS = 100 * US
+JITTERS = (0.02, 0.01, 0.002, 0.001, 0.0001, 0.0)
+PARTS = ((0.0, 1.0), (0.0, 0.5), (0.3, 0.8), (0.5, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one trial ended.
+
+    Attributes:
+        estimate: the answer.
+        errors: ns, at 50 times over what both saw and a tenth of it on either side; None without a true relation.
+        inside: for each of these times whether the truth is within the bounds.
+        width: the greatest width of the bounds where both saw something, ns.
+        drift_error: as a ratio.
+        seen_ns: how long both saw something.
+        seconds: how much time of the processor it took.
+    """
+
+    estimate: Estimate
+    errors: F64 = field(default_factory=lambda: np.empty(0))
+    inside: Array = field(default_factory=lambda: np.empty(0, bool))
+    width: float = 0.0
+    drift_error: float = 0.0
+    seen_ns: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the traces would be put together."""
+        return self.estimate.verdict is Verdict.OK
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the estimate is in another place."""
+        return bool(len(self.errors) and self.errors.max() > WRONG_NS)
+
+
+def judged(estimate: Estimate, truth: Truth, zero_x: float, zero_y: float, seen: tuple[float, float]) -> Outcome:
+    """Compare an estimate with the truth.
+
+    Args:
+        estimate: relative to the zeros.
+        truth: between the clocks themselves.
+        zero_x, zero_y: the zeros, ns.
+        seen: the times of x, from its zero, at which both saw something.
+    """
+    low, high = seen
+    x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), 50)
+    right = truth.map(x + zero_x) - zero_y
+    errors = np.abs(estimate.map(x) - right)
+    first, last = estimate.bounds(x)
+    middle, end = estimate.bounds(np.array([low, high]))
+    return Outcome(
+        estimate,
+        errors,
+        (first <= right - x) & (right - x <= last),
+        float(np.max(end - middle)),
+        abs(estimate.drift - truth.drift),
+        high - low,
+    )
+
+
+def some_truth(rng: np.random.Generator) -> Truth:
+    """Zeros up to 1000 s apart, drifts up to 50 ppm."""
+    return Truth(float(rng.uniform(-1e12, 1e12)), float(rng.uniform(-50e-6, 50e-6)))
+
+
+def some_shape(rng: np.random.Generator, jitter: float) -> Shape:
+    """A run whose iterations differ by so much; below 0.2 % nothing else tells them apart but pauses."""
+    regular = jitter < 0.002
+    return Shape(
+        iterations=int(rng.integers(60, 121)),
+        operators=int(rng.integers(20, 41)),
+        jitter_iteration=jitter / 2,
+        jitter_operator=jitter,
+        warm_up=0 if regular or rng.random() < 0.5 else 3,
+        gap_jitter=5 * jitter,
+        operator_gap_us=float(rng.choice([3.0, 0.02])) if jitter == 0 else 3.0,
+        outliers=0.0 if regular else 0.01,
+    )
+
+
+def sequence_pair(seed: int) -> tuple[Events, Events, Truth]:
+    """Two logs of one run: events missing, extra and twice, a capture that may start mid-run."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, some_shape(rng, JITTERS[seed % len(JITTERS)]))
+    truth = some_truth(rng)
+    part = PARTS[seed // len(JITTERS) % len(PARTS)]
+    missing, extra = rng.uniform(0.3, 0.6), rng.uniform(0.05, 0.1)
+    events, _ = inner(rng, made, truth, missing=missing, extra=extra, part=part)
+    return outer(made), events, truth
+
+
+def sequence_trial(seed: int) -> Outcome:
+    """One pair of logs with timestamps."""
+    a, b, truth = sequence_pair(seed)
+    begin = time.process_time()
+    estimate = align_sequences(a, b, Prior())
+    seconds = time.process_time() - begin
+    return replace(judged(estimate, truth, a.zero_ns, b.zero_ns, _seen(a, b, truth)), seconds=seconds)
+
+
+def _seen(a: Events, b: Events, truth: Truth) -> tuple[float, float]:
+    """The times of a at which b has events."""
+    first, last = (
+        (t + b.zero_ns - truth.offset) / (1 + truth.drift) - a.zero_ns for t in (float(b.start[0]), float(b.start[-1]))
+    )
+    return max(first, a.span[0]), min(last, a.span[1])
+
+
+def periodic_trial(seed: int) -> Outcome:
+    """A run whose iterations are all equal, seen in its middle: there is no way to tell."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, Shape(iterations=80, operators=int(rng.integers(15, 41))).periodic())
+    truth = some_truth(rng)
+    a, (b, _) = outer(made), inner(rng, made, truth, part=(0.25, 0.7))
+    return judged(align_sequences(a, b, Prior()), truth, a.zero_ns, b.zero_ns, _seen(a, b, truth))
+
+
+def two_runs(seed: int) -> tuple[Events, Events]:
+    """Logs of two runs of one programme."""
+    rng = np.random.default_rng(seed)
+    shape = some_shape(rng, JITTERS[seed % len(JITTERS)])
+    net = network(rng, shape.operators)
+    first, second = run(rng, shape, net), run(rng, shape, net)
+    return outer(first), inner(rng, second, some_truth(rng), part=PARTS[seed % len(PARTS)])[0]
+
+
+def unrelated_trial(seed: int) -> Outcome:
+    """Two runs, by their timestamps."""
+    return Outcome(align_sequences(*two_runs(seed), Prior()))
+
+
+def long_trial(seed: int, iterations: int) -> Outcome:
+    """A long run with 50 ppm, of which b saw three quarters."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, Shape(iterations=iterations))
+    truth = Truth(float(rng.uniform(-1e12, 1e12)), 50e-6)
+    a, (b, _) = outer(made), inner(rng, made, truth, part=(0.2, 0.95))
+    begin = time.process_time()
+    estimate = align_sequences(a, b, Prior())
+    seconds = time.process_time() - begin
+    return replace(judged(estimate, truth, a.zero_ns, b.zero_ns, _seen(a, b, truth)), seconds=seconds)
+
+
+# -- durations only -------------------------------------------------------------------------------------------------
+
+Durations = Callable[[Events, Events], Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How the matches of a log without times are: shares of all matches; None if none are given."""
+
+    estimate: Estimate
+    right: float
+    wrong_iteration: float
+
+    @property
+    def placed(self) -> bool:
+        """Whether it is put somewhere, be it only on the word of the user."""
+        return self.estimate.verdict in (Verdict.OK, Verdict.UNVERIFIED)
+
+
+def durations_trial(seed: int, estimator: Durations) -> Placement:
+    """One pair of logs, of which the inner has durations and an order only."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, some_shape(rng, JITTERS[seed % 4]))
+    a = outer(made)
+    part = PARTS[seed // 4 % len(PARTS)]
+    events, source = inner(rng, made, Truth(0.0, 0.0), missing=0.1, extra=0.02, part=part)
+    estimate = estimator(a, _without_times(events))
+    if estimate.pairs is None or not len(estimate.pairs[0]):
+        return Placement(estimate, 0.0, 0.0)
+    rows, found = np.asarray(estimate.pairs[0]), source[np.asarray(estimate.pairs[1])]
+    real = found >= 0
+    other = real & (made.iteration[rows] != made.iteration[np.maximum(found, 0)])
+    return Placement(estimate, float(np.mean(rows == found)), float(np.mean(other)))
+
+
+def durations_of_two_runs(seed: int, estimator: Durations) -> Estimate:
+    """Two runs, by their durations."""
+    a, b = two_runs(seed)
+    return estimator(a, _without_times(b))
+
+
+def _without_times(events: Events) -> Events:
+    """The events end to end."""
+    return replace(events, start=np.concatenate(([0.0], np.cumsum(events.dur)[:-1])), zero_ns=0)
+
+
+# -- activity -------------------------------------------------------------------------------------------------------
+
+SamplesEstimator = Callable[[Events, Samples, Prior], Estimate]
+BinsEstimator = Callable[[Events, Bins, Prior], Estimate]
+SAMPLE_NS = 1e6
+BIN_NS = 10e6
+
+
+def _idle_run(rng: np.random.Generator) -> Run:
+    """A run with pauses of some milliseconds, irregularly long."""
+    return run(rng, Shape(iterations=250, operators=25, idle_every=4, idle_ms=6.0))
+
+
+def _busy_before(made: Run, times: F64) -> F64:
+    """How much work was done before each time, ns."""
+    ends = np.concatenate(([0.0], np.cumsum(made.dur)))
+    row = np.searchsorted(made.start, times, "right") - 1
+    inside = np.clip(times - made.start[np.maximum(row, 0)], 0, made.dur[np.maximum(row, 0)])
+    return np.where(row >= 0, ends[np.maximum(row, 0)] + inside, 0.0)
+
+
+def _window(rng: np.random.Generator, made: Run) -> tuple[float, float]:
+    """What a sampler that is attached somewhere in the run sees."""
+    length = float(made.start[-1] + made.dur[-1])
+    begin = rng.uniform(0.0, 0.3) * length
+    return begin, begin + rng.uniform(0.5, 0.7) * length
+
+
+def _known(rng: np.random.Generator, truth: Truth, zero_y: float, narrowed: bool) -> Prior:
+    """What file name and header would tell: a window of about a millisecond on either side."""
+    if not narrowed:
+        return Prior()
+    offset = truth.offset - zero_y + rng.uniform(-0.5, 0.5) * MS
+    return Prior(offset - 1.5 * MS, offset + 1.5 * MS, 200e-6)
+
+
+def samples_trial(seed: int, estimator: SamplesEstimator, *, narrowed: bool) -> Outcome:
+    """A sampler at 1 kHz that sees whether work is done, wrong about it in one of fifty."""
+    rng = np.random.default_rng(seed)
+    made, truth = _idle_run(rng), some_truth(rng)
+    first, last = _window(rng, made)
+    count = int((last - first) / SAMPLE_NS)
+    true = first + (np.arange(count) + 0.02 * rng.standard_normal(count)) * SAMPLE_NS
+    row = np.searchsorted(made.start, true, "right") - 1
+    busy = (row >= 0) & (true < made.start[np.maximum(row, 0)] + made.dur[np.maximum(row, 0)])
+    busy ^= rng.random(count) < 0.02
+    t = truth.map(true)
+    zero = int(t[0])
+    estimate = estimator(outer(made), Samples(t - zero, busy, zero), _known(rng, truth, zero, narrowed))
+    return judged(estimate, truth, 0, zero, (first, last))
+
+
+def bins_trial(seed: int, estimator: BinsEstimator, *, narrowed: bool) -> Outcome:
+    """Counter deltas every 10 ms, which come with some noise and at slightly irregular times."""
+    rng = np.random.default_rng(seed)
+    made, truth = _idle_run(rng), some_truth(rng)
+    first, last = _window(rng, made)
+    count = int((last - first) / BIN_NS)
+    edges = first + np.cumsum(np.concatenate(([0.0], BIN_NS * (1 + 0.01 * rng.standard_normal(count)))))
+    amount = np.diff(_busy_before(made, edges)) * (1 + 0.02 * rng.standard_normal(count)) + 0.01 * BIN_NS * rng.random()
+    y = truth.map(edges)
+    zero = int(y[0])
+    estimate = estimator(outer(made), Bins(y - zero, amount, zero), _known(rng, truth, zero, narrowed))
+    return judged(estimate, truth, 0, zero, (first, last))
