@@ -229,10 +229,11 @@ def wrong_accepted(outcomes: Sequence[Outcome]) -> Row:
     accepted = [one for one in outcomes if one.accepted]
     wrong = sum(one.wrong for one in accepted)
     refused = len(outcomes) - len(accepted)
-    refused_right = sum(not one.wrong for one in outcomes if not one.accepted and len(one.estimate.reason))
+    refused_right = sum(not one.accepted and not one.wrong for one in outcomes)
+    count = max(len(accepted), 1)
+    below = "" if wrong else f"; below {min(3 / count, 1):.2%} at 95 %"
     text = (
-        f"{wrong} of {len(accepted)} accepted wrong ({wrong / max(len(accepted), 1):.2%}"
-        f"{'' if wrong else f'; below {min(3 / max(len(accepted), 1), 1):.2%} at 95 %'}); {refused} of {len(outcomes)} refused "
+        f"{wrong} of {len(accepted)} accepted wrong ({wrong / count:.2%}{below}); {refused} of {len(outcomes)} refused "
         f"({refused / len(outcomes):.1%}), of which {refused_right} would have been right"
     )
     good = bool(accepted) and wrong / len(accepted) <= 0.005
