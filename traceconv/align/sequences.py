@@ -57,6 +57,10 @@ _LEAST_SHARE = 0.5
 _GREATEST_RESIDUAL = 5 * _US
 #: With this share of b inside of events of a, within feasible bounds, their exact places do not matter: latencies vary.
 _SURE_SHARE = 0.9
+#: A whole is divided into so many stretches at most; in none may the share of matches fall below this part of it.
+_STRETCHES = 20
+_LEAST_OF_SHARE = 0.6
+_LEAST_PAUSE = 10e6
 _SAME_PLACE = 200 * _US
 
 
@@ -78,6 +82,7 @@ class _Chunk:
         of_b: whether it is b.
         bin: the resolution of the search, ns: a drift does not smear more than that over the chunk.
         matcher: of a and b.
+        span: that of a.
     """
 
     a: Events
@@ -85,6 +90,7 @@ class _Chunk:
     of_b: bool
     bin: float
     matcher: Matcher
+    span: tuple[float, float]
 
     @classmethod
     def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> _Chunk:
@@ -95,11 +101,11 @@ class _Chunk:
         part = whole.take(slice(0, int(np.searchsorted(whole.start, until, "right"))))
         a, b = (a, part) if of_b else (part, b)
         width = max(_BIN, prior.max_drift * (until - float(whole.start[0])) / 3)
-        return cls(a, b, of_b, width, Matcher(a, b))
+        return cls(a, b, of_b, width, Matcher(a, b), a.span)
 
     def pairs(self, line: Line, tolerance: float) -> Pairs:
         """What matches on a line; rows of b count from its first event."""
-        first, last = line.map(np.array(self.a.span))
+        first, last = line.map(np.array(self.span))
         window = slice(*np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist())
         b = self.b.take(window)
         match = self.matcher.part(b).holding(line, tolerance)
@@ -159,8 +165,22 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior) -> Estimate:
     margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
     null = np.inf if rivals else _null_margin(chunk, best, offsets)
     until = float(chunk.b.start[-1]) if chunk.of_b else float(best.line.map(chunk.a.start[-1]))
-    line = _grown(a, b, best, until, prior)
-    return _judged(a, b, line, prior, _Rivalry(best, rivals, margin, null), (offsets, heights))
+    rivalry = _Rivalry(best, rivals, margin, null)
+    found = _judged(a, b, _grown(a, b, best, until, prior), prior, rivalry, (offsets, heights))
+    if found.verdict is not Verdict.INSUFFICIENT:
+        return found
+    begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights))
+    return _broken(found, begin, chunk) if begin.verdict is Verdict.OK else found
+
+
+def _broken(whole: Estimate, begin: Estimate, chunk: _Chunk) -> Estimate:
+    """The answer where the begin fits and the rest does not: the clocks are not related by one line."""
+    span = chunk.b.span if chunk.of_b else chunk.span
+    reason = (
+        f"the first {(span[1] - span[0]) / 1e9:.3f} s fit ({begin.matches} events), the whole does not "
+        f"({whole.matches} events): a clock was set, or changed its rate, on the way"
+    )
+    return replace(whole, verdict=Verdict.INCONSISTENT, reason=reason)
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------
@@ -321,12 +341,29 @@ def _grown(a: Events, b: Events, seed: _Candidate, until: float, prior: Prior) -
         until = min(max(first + 2 * (until - first), until + 1e6), last)
 
 
-def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float]:
-    """The pairs, and the share of the events of b that could match and do."""
+def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float, float]:
+    """The pairs, the share of the events of b that could match and do, and the least share along the way.
+
+    Events of b could match unless a is at rest where they are: a profiler may pause.
+    """
     pairs = Pairs.of(a, b, Matcher(a, b).holding(line, 20 * _US), line)
-    first, last = line.map(np.array(a.span))
-    possible = int(((b.start >= first - _BIN) & (b.start <= last + _BIN)).sum())
-    return pairs, len(pairs) / max(possible, 1)
+    at = line.back(b.start)
+    latest = np.maximum.accumulate(a.end)
+    before = np.searchsorted(a.start, at, "right") - 1
+    possible = (at >= a.start[0] - _BIN) & (at <= latest[-1] + _BIN)
+    pauses = a.start[1:] - latest[:-1]
+    long = max(_LEAST_PAUSE, 10 * float(np.quantile(pauses, 0.99)))
+    paused = np.append(pauses, 0.0)[before] > long
+    possible &= ~(paused & (at > latest[before] + _BIN) & (at < a.start[np.minimum(before + 1, len(a) - 1)] - _BIN))
+    hit = np.zeros(len(b), bool)
+    hit[pairs.b] = True
+    hit = hit[possible | hit]
+    if not len(hit):
+        return pairs, 0.0, 0.0
+    share = float(hit.mean())
+    blocks = np.array_split(hit, min(_STRETCHES, max(1, len(hit) // _BLOCK_EVENTS)))
+    chance = [2 * np.sqrt(share * (1 - share) / len(block)) for block in blocks]
+    return pairs, share, min(float(block.mean()) + more for block, more in zip(blocks, chance, strict=True))
 
 
 def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
@@ -335,8 +372,9 @@ def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
     Printed times are cut to their resolution, so each may be later by that: one for a start, two for an end.
     """
     quantum_a, quantum_b = max(a.quantum_ns, 1.0), max(b.quantum_ns, 1.0)
-    start, end = a.start[pairs.a], a.end[pairs.a] + 2 * quantum_a
-    return Constraints(end, b.end[pairs.b] - end, start, b.start[pairs.b] + quantum_b - start)
+    start, begins = a.start[pairs.a], b.start[pairs.b]
+    end = start + a.dur[pairs.a] + 2 * quantum_a
+    return Constraints(end, begins + b.dur[pairs.b] - end, start, begins + quantum_b - start)
 
 
 def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
@@ -361,11 +399,13 @@ def _judged(
     landscape: tuple[F64, F64],
 ) -> Estimate:
     """The verdict over the best place."""
-    pairs, share = _matched(a, b, line)
+    pairs, share, least = _matched(a, b, line)
     region, dropped = _region(a, b, pairs, line, prior)
     if region is not None:
         line = Line(*region.middle(_overlap(a, b, line)), line.x0)
     residuals = Residuals.of(pairs.begin)
+    if least < _LEAST_OF_SHARE * share:
+        region = None
     verdict, reason = _verdict(region, len(pairs), share, residuals, prior, rivalry)
     return Estimate(
         METHOD,

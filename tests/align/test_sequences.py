@@ -1,0 +1,136 @@
+"""Two logs of one run are lined up, and nothing else is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.alignment.sequences import row
+from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, inner, outer, run
+from tests.golden import ROOT, Case
+from traceconv.align.estimate import Events, Prior
+from traceconv.align.matching import Line, Matcher, Pairs
+from traceconv.align.names import NameMap
+from traceconv.align.sequences import align_sequences
+from traceconv.align.views import shared_work
+from traceconv.clocks import Verdict
+
+SEEDS = range(500, 501)
+
+
+@pytest.mark.parametrize("name", ["warm-up, full", "half window, jitter 0.1 %", "inner log begins first"])
+def test_one_run(name: str) -> None:
+    found = row(name, SEEDS)
+    assert (found.accepted, found.wrong) == (len(SEEDS), 0)
+    assert found.median_us <= 1
+    assert found.p99_us <= 2
+    assert found.width_us <= 4
+    assert found.coverage >= 0.95
+    assert found.drift_ppm <= 2
+
+
+def test_several_primitives_in_an_operator() -> None:
+    """The bounds are wider, for there is a pause around each primitive; the truth lies within them."""
+    found = row("two primitives in an operator", SEEDS)
+    assert (found.accepted, found.wrong) == (len(SEEDS), 0)
+    assert found.median_us <= 3
+    assert found.coverage == 1
+
+
+@pytest.mark.parametrize("name", ["two runs, warm-up", "two runs, five iterations", "periodic"])
+def test_what_does_not_belong_together_is_refused(name: str) -> None:
+    assert row(name, SEEDS).accepted == 0
+
+
+def test_a_prior_keeps_one_of_many_places() -> None:
+    """A periodic run fits everywhere; a window that is narrower than a period leaves one place."""
+    rng = np.random.default_rng(500)
+    made, truth = run(rng, Shape(iterations=60, warm_up=0).periodic()), Truth(7 * S, 3e-6)
+    a, (b, _) = outer(made), inner(rng, made, truth, part=(0.25, 0.75))
+    assert align_sequences(a, b, Prior()).verdict is Verdict.AMBIGUOUS
+    offset = truth.offset - b.zero_ns
+    found = align_sequences(a, b, Prior(offset - 1.5 * MS, offset + 1.5 * MS))
+    error = np.abs(found.map(made.start) + b.zero_ns - truth.map(made.start))
+    assert error.max() <= 5 * US
+
+
+def test_a_clock_that_is_set_on_the_way() -> None:
+    rng = np.random.default_rng(501)
+    made = run(rng, Shape(iterations=600))
+    a, (b, _) = outer(made), inner(rng, made, Truth(S, 10e-6))
+    start = b.start + np.where(np.arange(len(b)) > 0.6 * len(b), 40 * MS, 0.0)
+    found = align_sequences(a, replace(b, start=start), Prior())
+    assert found.verdict is Verdict.INCONSISTENT
+    assert "a clock was set" in found.reason
+
+
+def test_a_profiler_that_pauses() -> None:
+    """What the inner log has while the outer one pauses says nothing against them."""
+    rng = np.random.default_rng(503)
+    made, truth = run(rng, Shape(iterations=90)), Truth(S, 10e-6)
+    a, (b, _) = outer(made), inner(rng, made, truth)
+    seen = (made.iteration % 45) < 20
+    found = align_sequences(a.take(seen), b, Prior())
+    assert found.verdict is Verdict.OK
+    error = np.abs(found.map(made.start) + b.zero_ns - truth.map(made.start))
+    assert error.max() <= 5 * US
+
+
+def test_few_events_are_refused() -> None:
+    few = Events(np.arange(5.0), np.ones(5), np.zeros(5, np.int32), 0)
+    found = align_sequences(few, few, Prior())
+    assert found.verdict is Verdict.INSUFFICIENT
+    assert "only 5 events" in found.reason
+
+
+def test_speed() -> None:
+    """1e5 events take 2 s on a free core; the limit leaves room for a busy one."""
+    rng = np.random.default_rng(502)
+    made, truth = run(rng, Shape(iterations=2500)), Truth(300 * S, 40e-6)
+    a, (b, _) = outer(made), inner(rng, made, truth, part=(0.3, 0.8))
+    before = time.process_time()
+    found = align_sequences(a, b, Prior())
+    assert time.process_time() - before < 6
+    assert len(a) == 100_000
+    assert found.verdict is Verdict.OK
+    assert np.abs(found.map(made.start) + b.zero_ns - truth.map(made.start)).max() < 5 * US
+
+
+def test_mxnet_and_dnnl(tmp_path: Path) -> None:
+    """Both files are in Unix time, which the events know nothing of: the offset between them is 0."""
+    a, b = Case(ROOT / "merge" / "mxnet-dnnl").traces(tmp_path)
+    views = shared_work(a, 0, b, 0, NameMap())
+    assert views is not None
+    one, other = (view.events for view in views)
+    found = align_sequences(one, other, Prior())
+    assert found.verdict is Verdict.OK
+    true = one.zero_ns - other.zero_ns
+    low, high = found.bounds(one.start)
+    assert ((low <= true) & (true <= high)).all()
+    assert np.abs(found.map(one.start) - one.start - true).max() <= 5 * US
+
+
+def test_an_inner_event_belongs_to_the_outer_one_that_holds_it() -> None:
+    """The second primitive of the first operator begins nearer to the second operator, but does not lie in it."""
+    a = Events(np.array([0.0, 100.0]), np.array([90.0, 50.0]), np.zeros(2, np.int32), 0)
+    b = Events(
+        np.array([5.0, 70.0, 110.0, 300.0]), np.array([20.0, 15.0, 20.0, 5.0]), np.array([0, 0, 0, 0], np.int32), 0
+    )
+    assert Matcher(a, b).holding(Line(0.0, 0.0, 0.0), 10.0).tolist() == [0, 0, 1, -1]
+    shifted = replace(b, start=b.start + 1000)
+    assert Matcher(a, shifted).holding(Line(1000.0, 0.0, 0.0), 10.0).tolist() == [0, 0, 1, -1]
+
+
+def test_usual_places_are_those_of_a_class() -> None:
+    starts = np.arange(8) * 1000.0
+    a = Events(starts, np.full(8, 500.0), np.zeros(8, np.int32), 0)
+    late = np.array([10.0, 200.0] * 4) + np.array([0, 0, 0, 0, 0, 0, 3, 0])
+    b = Events(starts + late, np.full(8, 20.0), np.zeros(8, np.int32), 0, sort=np.array([0, 1] * 4, np.int32))
+    line = Line(0.0, 0.0, 0.0)
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, 0.0), line)
+    assert pairs.begin.tolist() == [0, 0, 0, 0, 0, 0, 3, 0]
+    assert pairs.end.tolist() == [0, 0, 0, 0, 0, 0, -3, 0]
