@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Events
+from traceconv.align.estimate import Array, Bins, Events, Samples
 from traceconv.align.geometry import F64
 
 US, MS, S = 1e3, 1e6, 1e9
@@ -146,3 +146,58 @@ def inner(
         US,
     )
     return events, source[order][order_again]
+
+
+def as_samples(
+    rng: np.random.Generator,
+    made: Run,
+    truth: Truth,
+    *,
+    hz: float = 1000.0,
+    part: tuple[float, float] | None = None,
+    on_cpu: float = 0.7,
+    wrong: float = 0.02,
+) -> Samples:
+    """What a profiler that samples one thread sees, while the thread is on a CPU.
+
+    Args:
+        part: the shares of the run between which it records; None: from before the begin to after the end.
+        on_cpu: how often the thread runs between operators.
+        wrong: the share of labels that are wrong.
+    """
+    end = float(made.start[-1] + made.dur[-1])
+    first, last = (-20 * MS, end + 20 * MS) if part is None else (part[0] * end, part[1] * end)
+    period = S / hz
+    t = np.arange(first + rng.random() * period, last, period)
+    t = t + rng.exponential(5 * US, len(t))
+    rows = np.searchsorted(made.start, t, "right") - 1
+    inside = (rows >= 0) & (t < (made.start + made.dur)[np.maximum(rows, 0)])
+    busy = inside ^ (rng.random(len(t)) < wrong)
+    seen = busy | (rng.random(len(t)) < on_cpu)
+    times = np.sort(np.floor(truth.map(t[seen])))
+    return Samples(times - times[0], busy[seen], int(times[0]))
+
+
+def as_bins(
+    rng: np.random.Generator,
+    made: Run,
+    truth: Truth,
+    *,
+    interval_ms: float = 10.0,
+    part: tuple[float, float] | None = None,
+    idle: float = 0.05,
+    noise: float = 0.03,
+) -> Bins:
+    """What a counter that is read at intervals counts: CPU time of a process that works in its operators."""
+    end = float(made.start[-1] + made.dur[-1])
+    first, last = (-50 * MS, end + 50 * MS) if part is None else (part[0] * end, part[1] * end)
+    width = interval_ms * MS
+    edge = np.arange(first + rng.random() * width, last, width)
+    edge = edge + rng.exponential(80 * US, len(edge))
+    borders = np.column_stack((made.start, made.start + made.dur)).ravel()
+    lasted = np.column_stack((np.concatenate(([0.0], np.cumsum(made.dur)[:-1])), np.cumsum(made.dur))).ravel()
+    busy = np.diff(np.interp(edge, borders, lasted))
+    wide = np.diff(edge)
+    amount = busy + idle * (wide - busy) + noise * wide * rng.standard_normal(len(wide))
+    mapped = np.floor(truth.map(edge))
+    return Bins(mapped - mapped[0], np.maximum(amount, 0.0), int(mapped[0]))
