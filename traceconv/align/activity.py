@@ -1,6 +1,6 @@
 """The same activity seen by two tools: slices on one side, samples or deltas of a counter on the other.
 
-A runtime is busy while its slices last, and then most samples fall into it and counters grow faster. How well two clocks
+A runtime is busy while its slices last: then most samples fall into it and counters grow faster. How well two clocks
 agree at an offset is a likelihood: of the label of each sample, given whether it falls into a slice there; of each
 delta, given how long slices last in its interval. A coarse correlation proposes offsets, the likelihood in steps of
 microseconds around them decides.
@@ -168,7 +168,7 @@ class _Sampled:
                 block[which] * (len(grid) + 1) + cell, sign * (inside - outside)[which], minlength=len(change)
             )
         table += np.cumsum(change.reshape(blocks, -1)[:, :-1], axis=1)
-        return offset + grid, table
+        return np.asarray(offset + grid, np.float64), table
 
 
 class _Counted:
@@ -255,7 +255,7 @@ class _Counted:
         for column, shift in enumerate(grid.tolist()):
             score = self._likelihood(self.rate[rows], self._share(offset + shift, drift, rows))
             table[:, column] = np.bincount(block, score, minlength=blocks)
-        return offset + grid, table
+        return np.asarray(offset + grid, np.float64), table
 
 
 _Evidence = _Sampled | _Counted

@@ -1,4 +1,7 @@
-"""Figures of the alignment by activity, over simulated runs: `python -m tests.benchmarks.alignment.measure_activity`."""
+"""Figures of the alignment by activity, over simulated runs.
+
+Run it with the first seed and how many: `python -m tests.benchmarks.alignment.measure_activity 1000 100`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import sys
 
 import numpy as np
 
-from tests.benchmarks.alignment.simulate import MS, S, US, Run, Shape, Truth, as_bins, as_samples, outer, run
+from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, as_bins, as_samples, outer, run
 from traceconv.align.activity import align_bins, align_samples
 from traceconv.align.estimate import Bins, Estimate, Prior, Samples
 
@@ -54,10 +57,7 @@ def trial(
     if known:
         guess = expected + rng.uniform(-1.0, 1.0) * MS
         prior = Prior(guess - 1.5 * MS, guess + 1.5 * MS, 100e-6)
-    if isinstance(seen, Bins):
-        found = align_bins(slices, seen, prior)
-    else:
-        found = align_samples(slices, seen, prior)
+    found = align_bins(slices, seen, prior) if isinstance(seen, Bins) else align_samples(slices, seen, prior)
     low, high = found.bounds(middle)
     error = float(found.map(np.array([middle]))[0]) - middle - expected
     return found, error, bool(low[0] <= expected <= high[0])
@@ -70,7 +70,7 @@ def main(first: int, count: int) -> None:
         for name, case in cases.items():
             rows = [trial(seed, counted, case) for seed in range(first, first + count)]
             taken = [row for row in rows if not row[0].verdict.refused]
-            errors = np.abs([row[1] for row in taken]) / US if taken else np.zeros(1)
+            errors = np.abs(np.array([row[1] for row in taken] or [0.0])) / US
             right = sum(abs(row[1]) < limit for row in rows)
             wrong = sum(abs(row[1]) >= limit for row in taken) if case[4] else len(taken)
             print(
