@@ -13,7 +13,7 @@ is too sure by several times, since labels are wrong in clusters and not at rand
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +34,8 @@ _LEAST_SAMPLES = 60
 _LEAST_BINS = 20
 _MOST_BINS = 1 << 22
 _CANDIDATES = 40
+_REFINED = 4  # candidates whose drift is searched for
+_MOST_RIVALS = 12
 _MOST_POINTS = 6000  # samples that a search looks at; the verdict looks at all
 _STEPS = 600
 _LEAST_CONTRAST = 0.3  # between the shares of busy samples inside and outside of slices
@@ -100,10 +102,10 @@ class _Sampled:
     def __len__(self) -> int:
         return len(self.t)
 
-    def _gain(self) -> tuple[F64, F64]:
-        """Log-likelihoods of each sample inside and outside of slices."""
-        p, q = self.inside_share, self.outside_share
-        return np.where(self.label, np.log(p), np.log(1 - p)), np.where(self.label, np.log(q), np.log(1 - q))
+    def _gain(self, rows: Array) -> tuple[F64, F64]:
+        """Log-likelihoods of samples inside and outside of slices."""
+        p, q, label = self.inside_share, self.outside_share, self.label[rows]
+        return np.where(label, np.log(p), np.log(1 - p)), np.where(label, np.log(q), np.log(1 - q))
 
     def learn(self, place: _Place) -> None:
         """Take the shares of busy samples in and out of slices from a place; neither is ever certain."""
@@ -123,7 +125,7 @@ class _Sampled:
         width = max(self.period / 2, reach / _MOST_BINS)
         width = min(max(width, 50 * _US), max(500 * _US, reach / _MOST_BINS))
         size_a, size_b = int((last - first) / width) + 2, int((self.t[-1] - self.t[0]) / width) + 2
-        edges = first + np.arange(size_a + 1) * width
+        edges: F64 = first + np.arange(size_a + 1, dtype=np.float64) * width
         share = np.diff(self._busy.until(edges)) / width
         p = self.outside_share + (self.inside_share - self.outside_share) * share
         bins = ((self.t - self.t[0]) / width).astype(np.int64)
@@ -133,24 +135,23 @@ class _Sampled:
             seen = np.bincount(bins[self.label == label], minlength=size)
             total += np.fft.rfft(seen) * np.conj(np.fft.rfft(np.log(chance) - np.log(rest), size))
         lags = np.arange(-size_a + 1, size_b)
-        return lags * width + float(self.t[0]) - first, np.fft.irfft(total, size)[lags]
+        return np.asarray(lags * width + float(self.t[0]) - first, np.float64), np.fft.irfft(total, size)[lags]
 
-    def at(self, offset: float, drift: float) -> F64:
-        """The log-likelihood of each sample."""
-        inside, outside = self._gain()
-        return np.where(self._busy.inside(_back(self.t, offset, drift, self._x0)), inside, outside)
+    def at(self, offset: float, drift: float, rows: Array) -> F64:
+        """The log-likelihood of samples."""
+        inside, outside = self._gain(rows)
+        return np.where(self._busy.inside(_back(self.t[rows], offset, drift, self._x0)), inside, outside)
 
     def profile(
-        self, offset: float, drift: float, reach: float, step: float, blocks: int, rows: Array | None = None
+        self, offset: float, drift: float, reach: float, step: float, blocks: int, rows: Array
     ) -> tuple[F64, F64]:
         """Offsets within a reach of one, and the log-likelihood of each block of samples there.
 
         A sample moves into a slice or out of it as the offset passes the distance to each border: the changes are
         summed up in order of the offset, so that the cost does not depend on the number of steps.
         """
-        rows = np.arange(len(self.t)) if rows is None else rows
         t = _back(self.t[rows], offset, drift, self._x0)
-        inside, outside = (gain[rows] for gain in self._gain())
+        inside, outside = self._gain(rows)
         grid = np.arange(-round(reach / step), round(reach / step) + 1) * step
         low, high = grid[0], grid[-1]
         block = (np.arange(len(t)) * blocks // max(len(t), 1)).astype(np.int64)
@@ -187,18 +188,15 @@ class _Counted:
     def __len__(self) -> int:
         return len(self.rate)
 
-    def _share(self, offset: float, drift: float, rows: Array | None = None) -> F64:
-        """Which part of each interval slices last."""
-        if rows is None:
-            until = self._busy.until(_back(self.edge, offset, drift, self._x0))
-            return np.diff(until) / np.maximum(self.width, 1.0)
+    def _share(self, offset: float, drift: float, rows: Array) -> F64:
+        """Which part of intervals slices last."""
         first = self._busy.until(_back(self.edge[rows], offset, drift, self._x0))
         last = self._busy.until(_back(self.edge[rows + 1], offset, drift, self._x0))
         return np.asarray((last - first) / np.maximum(self.width[rows], 1.0), np.float64)
 
     def learn(self, place: _Place) -> None:
         """Take the rates and the noise from a place."""
-        share = self._share(place.offset, place.drift)
+        share = self._share(place.offset, place.drift, np.arange(len(self)))
         weight = np.ones(len(share))
         for _ in range(10):
             total = weight.sum()
@@ -221,7 +219,7 @@ class _Counted:
         reach = last - first + float(self.edge[-1] - self.edge[0])
         width = max(self.period / 10, reach / _MOST_BINS)
         size_a, size_b = int((last - first) / width) + 2, int((self.edge[-1] - self.edge[0]) / width) + 2
-        share = np.diff(self._busy.until(first + np.arange(size_a + 1) * width)) / width
+        share = np.diff(self._busy.until(np.asarray(first + np.arange(size_a + 1) * width, np.float64))) / width
         at = self.edge[0] + (np.arange(size_b) + 0.5) * width
         rows = (np.searchsorted(self.edge, at, "right") - 1).clip(0, len(self.rate) - 1)
         rate = self.rate[rows] - self.rate.mean()
@@ -234,21 +232,20 @@ class _Counted:
             for one, other in ((spectrum, share), (seen, share), (seen, share * share))
         ]
         spread = np.maximum(sums[2] - sums[1] ** 2 / size_b, 1e-2 * size_b * max(float(np.var(share)), 1e-6))
-        return lags * width + float(self.edge[0]) - first, sums[0] / np.sqrt(spread)
+        return np.asarray(lags * width + float(self.edge[0]) - first, np.float64), sums[0] / np.sqrt(spread)
 
-    def at(self, offset: float, drift: float) -> F64:
-        """The log-likelihood of each delta."""
-        return self._likelihood(self.rate, self._share(offset, drift))
+    def at(self, offset: float, drift: float, rows: Array) -> F64:
+        """The log-likelihood of deltas."""
+        return self._likelihood(self.rate[rows], self._share(offset, drift, rows))
 
     def _likelihood(self, rate: F64, share: F64) -> F64:
         rest = (rate - self.idle - self.slope * share) / self.scale
         return np.asarray(-(_FREEDOM + 1) / 2 * np.log1p(rest * rest / _FREEDOM), np.float64)
 
     def profile(
-        self, offset: float, drift: float, reach: float, step: float, blocks: int, rows: Array | None = None
+        self, offset: float, drift: float, reach: float, step: float, blocks: int, rows: Array
     ) -> tuple[F64, F64]:
         """Offsets within a reach of one, and the log-likelihood of each block of deltas there."""
-        rows = np.arange(len(self.rate)) if rows is None else rows
         grid = np.arange(-round(reach / step), round(reach / step) + 1) * step
         block = (np.arange(len(rows)) * blocks // max(len(rows), 1)).astype(np.int64)
         table = np.empty((blocks, len(grid)))
@@ -344,10 +341,14 @@ def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior, step: flo
     return apart
 
 
-def _subset(seen: _Evidence) -> Array | None:
+def _subset(seen: _Evidence) -> Array:
     """Evenly chosen rows, if there are many."""
-    stride = -(-len(seen) // _MOST_POINTS)
-    return np.arange(0, len(seen), stride) if stride > 1 else None
+    return np.arange(0, len(seen), max(1, -(-len(seen) // _MOST_POINTS)))
+
+
+def _place(seen: _Evidence, offset: float, drift: float) -> _Place:
+    """A place, judged by all samples or deltas."""
+    return _Place(offset, drift, seen.at(offset, drift, np.arange(len(seen))))
 
 
 def _refined(seen: _Evidence, offset: float, drift: float, reach: float, prior: Prior, step: float) -> _Place:
@@ -358,7 +359,7 @@ def _refined(seen: _Evidence, offset: float, drift: float, reach: float, prior: 
     best = _best_on(*seen.profile(offset, drift, reach, coarse, 1, _subset(seen)), prior)
     if coarse > step:
         best = _best_on(*seen.profile(best, drift, 3 * coarse, max(step, coarse / 10), 1, _subset(seen)), prior)
-    return _Place(best, drift, seen.at(best, drift))
+    return _Place(best, drift, seen.at(best, drift, _subset(seen)))
 
 
 def _best_on(offsets: F64, table: F64, prior: Prior) -> float:
@@ -378,19 +379,16 @@ def _settled(
     seen: _Evidence, places: list[_Place], prior: Prior, x0: float, step: float, near: float
 ) -> tuple[_Place, list[_Place]]:
     """The best place and its rivals, with the drift that fits best."""
-    found = [_with_drift(seen, place, prior, x0, step) for place in places[:6]]
+    found = [_with_drift(seen, place, prior, x0, step) for place in places[:_REFINED]]
     best = max(found, key=lambda place: place.total)
     seen.learn(best)
     best = _with_drift(seen, best, prior, x0, step)
-    rivals = [
-        max(
-            (other for other in (place, replace(place, drift=best.drift))),
-            key=lambda other: float(seen.at(other.offset, other.drift).sum()),
-        )
-        for place in [*found, *places[6:]]
-        if abs(place.offset - best.offset) > near
-    ]
-    rivals = [_Place(one.offset, one.drift, seen.at(one.offset, one.drift)) for one in rivals]
+    best = _place(seen, best.offset, best.drift)
+    rivals = []
+    for place in [*found, *places[_REFINED:_MOST_RIVALS]]:
+        if abs(place.offset - best.offset) > near:
+            ways = (_place(seen, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
+            rivals.append(max(ways, key=lambda way: way.total))
     rivals += _neighbours(seen, best, prior, step, near)
     return best, sorted(rivals, key=lambda place: -place.total)
 
@@ -405,7 +403,7 @@ def _neighbours(seen: _Evidence, best: _Place, prior: Prior, step: float, near: 
         rows = np.flatnonzero(side & (offsets >= prior.low) & (offsets <= prior.high))
         if len(rows):
             offset = float(offsets[rows[np.argmax(total[rows])]])
-            found.append(_Place(offset, best.drift, seen.at(offset, best.drift)))
+            found.append(_place(seen, offset, best.drift))
     return found
 
 
@@ -455,14 +453,15 @@ def _null_margin(seen: _Evidence, best: _Place, near: float) -> float:
     half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * near)
     shifts = rng.uniform(-half, half, 60)
     shifts = shifts[np.abs(shifts) > near][:40]
-    scores = [float(seen.at(best.offset + shift, best.drift).sum()) for shift in shifts.tolist()]
-    return (best.total - float(np.mean(scores))) / (float(np.std(scores)) + 1e-9)
+    rows = _subset(seen)
+    scores = [float(seen.at(best.offset + shift, best.drift, rows).sum()) for shift in shifts.tolist()]
+    return (float(best.score[rows].sum()) - float(np.mean(scores))) / (float(np.std(scores)) + 1e-9)
 
 
 def _interval(seen: _Evidence, best: _Place, prior: Prior, step: float, near: float) -> tuple[float, float]:
     """The 95 % interval of the offset: where the best place lies when blocks are drawn with replacement."""
     fine = step if isinstance(seen, _Sampled) else max(step, near / 50)
-    offsets, table = seen.profile(best.offset, best.drift, near, fine, _BLOCKS)
+    offsets, table = seen.profile(best.offset, best.drift, near, fine, _BLOCKS, np.arange(len(seen)))
     allowed = (offsets >= prior.low) & (offsets <= prior.high)
     weights = np.random.default_rng(0).multinomial(_BLOCKS, np.full(_BLOCKS, 1 / _BLOCKS), _DRAWS)
     total = np.where(allowed, weights @ table, -np.inf) if allowed.any() else weights @ table
