@@ -24,6 +24,7 @@ _RUNTIMES = {
 #: Counters that grow while a programme works, the surest first.
 _COUNTERS = ("task-clock", "cpu-clock", "cpu-cycles", "cycles", "instructions")
 _LEAST_SHARE, _GREATEST_SHARE = 0.05, 0.95
+_MOST_THREADS = 3
 
 
 def busy_slices(trace: Trace, clock: int) -> Events | None:
@@ -51,8 +52,8 @@ def busy_slices(trace: Trace, clock: int) -> Events | None:
 def samples_of(trace: Trace, clock: int) -> list[tuple[str, Samples]]:
     """Candidates for the label of the call stacks on a clock: the stack is, or ends, in files of a runtime.
 
-    Stacks of a thread count if any of them is in the runtime; others tell nothing of it. A label that nearly all
-    stacks have, or nearly none, is left out.
+    The threads of a pool may spin between the operators, so that each thread is a candidate of its own; all that
+    are in the runtime at all come together, too. A label that nearly all stacks have, or nearly none, is left out.
 
     Returns:
         What each one means, in words, with the samples.
@@ -65,10 +66,15 @@ def samples_of(trace: Trace, clock: int) -> list[tuple[str, Samples]]:
     for runtime, files in _RUNTIMES.items():
         ends, holds = _frames_in(trace, files)
         for words, frames in ((f"stacks that end in {runtime}", ends), (f"stacks in {runtime}", holds)):
-            chosen = rows[_threads_with(table.track[rows], frames[table.stack[rows]])]
-            samples = _labelled(table.ts[chosen], frames[table.stack[chosen]])
-            if samples is not None and not any(_equal(samples, other) for _, other in found):
-                found.append((words, samples))
+            busy = frames[table.stack[rows]]
+            threads, counts = np.unique(table.track[rows[busy]], return_counts=True)
+            chosen = threads[np.argsort(-counts, kind="stable")[:_MOST_THREADS]].tolist()
+            groups = [(words, threads), *((f"{words}, {_thread(trace, one)}", np.array([one])) for one in chosen)]
+            for name, tracks in groups:
+                of = np.isin(table.track[rows], tracks)
+                samples = _labelled(table.ts[rows[of]], busy[of])
+                if samples is not None and not any(_equal(samples, other) for _, other in found):
+                    found.append((name, samples))
     return found
 
 
@@ -120,9 +126,9 @@ def _frames_in(trace: Trace, files: re.Pattern[str]) -> tuple[Array, Array]:
     return ends, holds
 
 
-def _threads_with(track: Array, busy: Array) -> Array:
-    """Whether each sample is of a thread that was busy at all."""
-    return np.isin(track, np.unique(track[busy]))
+def _thread(trace: Trace, track: int) -> str:
+    found = trace.tracks[track]
+    return f"thread {found.name or 'without name'}{'' if found.tid is None else f' ({found.tid})'}"
 
 
 def _labelled(ts: Array, busy: Array) -> Samples | None:

@@ -25,7 +25,10 @@ SAMPLED = {
     "jitter 0.1 %": (Shape(jitter_iteration=0.001, gap_jitter=0.01), _HALF, 1000.0, False, True),
     "99 Hz": (Shape(), _HALF, 99.0, False, True),
     "periodic": (Shape().periodic(), _HALF, 1000.0, False, True),
+    "idle, half, 1.5 ms": (_IDLE, _HALF, 1000.0, True, True),
     "other run": (_IDLE, _HALF, 1000.0, False, False),
+    "other run, 1.5 ms": (_IDLE, _HALF, 1000.0, True, False),
+    "other, no idle, 1.5 ms": (Shape(), _HALF, 1000.0, True, False),
 }
 COUNTED = {
     "10 ms, idle": (_IDLE, None, 10.0, False, True),
@@ -74,7 +77,7 @@ def main(first: int, count: int) -> None:
             right = sum(abs(row[1]) < limit for row in rows)
             wrong = sum(abs(row[1]) >= limit for row in taken) if case[4] else len(taken)
             print(
-                f"{name:20} accepted {len(taken):3}/{count}  right {right:3}  wrong among accepted {wrong}  "
+                f"{name:22} accepted {len(taken):3}/{count}  right {right:3}  wrong among accepted {wrong}  "
                 f"error us median {np.median(errors):.1f} max {errors.max():.1f}  "
                 f"covered {np.mean([row[2] for row in taken]) if taken else 0:.2f}  "
                 f"margin {np.median([row[0].margin for row in rows]):.1f}",

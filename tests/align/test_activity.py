@@ -1,0 +1,151 @@
+"""Alignment by activity: samples and counters against slices, on simulated pairs whose relation is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, as_bins, as_samples, outer, run
+from traceconv.align.activity import align_bins, align_samples
+from traceconv.align.activity_views import bins_of, busy_slices, samples_of
+from traceconv.align.estimate import Estimate, Events, Prior, Samples
+from traceconv.clocks import ClockDomain, Verdict, Zero
+from traceconv.clocks import Run as ClockRun
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo
+
+TRUTH = Truth(345.6 * S, 30e-6)
+IDLE = Shape(iterations=60, idle_every=10, idle_ms=30.0)
+LIMIT = Prior(max_drift=100e-6)
+CLOCK = ClockDomain("a clock", Zero.UNKNOWN, ClockRun.MONOTONIC)
+
+
+def made(seed: int, shape: Shape = IDLE) -> Run:
+    return run(np.random.default_rng(seed), shape)
+
+
+def expected(slices: Events, zero_ns: int) -> tuple[float, float]:
+    """The middle of the slices, and the offset there."""
+    middle = float(np.mean(slices.span))
+    return middle, float(TRUTH.map(np.array([middle]))[0]) - middle - zero_ns
+
+
+def error_of(found: Estimate, slices: Events, zero_ns: int) -> tuple[float, bool]:
+    """How wrong the offset in the middle is, ns, and whether the bounds hold there."""
+    middle, offset = expected(slices, zero_ns)
+    low, high = found.bounds(middle)
+    return float(found.map(np.array([middle]))[0]) - middle - offset, bool(low[0] <= offset <= high[0])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_samples_with_idle_gaps_need_nothing_else(seed: int) -> None:
+    what = made(seed)
+    samples = as_samples(np.random.default_rng(seed), what, TRUTH)
+    found = align_samples(outer(what), samples, LIMIT)
+    error, held = error_of(found, outer(what), samples.zero_ns)
+    assert found.verdict is Verdict.OK, found.reason
+    assert abs(error) <= 20 * US
+    assert held
+    assert found.region is not None
+    assert found.region.width(found.region.x0) < 400 * US
+
+
+def test_samples_of_a_part_within_a_window() -> None:
+    what = made(4)
+    samples = as_samples(np.random.default_rng(4), what, TRUTH, part=(0.2, 0.9))
+    _, offset = expected(outer(what), samples.zero_ns)
+    prior = Prior(offset - 1.1 * MS, offset + 1.9 * MS, 100e-6)
+    found = align_samples(outer(what), samples, prior)
+    assert found.verdict is Verdict.OK, found.reason
+    assert abs(error_of(found, outer(what), samples.zero_ns)[0]) <= 20 * US
+    assert prior.low <= found.offset_ns <= prior.high
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_periodic_work_is_refused(seed: int) -> None:
+    what = made(seed, Shape(iterations=80).periodic())
+    samples = as_samples(np.random.default_rng(seed), what, TRUTH, part=(0.3, 0.8))
+    found = align_samples(outer(what), samples, LIMIT)
+    assert found.verdict is Verdict.AMBIGUOUS
+    assert found.rivals
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_run_is_refused(seed: int) -> None:
+    samples = as_samples(np.random.default_rng(seed), made(100 + seed), TRUTH)
+    assert align_samples(outer(made(seed)), samples, LIMIT).verdict.refused
+    bins = as_bins(np.random.default_rng(seed), made(100 + seed), TRUTH)
+    assert align_bins(outer(made(seed)), bins, LIMIT).verdict.refused
+
+
+def test_drift_over_a_long_time_is_found() -> None:
+    what = made(5, Shape(iterations=600, idle_every=10, idle_ms=30.0))
+    truth = Truth(TRUTH.offset, 80e-6)
+    samples = as_samples(np.random.default_rng(5), what, truth)
+    slices = outer(what)
+    found = align_samples(slices, samples, Prior())
+    x = np.linspace(*slices.span, 7)
+    assert found.verdict is Verdict.OK, found.reason
+    assert found.drift == pytest.approx(80e-6, abs=10e-6)
+    assert float(np.max(np.abs(found.map(x) + samples.zero_ns - truth.map(x)))) <= 40 * US
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_counters_with_idle_gaps(seed: int) -> None:
+    what = made(seed, Shape(idle_every=10, idle_ms=30.0))
+    bins = as_bins(np.random.default_rng(seed), what, TRUTH)
+    found = align_bins(outer(what), bins, LIMIT)
+    error, held = error_of(found, outer(what), bins.zero_ns)
+    assert found.verdict is Verdict.OK, found.reason
+    assert abs(error) <= 500 * US
+    assert held
+
+
+def test_too_little_is_insufficient() -> None:
+    what = made(1)
+    samples = as_samples(np.random.default_rng(1), what, TRUTH)
+    few = Samples(samples.t[:20], samples.busy[:20], samples.zero_ns)
+    always = Samples(samples.t, np.ones(len(samples.t), bool), samples.zero_ns)
+    no_overlap = Prior(1e15, 1e15 + MS)
+    for one, prior in ((few, LIMIT), (always, LIMIT), (samples, no_overlap)):
+        assert align_samples(outer(what), one, prior).verdict is Verdict.INSUFFICIENT
+
+
+def test_busy_slices_are_the_union_of_leaves() -> None:
+    out = Builder(SourceInfo("a.json", "test"), CLOCK)
+    thread = out.thread(out.process(pid=1), 1)
+    for start, dur in ((100, 1000), (100, 50), (150, 50), (300, 100)):
+        out.slice(thread, start, dur, "work")
+    other = out.thread(out.process(pid=2), 2)
+    out.slice(other, 380, 100, "work")
+    found = busy_slices(out.finish(), 0)
+    assert found is not None
+    assert found.zero_ns == 100
+    assert found.start.tolist() == [0, 200]
+    assert found.dur.tolist() == [100, 180]
+
+
+def test_labels_of_call_stacks() -> None:
+    out = Builder(SourceInfo("perf.data", "test"), CLOCK)
+    thread = out.thread(out.process(pid=1), 7, "python")
+    runtime = out.frame("Compute", "/lib/libonnxruntime.so.1")
+    libc = out.frame("memcpy", "/lib/libc.so.6", runtime)
+    python = out.frame("eval", "/usr/bin/python3")
+    for at, stack in enumerate((runtime, libc, python, python)):
+        out.sample(thread, 1000 + at, stack)
+    found = dict(samples_of(out.finish(), 0))
+    assert found["stacks that end in ONNX Runtime"].busy.tolist() == [True, False, False, False]
+    assert found["stacks in ONNX Runtime"].busy.tolist() == [True, True, False, False]
+    assert all(samples.zero_ns == 1000 for samples in found.values())
+
+
+def test_deltas_of_counters() -> None:
+    out = Builder(SourceInfo("perf.csv", "test"), CLOCK)
+    for name, values in (("page-faults", (9, 9, 0)), ("instructions", (5, 6, 0)), ("task-clock", (1, 2, 0))):
+        track = out.counter_track(name)
+        for at, value in enumerate(values):
+            out.counter(track, 50 + 10 * at, value)
+    found = bins_of(out.finish(), 0)
+    assert [name for name, _ in found] == ["task-clock", "instructions"]
+    assert found[0][1].edge.tolist() == [0, 10, 20]
+    assert found[0][1].amount.tolist() == [1, 2]
