@@ -51,6 +51,9 @@ _DISAGREES = 8.0  # times the noise
 
 #: The best place must beat every one that is at least half an iteration away by this many nats.
 LEAST_MARGIN = 5.0
+#: As many where b has much that a lacks: which events happen to be missing where then looks like evidence.
+LEAST_MARGIN_IF_INCOMPLETE = 10.0
+_MUCH_EXTRA = 0.2
 #: A pair is used if the best way loses this many nats without it.
 _LEAST_ALONE = 2.0
 #: Correlation of the deviations of durations: from here on the logs are of one run.
@@ -59,7 +62,7 @@ SAME_RUN = 0.8
 PERHAPS_SAME_RUN = 0.3
 _LEAST_DEVIATIONS = 20
 _USUAL = 8.0  # times the median deviation
-_LEAST_QUANTA = 10
+_LEAST_RESOLUTION = 0.1
 _LEAST_SHARE = 0.5
 _LEAST_LABELLED = 0.85
 _LEAST_SIGMA = 3.0
@@ -518,13 +521,14 @@ def _strays(match: Array) -> Array:
 def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None) -> Estimate:
     """The pairs that are certain, and the verdict."""
     matched = path.rows
-    placed = matched[path.margin[matched] >= LEAST_MARGIN]
+    least = LEAST_MARGIN if model.extra < _MUCH_EXTRA else LEAST_MARGIN_IF_INCOMPLETE
+    placed = matched[path.margin[matched] >= least]
     good = placed[(path.alone[placed] >= _LEAST_ALONE) & _agrees(a, b, model, path.match, placed)]
     rivals, landscape = _rivals(a, path, max(1, (period or _NO_PERIOD) // 2))
     pairs = path.match[good], good
     bias = np.array([model.kinds[kind].bias for kind in b.kind[good].tolist()])
     residual = b.dur[good] + bias - a.dur[pairs[0]]
-    verdict, reason = _verdict(a, b, path, placed, len(good), period, len(rivals))
+    verdict, reason = _verdict(a, b, path, placed, len(good), period, len(rivals), least)
     return Estimate(
         METHOD,
         verdict,
@@ -567,7 +571,7 @@ def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple
 
 
 def _verdict(
-    a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int
+    a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int, least: float
 ) -> tuple[Verdict, str]:
     """The verdict and its reason.
 
@@ -578,14 +582,15 @@ def _verdict(
         used: how many of them are certain by themselves.
         period: how many events of a are an iteration, None if nothing repeats.
         rivals: in how many other places b fits.
+        least: the margin that is asked for, nats.
     """
     margin = _margin(path)
-    if margin < LEAST_MARGIN:
+    if margin < least:
         spacing = _spacing(a, period)
         often = f", {spacing / 1e6:.3f} ms apart" if spacing else ""
         return Verdict.AMBIGUOUS, (
             f"the durations fit nearly as well in {rivals} other places{often} (margin {margin:.1f} of "
-            f"{LEAST_MARGIN:.0f} nats); a log with timestamps would settle it, or one that begins with the profile"
+            f"{least:.0f} nats); a log with timestamps would settle it, or one that begins with the profile"
         )
     if used < max(_LEAST_EVENTS, _LEAST_SHARE * min(len(a), len(b)) / 2):
         return Verdict.INSUFFICIENT, f"only {used} of {len(b)} events match with certainty; {_SETTLE}"
@@ -637,8 +642,9 @@ def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> t
     of_pair = label[rows_a - first]
     of_a = _deviation(log_durations(a)[rows_a], of_pair)
     of_b = _deviation(log_durations(b)[rows_b], of_pair)
-    long = np.minimum(a.dur[rows_a], b.dur[rows_b]) >= _LEAST_QUANTA * max(a.quantum_ns, b.quantum_ns)
-    used = _usual(of_a, long) & _usual(of_b, long)
+    shorter = np.minimum(a.dur[rows_a], b.dur[rows_b])
+    quantum = max(a.quantum_ns, b.quantum_ns) / np.maximum(shorter, 1.0)
+    used = _usual(of_a, quantum) & _usual(of_b, quantum)
     if used.sum() < 3:
         return 0.0, int(used.sum())
     return _rank_correlation(of_a[used], of_b[used]), int(used.sum())
@@ -655,11 +661,18 @@ def _deviation(logs: F64, label: Array) -> F64:
     return found
 
 
-def _usual(deviation: F64, long: Array) -> Array:
-    """Those of long enough durations that are not far off: warm-up is alike in all runs."""
+def _usual(deviation: F64, quantum: F64) -> Array:
+    """Those that are not far off, since warm-up is alike in all runs; of durations that the resolution can tell.
+
+    Args:
+        deviation: of the logarithm of each duration.
+        quantum: the resolution as a share of each duration.
+    """
     size = np.abs(deviation)
-    known = long & np.isfinite(size)
-    return known & (size <= _USUAL * float(np.median(size[known]))) if known.any() else known
+    known: Array = np.isfinite(size) & (quantum <= _LEAST_RESOLUTION)
+    if known.any():
+        known &= size <= _USUAL * max(float(np.median(size[known])), float(np.median(quantum[known])))
+    return known
 
 
 def _rank_correlation(x: F64, y: F64) -> float:
