@@ -645,6 +645,10 @@ def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> t
     shorter = np.minimum(a.dur[rows_a], b.dur[rows_b])
     quantum = max(a.quantum_ns, b.quantum_ns) / np.maximum(shorter, 1.0)
     used = _usual(of_a, quantum) & _usual(of_b, quantum)
+    of_pair = np.where(used, of_pair, -1)  # again without warm-up, which moves the medians of both sides together
+    of_a = _deviation(log_durations(a)[rows_a], of_pair)
+    of_b = _deviation(log_durations(b)[rows_b], of_pair)
+    used = np.isfinite(of_a) & np.isfinite(of_b)
     if used.sum() < 3:
         return 0.0, int(used.sum())
     return _rank_correlation(of_a[used], of_b[used]), int(used.sum())
