@@ -13,16 +13,17 @@ import jsonschema
 import numpy as np
 import pytest
 
-from tests.align.pairs import TRUTH, recordings, trace_of
+from tests.align.pairs import TRUTH, private, recordings, trace_of
 from tests.benchmarks.alignment.simulate import Shape, outer, run
-from traceconv.align import Policy, align
+from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import causality
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
 from traceconv.align.report_html import page
 from traceconv.align.svg import Axis, time_axis
 from traceconv.check._schemas import load_schema
+from traceconv.clocks import REALTIME, ClockSnapshot, Zero
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
-from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.ir.trace import Trace
 
 Json = dict[str, Any]
 PERIODIC = Shape(iterations=60).periodic()
@@ -44,8 +45,14 @@ def traces() -> list[Trace]:
 
 
 @pytest.fixture(scope="module")
-def good(traces: list[Trace]) -> Json:
-    return reported(traces)
+def alignment(traces: list[Trace]) -> Alignment:
+    return align(traces)
+
+
+@pytest.fixture(scope="module")
+def good(traces: list[Trace], alignment: Alignment) -> Json:
+    report = document(traces, alignment, causality(traces, alignment))
+    return json.loads(rendered(report, "align.json"))  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +91,7 @@ def test_the_schema_refuses_other_things(good: Json) -> None:
     assert not validator.is_valid({**good, "causality": [{**good["causality"][0], "checked": -1}]})
 
 
-def test_it_tells_where_everything_went(good: Json, traces: list[Trace]) -> None:
-    alignment = align(traces)
+def test_it_tells_where_everything_went(good: Json, traces: list[Trace], alignment: Alignment) -> None:
     assert good["verdict"] == "ok"
     assert good["refusal"] is None
     for one, trace, maps in zip(good["inputs"], traces, alignment.maps, strict=True):
@@ -107,9 +113,9 @@ def test_the_bounds_at_the_ends_hold(good: Json) -> None:
         assert abs(end["trace_time_ns"] - true) <= end["bound_ns"]
 
 
-def test_the_evidence_of_a_pair(good: Json, traces: list[Trace]) -> None:
+def test_the_evidence_of_a_pair(good: Json, alignment: Alignment) -> None:
     (pair,) = good["pairs"]
-    (found,) = align(traces).pairs
+    (found,) = alignment.pairs
     estimate = found.estimate
     assert (pair["x"]["file"], pair["y"]["file"]) == ("framework.json", "library.log")
     assert (pair["verdict"], pair["matches"], pair["dropped"]) == ("ok", estimate.matches, estimate.dropped)
@@ -122,9 +128,9 @@ def test_the_evidence_of_a_pair(good: Json, traces: list[Trace]) -> None:
     assert [rival["offset_ns"] for rival in pair["rivals"]] == found.rival_offsets()
 
 
-def test_a_picture_keeps_the_highest_peak(good: Json, traces: list[Trace]) -> None:
+def test_a_picture_keeps_the_highest_peak(good: Json, alignment: Alignment) -> None:
     curve = good["pairs"][0]["landscape"]["all"]
-    (pair,) = align(traces).pairs
+    (pair,) = alignment.pairs
     assert pair.estimate.landscape is not None
     offsets, heights = pair.estimate.landscape
     assert len(curve["score"]) < len(heights)
@@ -134,8 +140,7 @@ def test_a_picture_keeps_the_highest_peak(good: Json, traces: list[Trace]) -> No
     assert abs(top) < 200_000  # the best place
 
 
-def test_long_recordings_are_thinned_and_keep_what_stands_out(traces: list[Trace]) -> None:
-    alignment = align(traces)
+def test_long_recordings_are_thinned_and_keep_what_stands_out(traces: list[Trace], alignment: Alignment) -> None:
     (pair,) = alignment.pairs
     values = np.zeros(100_000)
     values[[5, 70_001]] = 900.0, -1200.0
@@ -145,6 +150,25 @@ def test_long_recordings_are_thinned_and_keep_what_stands_out(traces: list[Trace
     assert 1500 < len(shown["time_ns"]) <= 2000
     assert {900, -1200} <= set(shown["residual_ns"])
     assert shown["time_ns"] == sorted(shown["time_ns"])
+
+
+@pytest.mark.parametrize("method", ["sequence of durations", "activity"])
+def test_other_evidence_is_explained_in_its_own_words(method: str, traces: list[Trace], alignment: Alignment) -> None:
+    """A landscape may have places that are impossible, and come in any order."""
+    (pair,) = alignment.pairs
+    heights = np.array([3.0, -np.inf, 9.0, 1.0, 2.0])
+    landscape = np.array([2e6, 3e6, 0.0, -2e6, -1e6]) + pair.estimate.offset_ns, heights
+    estimate = replace(pair.estimate, method=method, landscape=landscape, rivals=(), margin=np.inf)
+    alignment = replace(alignment, pairs=[replace(pair, estimate=estimate)])
+    report = document(traces, alignment, causality(traces, alignment))
+    report = json.loads(rendered(report, "align.json"))
+    jsonschema.Draft202012Validator(load_schema(SCHEMA)).validate(report)
+    assert report["pairs"][0]["landscape"]["all"]["score"] == [1.0, 2.0, 9.0, 3.0]
+    assert report["pairs"][0]["margin"] is None
+    text = page(report)
+    assert "No other place came close" in text
+    assert "begin together" not in text
+    assert ("busy" in text) == (method == "activity")
 
 
 def test_turned_inputs_give_the_same_pair(good: Json, traces: list[Trace]) -> None:
@@ -179,6 +203,19 @@ def test_the_errors_carry_what_was_tried() -> None:
     with pytest.raises(UnrelatedClocks) as unrelated:
         align(recordings(3), policy=Policy(estimate=False))
     assert unrelated.value.pairs == ()
+
+
+def test_files_that_their_events_contradict(traces: list[Trace], alignment: Alignment) -> None:
+    """The library log says that it counts Unix time, as the framework does, but for 50 ms."""
+    way = alignment.maps[1][0]
+    wrong = ClockSnapshot(traces[1].clocks[0], way.at_ns, REALTIME, way.at(way.at_ns) + 50_000_000, 1000, "header")
+    wall = traces[0].with_tables(clocks=[private("wall", Zero.UNIX_EPOCH)])
+    report = reported([wall, traces[1].with_tables(snapshots=[wrong])])
+    assert report["verdict"] == "inconsistent"
+    assert [pair["verdict"] for pair in report["pairs"]] == ["ok"]
+    text = page(report)
+    assert text.count('<span class="pill inconsistent">') == 4  # on top, for both files, in the list of all verdicts
+    assert "it was not used" in text
 
 
 def test_a_refusal_without_any_comparison() -> None:
@@ -277,10 +314,9 @@ def test_words_in_a_chart_do_not_overlap(report: Json) -> None:
                 assert apart, (one, other)
 
 
-def test_names_are_text_and_nothing_else(traces: list[Trace]) -> None:
+def test_names_are_text_and_nothing_else(few: Json) -> None:
     name = "<script>alert(1)</script>&\"'.json"
-    renamed = traces[0].with_tables(sources=[SourceInfo(name, "x")])
-    text = page(reported([renamed, traces[1]]))
+    text = page(json.loads(json.dumps(few).replace("few.json", json.dumps(name)[1:-1])))
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;&amp;" in text
     Elements(text)

@@ -149,7 +149,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment) -> Causality:
     for pair in alignment.pairs:
         way_a = alignment.maps[pair.a.index].get(pair.a.clock)
         way_b = alignment.maps[pair.b.index].get(pair.b.clock)
-        if pair.rows is not None and len(pair.rows[0]) and way_a and way_b and not pair.estimate.verdict.refused:
+        if way_a and way_b and _tells(pair):
             checks.append(_inside(pair, way_a, way_b))
     return Causality(tuple(checks))
 
@@ -200,6 +200,12 @@ def _on_trace_time(ts: I64, clocks: Array, maps: dict[int, ClockMap]) -> I64:
 
 
 # -- matched slices of two files ------------------------------------------------------------------------------------
+
+
+def _tells(pair: PairEstimate) -> bool:
+    """Whether slices were matched that have times of their own."""
+    real = not any(side.trace.clocks[side.clock].synthetic for side in (pair.a, pair.b))
+    return pair.rows is not None and len(pair.rows[0]) > 0 and real and not pair.estimate.verdict.refused
 
 
 def _inside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap) -> Check:

@@ -57,7 +57,7 @@ def relate_all(
     first = len(edges) - len(accepted)
     solution = solve(range(len(sides)), edges, len(sides))
     if solution.verdict is Verdict.INCONSISTENT:
-        raise _inconsistent(solution, sides, target)
+        raise _inconsistent(solution, sides, target, [one.pair for one in accepted])
     for number in solution.dropped:
         if number < first:
             note_overruled(sides[edges[number].a][1], edges[number].way, solution.worst.misclosure_ns)
@@ -92,7 +92,9 @@ def _edge(one: Accepted) -> Edge:
     return Edge(one.a, one.b, one.pair.way, one.pair.a.span())
 
 
-def _inconsistent(solution: Solution, sides: Sequence[Placed], target: ClockDomain) -> InconsistentClocks:
+def _inconsistent(
+    solution: Solution, sides: Sequence[Placed], target: ClockDomain, pairs: Sequence[PairEstimate]
+) -> InconsistentClocks:
     """Which loop does not close, and by how much."""
     loop = solution.worst
     names = [sides[number][1].name if number < len(sides) else target.name for number in loop.clocks]
@@ -102,6 +104,7 @@ def _inconsistent(solution: Solution, sides: Sequence[Placed], target: ClockDoma
         f"from where it begins, and at most {loop.bound_ns} ns are possible",
         hint=f"one of these relations is wrong, and nothing tells which: leave a file out, or say where one belongs, "
         f"for instance --offset {PurePath(files[-1]).name}=TIME",
+        pairs=pairs,
     )
 
 
@@ -147,6 +150,7 @@ def contradicted(pair: PairEstimate, known: ClockMap) -> InconsistentClocks:
         f"{pair.estimate.matches} events fit if {pair.a.name} is moved by {apart:+d} ns, and they do not fit as it is",
         hint=f"--offset {PurePath(pair.a.name).name}=0ns leaves it where it is; --offset {PurePath(pair.a.name).name}="
         f"{apart:+d}ns believes the events",
+        pairs=[pair],
     )
 
 

@@ -30,6 +30,7 @@ SCHEMA = "alignment.schema.json"
 VERSION = 1
 _POINTS = 2000
 _NEAR_POINTS = 800  # of them
+_LEAST_POINTS = 3
 _FARTHEST = 200
 _BADNESS = [str(verdict) for verdict in Verdict]
 
@@ -66,9 +67,8 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError) -> dict[str
         error: the refusal; its `pairs` are what was tried.
     """
     pairs: Sequence[PairEstimate] = error.pairs
-    tried = [str(pair.estimate.verdict) for pair in pairs if pair.estimate.verdict.refused]
     return {
-        **_head(max(tried, key=_BADNESS.index, default=str(error.verdict))),
+        **_head(error.verdict),
         "refusal": {"message": error.message, "hint": error.hint},
         "clock": None,
         "inputs": [_input(trace, {}, pairs, index) for index, trace in enumerate(traces)],
@@ -256,14 +256,21 @@ def _region(estimate: Estimate) -> list[dict[str, float]] | None:
 
 def _landscape(estimate: Estimate) -> dict[str, Any] | None:
     """All offsets that were tried, coarsely, and those around the best one, finely."""
-    if estimate.landscape is None or not len(estimate.landscape[0]):
+    if estimate.landscape is None:
         return None
     offsets, scores = estimate.landscape[0] - estimate.offset_ns, estimate.landscape[1]
+    rows = np.flatnonzero(np.isfinite(scores))
+    rows = rows[np.argsort(offsets[rows], kind="stable")]
+    if len(rows) < _LEAST_POINTS:
+        return None
+    offsets, scores = offsets[rows], scores[rows]
     reach = _near_reach(estimate, offsets)
     near = np.abs(offsets) <= reach
     return {
         "all": _curve(offsets, scores, _POINTS - _NEAR_POINTS),
-        "near": _curve(offsets[near], scores[near], _NEAR_POINTS) if 2 < near.sum() < len(offsets) else None,
+        "near": _curve(offsets[near], scores[near], _NEAR_POINTS)
+        if _LEAST_POINTS <= near.sum() < len(offsets)
+        else None,
     }
 
 

@@ -7,6 +7,7 @@ pictures are SVG; colours follow the light or dark setting of the reader and nev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -73,7 +74,7 @@ def page(report: Json) -> str:
     if report["refusal"]:
         parts.append(_refusal(report))
     parts += [_files(report), _timeline(report["inputs"])]
-    parts += [_pair(pair) for pair in report["pairs"]]
+    parts += [_pair(pair, used=not (report["refusal"] or _is_refused(pair))) for pair in report["pairs"]]
     parts += [_causality(report["causality"]), _glossary()]
     footer = f"<footer>Written by traceconv {escape(report['traceconv'])}.</footer>"
     body = "\n".join(part for part in [*parts, footer] if part)
@@ -179,7 +180,8 @@ def _verdict_of(file: str, clock: str, report: Json) -> str:
     """What was found about a clock that was not placed."""
     for pair in report["pairs"]:
         if (file, clock) in ((pair[side]["file"], pair[side]["clock"]) for side in "xy"):
-            return f"{_pill(pair['verdict'])}<br><small>{_MEANINGS[pair['verdict']]}</small>"
+            verdict = pair["verdict"] if _is_refused(pair) else report["verdict"]
+            return f"{_pill(verdict)}<br><small>{_MEANINGS[verdict]}</small>"
     return "not placed"
 
 
@@ -213,13 +215,14 @@ def _timeline(inputs: Sequence[Json]) -> str:
     )
 
 
-def _pair(pair: Json) -> str:
+def _pair(pair: Json, *, used: bool) -> str:
     x, y = escape(pair["x"]["file"]), escape(pair["y"]["file"])
-    pictures = [_residuals(pair), _landscape(pair), _region(pair)]
-    unused = " The pictures show the best place that was found; it was not used." if _is_refused(pair) else ""
+    words = _METHODS.get(pair["method"], _Words())
+    pictures = [_residuals(pair, words), _landscape(pair, words), _region(pair, words, used)]
+    unused = "" if used or not any(pictures) else " The pictures show the best place that was found; it was not used."
     found = (
         f"<p>{_pill(pair['verdict'])} {escape(pair['reason'])}. Compared by: {escape(pair['method'])}.</p>"
-        f"<p>{_MEANINGS[pair['verdict']]}{unused if any(pictures) else ''}</p>"
+        f"<p>{_MEANINGS[pair['verdict']]}{unused}</p>"
     )
     return f"<section><h2>{x} and {y}</h2>\n{found}\n{''.join(pictures)}</section>"
 
@@ -228,7 +231,62 @@ def _is_refused(pair: Json) -> bool:
     return Verdict(pair["verdict"]).refused
 
 
-def _residuals(pair: Json) -> str:
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """How the pictures of one kind of evidence are explained.
+
+    Attributes:
+        difference: what the height of a dot is.
+        dots: what a dot is, and what looks good.
+        score: what the height of the landscape is.
+        slid: what was done to draw it.
+        rules: what limits the answers.
+    """
+
+    difference: str = "how far apart the two files put it"
+    dots: str = (
+        "Each dot is an event that both files saw; its height says how far apart the two put it once they are lined "
+        "up. <strong>Good</strong> is a flat, narrow band around zero. A slope of the whole band would be drift that "
+        "is still there; a step, a clock that was set during the recording. Thin slanted stripes are normal: they come "
+        "from times that are rounded to whole microseconds."
+    )
+    score: str = "how many events begin together"
+    slid: str = (
+        "One recording was slid along the other; the higher the curve, the more events of a kind begin together at "
+        "that shift."
+    )
+    rules: str = (
+        "Each matched event rules some answers out, since work cannot begin before the call that asked for it, nor go "
+        "on after it."
+    )
+
+
+_METHODS = {
+    "sequence of durations": _Words(
+        difference="how much longer or shorter it is than expected",
+        dots=(
+            "One file has no times, only durations in order. Each dot is an event that was recognised by its duration; "
+            "its height says how much the durations in both files differ from what is usual between the two. "
+            "<strong>Good</strong> is a narrow band around zero."
+        ),
+        score="how well the durations agree",
+        slid=(
+            "The list of durations was laid along the other recording, from every place on; the higher the curve, the "
+            "better the durations agree if the list ends there."
+        ),
+    ),
+    "activity": _Words(
+        score="how well busy and idle times agree",
+        slid=(
+            "One recording tells when the program was busy, the other one when work was going on. One was slid along "
+            "the other; the higher the curve, the better the two agree at that shift."
+        ),
+        rules="Parts of the recording were compared by themselves; the area is where nearly all of them lead to.",
+    ),
+}
+
+
+def _residuals(pair: Json, words: _Words) -> str:
     found = pair["residuals_over_time"]
     if not found:
         return ""
@@ -239,16 +297,12 @@ def _residuals(pair: Json) -> str:
     times = padded([time for time, _ in inside], 0.02)
     plane = Plane(
         time_axis(f"when it happened, on the clock of {pair['x']['file']} from its first event", *times),
-        time_axis("how far apart the two files put it", -reach, reach),
+        time_axis(words.difference, -reach, reach),
     )
     marks = [plane.across(0, "zero"), plane.dots(inside, "dots" if len(inside) > _MANY else "dots few")]
     outside = len(values) - len(inside)
     caption = (
-        "Each dot is an event that both files saw; its height says how far apart the two put it once they are lined "
-        "up. <strong>Good</strong> is a flat, narrow band around zero. A slope of the whole band would be drift that "
-        "is still there; a step, a clock that was set during the recording. Thin slanted stripes are normal: they come "
-        "from times that are rounded to whole microseconds. "
-        f"Half of the {numbers['n']:,} events are within {_short(numbers['median_ns'])}, 95 of 100 within "
+        f"{words.dots} Half of the {numbers['n']:,} events are within {_short(numbers['median_ns'])}, 95 of 100 within "
         f"{_short(numbers['p95_ns'])}."
     )
     caption += f" {outside} dots lie outside of the picture." if outside else ""
@@ -256,30 +310,29 @@ def _residuals(pair: Json) -> str:
     return _figure(title, plane.chart(marks, title), caption)
 
 
-def _landscape(pair: Json) -> str:
+def _landscape(pair: Json, words: _Words) -> str:
     found = pair["landscape"]
     if not found:
         return ""
     rivals = [rival["offset_ns"] for rival in pair["rivals"]]
     title = "Where the two recordings fit"
-    pictures = _peaks(found["all"], rivals, "all shifts that were tried", labelled=False)
+    pictures = _peaks(found["all"], rivals, f"{words.score}: all shifts that were tried", labelled=not found["near"])
     if found["near"]:
-        pictures += _peaks(found["near"], rivals, "the same, around the best place", labelled=True)
-    return _figure(title, pictures, _about_peaks(pair))
+        pictures += _peaks(found["near"], rivals, f"{words.score}: around the best place", labelled=True)
+    return _figure(title, pictures, _about_peaks(pair, words))
 
 
-def _about_peaks(pair: Json) -> str:
+def _about_peaks(pair: Json, words: _Words) -> str:
     caption = (
-        "One recording was slid along the other; the higher the curve, the more events of a kind begin together at "
-        "that shift. <strong>Good</strong> is one peak above all others. A comb of equal peaks means that the work "
-        "repeats itself, so that this rough count cannot tell one repetition from the next. "
+        f"{words.slid} <strong>Good</strong> is one peak above all others. A comb of equal peaks means that the work "
+        "repeats itself, so that a rough look cannot tell one repetition from the next. "
     )
     if not pair["rivals"]:
         return caption + "No other place came close to the best one."
     others = ", ".join(_signed(rival["offset_ns"]) for rival in pair["rivals"][:3])
     margin = "" if pair["margin"] is None else f" The best place beats them by a margin of {pair['margin']:.1f}."
     return (
-        f"{caption}The best place (dot) and its rivals (rings) were then compared event by event, to the microsecond. "
+        f"{caption}The best place (dot) and its rivals (rings) were then compared closely. "
         f"The strongest rivals are {others} away.{margin}"
     )
 
@@ -291,7 +344,7 @@ def _peaks(curve: Json, rivals: Sequence[int], about: str, *, labelled: bool) ->
     span = (most - least) or 1.0
     plane = Plane(
         time_axis("shift from the best place", low, high, 8),
-        Axis(f"how many events begin together: {about}", least, most + 0.28 * span, ticks=4),
+        Axis(about, least, most + 0.28 * span, ticks=4),
         240,
     )
     marks = [plane.area(points, "area"), plane.line(points, "curve")]
@@ -324,14 +377,14 @@ def _height(points: Sequence[tuple[float, float]], x: float) -> float:
     return max(score for _, score in points[max(nearest - 1, 0) : nearest + 2])
 
 
-def _region(pair: Json) -> str:
+def _region(pair: Json, words: _Words, used: bool) -> str:
     corners = pair["region"]
     if not corners:
         return ""
     points = [(corner["offset_ns"], corner["drift_ppm"]) for corner in corners]
     across = padded([x for x, _ in [*points, (0.0, 0.0)]], 0.15)
     up = padded([y for _, y in [*points, (0.0, pair["drift_ppm"])]], 0.15)
-    name = "the best place" if _is_refused(pair) else "the answer"
+    name = "the answer" if used else "the best place"
     plane = Plane(
         time_axis(f"how far the clocks are apart, counted from {name}", *across),
         Axis(f"how much faster the clock of {pair['y']['file']} runs, ppm", *up, ticks=5),
@@ -343,14 +396,13 @@ def _region(pair: Json) -> str:
         plane.words(*answer, name, "mark"),
     ]
     title = "Which answers are possible at all"
-    return _figure(title, plane.chart(marks, title), _about_region(pair))
+    return _figure(title, plane.chart(marks, title), _about_region(pair, words))
 
 
-def _about_region(pair: Json) -> str:
+def _about_region(pair: Json, words: _Words) -> str:
     caption = (
         "Every point of this picture is an answer: left and right, how far apart the clocks are in the middle of the "
-        "recording; up and down, how much faster one of them runs. Each matched event rules some answers out, since "
-        "work cannot begin before the call that asked for it, nor go on after it. The shaded area is what is left. "
+        f"recording; up and down, how much faster one of them runs. {words.rules} The shaded area is what is left. "
         "<strong>Good</strong> is a small area: all answers in it are nearly the same."
     )
     if pair["bounds"]:
