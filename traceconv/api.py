@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import BinaryIO
 
-from traceconv.align import ReceiptLine, align
+from traceconv.align import Policy, ReceiptLine, align
+from traceconv.align.facts import NO_FACTS, Facts
+from traceconv.align.stated import importer_options
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import LostData, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
@@ -127,6 +129,8 @@ def merge(
     to: str | None = None,
     options: Mapping[str, str] | None = None,
     same_machine: bool = False,
+    facts: Facts = NO_FACTS,
+    policy: Policy | None = None,
     force: bool = False,
     strict: bool = False,
 ) -> Result:
@@ -137,13 +141,13 @@ def merge(
         output: a path, or "-" for standard output.
         to: the name of the writer; by default the ending of the output decides.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
-        same_machine: whether all inputs are known to be of one machine and boot: equal pids are the same process then,
-            and clocks since boot the same clock.
+    alignment = align(traces, offsets, policy, facts=facts, same_machine=same_machine)
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates; nothing is written.
+        InconsistentClocks: the facts contradict themselves or the files; nothing is written.
         LostData: strict, and something was lost; nothing is written.
         TraceconvError: any other failure; nothing is written.
     """
@@ -154,9 +158,9 @@ def merge(
     sources = [Source(one.path) for one in given]
     _refuse_overwriting(sources, os.fspath(output))
     check_target(os.fspath(output), binary=writer.binary, force=force)
-    traces = _read_all(given, sources, dict(options or {}))
+    traces = _read_all(given, sources, dict(options or {}), facts)
     offsets = {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
-    alignment = align(traces, offsets, same_machine=same_machine)
+    alignment = align(traces, offsets, policy, facts=facts, same_machine=same_machine)
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
@@ -198,7 +202,7 @@ def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:
             raise UsageError(f"{output}: the output would replace an input", hint="give the output another name")
 
 
-def _read_all(given: Sequence[Input], sources: Sequence[Source], options: dict[str, str]) -> list[Trace]:
+def _read_all(given: Sequence[Input], sources: Sequence[Source], options: dict[str, str], facts: Facts) -> list[Trace]:
     """All inputs; every one is tried, so that one run names all that is wrong."""
     names = _names(sources)
     classes: list[type[Importer]] = []
@@ -211,14 +215,23 @@ def _read_all(given: Sequence[Input], sources: Sequence[Source], options: dict[s
     traces: list[Trace] = []
     if not errors:
         shared = _assign_options(options, names, classes)
-        for one, source, name, cls, more in zip(given, sources, names, classes, shared, strict=True):
+        for index, (one, source, name, cls) in enumerate(zip(given, sources, names, classes, strict=True)):
             try:
-                traces.append(read_source(source, format=cls.name, options=more | dict(one.options), name=name))
+                wanted = _with_facts(shared[index] | dict(one.options), importer_options(facts, index, cls), name)
+                traces.append(read_source(source, format=cls.name, options=wanted, name=name))
             except TraceconvError as error:
                 errors.append(error)
     if errors:
         raise errors[0] if len(errors) == 1 else SeveralErrors(errors)
     return traces
+
+
+def _with_facts(options: dict[str, str], stated: dict[str, str], name: str) -> dict[str, str]:
+    """The options of an importer with those that follow from --tz and --date."""
+    for key in options.keys() & stated.keys():
+        if options[key] != stated[key]:
+            raise UsageError(f"{name}: -O {key}={options[key]} and {stated[key]} (--tz, --date) contradict each other")
+    return stated | options
 
 
 def _names(sources: Sequence[Source]) -> list[str]:

@@ -53,6 +53,10 @@ class Verdict(enum.StrEnum):
         return self in (Verdict.AMBIGUOUS, Verdict.INSUFFICIENT, Verdict.INCONSISTENT)
 
 
+#: Clocks of Linux that differ from each other, by the names that importers use.
+OS_CLOCKS = {"CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_TAI"}
+
+
 @dataclass(frozen=True, slots=True)
 class ClockDomain:
     """A timebase.
@@ -91,19 +95,29 @@ class ClockDomain:
         """The same domain as the private one of a file."""
         return replace(self, owner=owner)
 
+    @property
+    def shared(self) -> bool:
+        """Whether files can have this very clock in common, because it is known which one it is."""
+        on_a_machine = self.zero is Zero.BOOT or self.name in OS_CLOCKS
+        return self.run is Run.TOTALS or self.zero is Zero.UNIX_EPOCH or (on_a_machine and bool(self.machine))
+
     def same_timebase(self, other: ClockDomain) -> bool:
         """Whether equal numbers of the two mean the same instant, as far as the files themselves say.
 
         Wall clocks count as one on all machines: how well they agree is up to their synchronisation. Clocks since
-        boot agree only on one machine, and only if both say which.
+        boot agree only on one machine, and only if both say which; so do those of the system of equal name.
         """
         if self == other:
             return True
-        if self.owner or other.owner or self.zero is not other.zero:
+        if self.owner or other.owner:
             return False
-        if self.zero is Zero.UNIX_EPOCH:
+        if self.zero is Zero.UNIX_EPOCH and other.zero is Zero.UNIX_EPOCH:
             return True
-        return self.zero is Zero.BOOT and bool(self.machine) and self.machine == other.machine
+        if not self.machine or self.machine != other.machine:
+            return False
+        if {self.name, other.name} <= OS_CLOCKS:
+            return self.name == other.name
+        return self.zero is Zero.BOOT and other.zero is Zero.BOOT
 
 
 _WORST = 2**63

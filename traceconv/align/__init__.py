@@ -1,7 +1,7 @@
 """Which time axis the inputs are put on, how each gets there, and how sure that is.
 
 Evidence so far, from the surest: the same clock; what the files themselves say (snapshots); what the user says
-(`--offset`). Each is an edge of the clock graph or a correction after it; an estimator would add edges of its own.
+(`facts`, `--offset`); what the events say. Each is an edge of the clock graph or a correction of the times.
 Without evidence there is no output: a plausible wrong timeline is the worst that this tool can make.
 """
 
@@ -13,12 +13,13 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from traceconv.align.consistency import Accepted, contradicted, contradiction, note_overruled, relate_all
+from traceconv.align.domains import spans
 from traceconv.align.estimate import Estimate
+from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.names import NameMap
+from traceconv.align.stated import Relation, lines_of_readings, state
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.errors import AmbiguousAlignment, UnrelatedClocks
 from traceconv.ir.trace import Trace
@@ -104,6 +105,7 @@ def align(
     offsets: Mapping[int, int] | None = None,
     policy: Policy | None = None,
     *,
+    facts: Facts = NO_FACTS,
     same_machine: bool = False,
 ) -> Alignment:
     """Relate the clocks of all inputs.
@@ -112,29 +114,35 @@ def align(
         traces: the inputs, as read.
         offsets: for some inputs, by index, ns to add to each of their times.
         policy: how bold to be.
+        facts: what the user says about the clocks.
         same_machine: the word of the user that all inputs were recorded on one machine, since one boot of it.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates.
         AmbiguousAlignment: their events fit in several places.
-        InconsistentClocks: what the files say about their clocks contradicts their events.
+        InconsistentClocks: what files and user say about the clocks contradicts itself, or the events.
+        UsageError: a fact does not fit its input.
     """
     policy = policy or Policy()
-    domains = [_own_domains(trace, index) for index, trace in enumerate(traces)]
-    graph = _graph(traces, domains)
+    stated = state(traces, facts, offsets)
+    traces, lines = lines_of_readings(stated.traces)
+    domains = [trace.clocks for trace in traces]
+    graph = clock_graph(traces, [*stated.relations, *lines])
     if same_machine:
         _join_boots(graph, domains)
-    used = [_first_times(trace) for trace in traces]
+    used = [{clock: first for clock, (first, _) in spans(trace).items()} for trace in traces]
     target = _trace_time(domains, used, graph)
     pairs: list[PairEstimate] = []
     if policy.estimate and len(traces) > 1:
-        pairs = _estimated(traces, domains, used, graph, target, policy, set(offsets or ()))
+        placed = {*(offsets or ()), *facts.drifts}
+        pairs = _estimated(traces, domains, used, graph, target, policy, placed)
     known = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):
-        found = {number: known[clocks[number]] for number in first if clocks[number] in known}
+        corrected = {number: stated.corrections.get(index, {}).get(number, ClockMap()) for number in first}
+        found = {number: corrected[number].then(known[clocks[number]]) for number in first if clocks[number] in known}
         _place_synthetic(found, clocks, first)
-        _apply_offset(found, clocks, first, (offsets or {}).get(index))
+        _apply_offset(found, corrected, (offsets or {}).get(index))
         maps.append(found)
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs)
@@ -272,24 +280,15 @@ def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAli
     return AmbiguousAlignment(f"{names} cannot be lined up: {pair.estimate.reason}{places}", hint=settle, pairs=made)
 
 
-def _own_domains(trace: Trace, index: int) -> list[ClockDomain]:
-    """The domains of a trace; those that other files cannot share become its own."""
-    return [_own(domain, trace, index) for domain in trace.clocks]
-
-
-def _own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
-    if domain.run is Run.TOTALS or domain.zero is Zero.UNIX_EPOCH or (domain.zero is Zero.BOOT and domain.machine):
-        return domain
-    return domain.owned_by(f"{index}:{trace.sources[0].name}")
-
-
-def _graph(traces: Sequence[Trace], domains: list[list[ClockDomain]]) -> ClockGraph:
-    snapshots = [
-        snapshot.between(_own(snapshot.clock, trace, index), _own(snapshot.other, trace, index))
-        for index, trace in enumerate(traces)
-        for snapshot in trace.snapshots
-    ]
-    return ClockGraph([REALTIME, *(domain for own in domains for domain in own)], snapshots)
+def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:
+    """The clocks of all inputs, whose domains are marked as their own, with everything that relates them."""
+    snapshots = [snapshot for trace in traces for snapshot in trace.snapshots]
+    domains = [domain for trace in traces for domain in trace.clocks]
+    domains += [end for relation in relations for end in (relation.clock, relation.other)]
+    graph = ClockGraph([REALTIME, *domains], snapshots)
+    for relation in relations:
+        graph.relate(relation.clock, relation.other, relation.way)
+    return graph
 
 
 def _join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
@@ -302,18 +301,6 @@ def _join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
         sleepless = (one.name == _BOOTTIME) is (other.name == _BOOTTIME)
         if index != other_index and one != other and sleepless and not elsewhere:
             graph.relate(one, other, way)
-
-
-def _first_times(trace: Trace) -> dict[int, int]:
-    """For each clock that events use, the first time on it in ns."""
-    clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
-    first: dict[int, int] = {}
-    for _, table in trace.timed_tables():
-        clocks = clock_of_track[table.track]
-        for clock in (int(c) for c in np.unique(clocks)):
-            earliest = int(np.min(table.ts[clocks == clock]))
-            first[clock] = min(earliest, first.get(clock, earliest))
-    return dict(sorted(first.items()))
 
 
 def _trace_time(domains: list[list[ClockDomain]], used: list[dict[int, int]], graph: ClockGraph) -> ClockDomain:
@@ -352,12 +339,10 @@ def _place_totals(
                 found[number] = ClockMap(min(starts), 0, "totals have no times: placed at the begin of the trace")
 
 
-def _apply_offset(
-    found: dict[int, ClockMap], clocks: list[ClockDomain], first: dict[int, int], offset: int | None
-) -> None:
+def _apply_offset(found: dict[int, ClockMap], corrected: dict[int, ClockMap], offset: int | None) -> None:
     if offset is not None:
-        for number in first:
-            found[number] = found.get(number, ClockMap()).then(ClockMap(offset, 0, "--offset", Verdict.ASSUMED))
+        for number, own in corrected.items():
+            found[number] = found.get(number, own).then(ClockMap(offset, 0, "--offset", Verdict.ASSUMED))
 
 
 def _refuse_unrelated(

@@ -11,7 +11,9 @@ from traceconv import __version__
 from traceconv.errors import TraceconvError
 
 _COMMANDS = {
+    "anchor": "Read all clocks of this machine, around a command.",
     "check": "Look for everything that viewers drop, misplace or refuse.",
+    "clocks": "Say which clocks recordings have, and what relates them.",
     "convert": "Turn one recording into a trace.",
     "formats": "List the formats that can be read.",
     "how": "Print how to record a file of a format.",
@@ -56,7 +58,11 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; the exit code is 0 for done, 1 for failed, 2 for a wrong call."""
+    """Run the command line.
+
+    The exit code is 0 for done, 1 for failed, 2 for a wrong call, 3 for clocks that nothing relates surely enough, 4
+    for clocks about which contradicting things are known.
+    """
     try:
         sys.exit(cli.main(prog_name="traceconv", standalone_mode=False) or 0)
     except click.exceptions.Abort:

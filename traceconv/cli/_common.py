@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from traceconv.align import ReceiptLine
+from traceconv.align import Policy, ReceiptLine
+from traceconv.align.facts import Facts, by_input, input_named, pairs, parse_facts
+from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Input, Result
 from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
@@ -42,6 +44,97 @@ strict_option = click.option("--strict", is_flag=True, help="Fail if anything of
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Print every diagnostic, also mere information.")
 
+_FACT_OPTIONS = (
+    click.option(
+        "--anchor",
+        "anchors",
+        multiple=True,
+        metavar="POINT=POINT[~TIME]",
+        help="Two points are one instant, within TIME: times on the clocks of two files, a.json@1.25s=b.log@30ms~5us, "
+        "or begins and ends of events, 'a.json:Conv#3.start=b.log:convolution#-1.end' (the third, the last). Two "
+        "anchors of two files give the drift, too.",
+    ),
+    click.option(
+        "--drift",
+        "drifts",
+        multiple=True,
+        metavar="FILE=PPM",
+        help="1 s on the clock of FILE lasts longer by that, such as b.log=12ppm or b.log=-40ppb.",
+    ),
+    click.option(
+        "--clock",
+        "clocks",
+        multiple=True,
+        metavar="FILE=CLOCK[@HOST]",
+        help="What the times of FILE count: realtime, monotonic, monotonic_raw, boottime, perf, or none for a file "
+        "whose times mean nothing. HOST is the machine as other files name it: run.log=monotonic@myhost.",
+    ),
+    click.option(
+        "--tz",
+        "zones",
+        multiple=True,
+        metavar="FILE=ZONE",
+        help="The zone of the local times of FILE, or of its name: onnxruntime_profile.json=+02:00.",
+    ),
+    click.option(
+        "--date",
+        "dates",
+        multiple=True,
+        metavar="FILE=DAY",
+        help="The day of the first time of FILE, if its times have none: tvm.log=2018-10-26.",
+    ),
+)
+_POLICY_OPTIONS = (
+    click.option(
+        "--on-ambiguous",
+        type=click.Choice(["fail", "separate", "best"]),
+        default="fail",
+        show_default=True,
+        help="What to do when files fit each other in several places: fail, keep them apart on time axes of their own "
+        "(separate), or take the best place and mark it unverified (best).",
+    ),
+    click.option("--same-run", is_flag=True, help="The files are known to be recordings of one and the same run."),
+    click.option(
+        "--map",
+        "classes",
+        multiple=True,
+        metavar="CLASS=PATTERN,...",
+        help="Which names mean the same kind of work: convolution=Conv*,*FusedConv*.",
+    ),
+    click.option("--report", metavar="FILE", help="Write how the files were aligned, and why: align.json, align.html."),
+)
+
+
+def fact_options(function: Function) -> Function:
+    """The options by which the user says what the clocks of the inputs are; `facts_of` takes their values."""
+    for option in reversed(_FACT_OPTIONS):
+        function = option(function)
+    return function
+
+
+def policy_options(function: Function) -> Function:
+    """The options for what the clocks leave open; `policy_of` takes their values."""
+    for option in reversed(_POLICY_OPTIONS):
+        function = option(function)
+    return function
+
+
+def facts_of(
+    paths: tuple[str, ...],
+    anchors: tuple[str, ...],
+    drifts: tuple[str, ...],
+    clocks: tuple[str, ...],
+    zones: tuple[str, ...],
+    dates: tuple[str, ...],
+) -> Facts:
+    """What the user says about the clocks. Raises UsageError for a value of another form."""
+    return parse_facts(paths, anchors=anchors, drifts=drifts, clocks=clocks, zones=zones, dates=dates)
+
+
+def policy_of(on_ambiguous: str, same_run: bool, classes: tuple[str, ...]) -> Policy:
+    """How to align what the clocks leave open. Raises UsageError for a value of another form."""
+    return Policy(NameMap(parse_map(classes)), same_run, on_ambiguous)
+
 
 def inputs_of(
     paths: tuple[str, ...], formats: tuple[str, ...], offsets: tuple[str, ...], options: tuple[str, ...]
@@ -57,13 +150,13 @@ def inputs_of(
     Raises:
         UsageError: a value has another form, names no input, or is given twice.
     """
-    format_of = {_index_of(name, paths, "--from"): value for name, value in _pairs(formats, "--from").items()}
-    offset_of = {_index_of(name, paths, "--offset"): _ns(value) for name, value in _pairs(offsets, "--offset").items()}
+    format_of = by_input(formats, paths, "--from")
+    offset_of = {index: _ns(value) for index, value in by_input(offsets, paths, "--offset").items()}
     own: list[dict[str, str]] = [{} for _ in paths]
     shared: dict[str, str] = {}
-    for text, value in _pairs(options, "-O", first=True).items():
+    for text, value in pairs(options, "-O", first=True).items():
         file, colon, key = text.rpartition(":")
-        (own[_index_of(file, paths, "-O")] if colon else shared)[key] = value
+        (own[input_named(file, paths, "-O")] if colon else shared)[key] = value
     inputs = [Input(path, format_of.get(i), own[i], offset_of.get(i)) for i, path in enumerate(paths)]
     return inputs, shared
 
@@ -72,33 +165,6 @@ def options_for(file: str, options: tuple[str, ...]) -> dict[str, str]:
     """The importer options of a single input."""
     (one,), shared = inputs_of((file,), (), (), options)
     return shared | dict(one.options)
-
-
-def _pairs(texts: tuple[str, ...], option: str, *, first: bool = False) -> dict[str, str]:
-    """The values of a repeated option of the form NAME=VALUE, cut at the last `=` or at the first one."""
-    values: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=") if first else text.rpartition("=")
-        if not equals or not name:
-            raise UsageError(f"{option} {text!r}: expected {_FORMS[option]}")
-        if name in values:
-            raise UsageError(f"{option} is given twice for {name!r}")
-        values[name] = value
-    return values
-
-
-_FORMS = {"--from": "FILE=FORMAT", "--offset": "FILE=TIME", "-O": "KEY=VALUE or FILE:KEY=VALUE"}
-
-
-def _index_of(name: str, paths: tuple[str, ...], option: str) -> int:
-    """Which input a name means: the path as given, or the file name if only one input has it."""
-    name = "-" if name == "<stdin>" else name
-    exact = [index for index, path in enumerate(paths) if path == name]
-    found = exact or [index for index, path in enumerate(paths) if os.path.basename(path) == name]
-    if len(found) != 1:
-        problem = "is none of the inputs" if not found else "fits several inputs"
-        raise UsageError(f"{option}: {name!r} {problem}", hint=f"the inputs: {', '.join(paths)}")
-    return found[0]
 
 
 def _ns(text: str) -> int:

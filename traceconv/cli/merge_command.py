@@ -27,6 +27,8 @@ from traceconv.cli import _common as common
     is_flag=True,
     help="All inputs were recorded on one machine: equal pids are the same process, clocks since boot the same clock.",
 )
+@common.fact_options
+@common.policy_options
 @common.importer_option
 @common.force_option
 @common.strict_option
@@ -40,6 +42,15 @@ def command(
     offsets: tuple[str, ...],
     same_machine: bool,
     options: tuple[str, ...],
+    anchors: tuple[str, ...],
+    drifts: tuple[str, ...],
+    clocks: tuple[str, ...],
+    zones: tuple[str, ...],
+    dates: tuple[str, ...],
+    on_ambiguous: str,
+    same_run: bool,
+    classes: tuple[str, ...],
+    report: str | None,
     force: bool,
     strict: bool,
     quiet: bool,
@@ -50,11 +61,25 @@ def command(
     \b
       traceconv merge kineto.json onednn.log -o out.pftrace
       traceconv merge rank0.json rank1.json --offset rank1.json=-350us -o out.pftrace
+      traceconv merge viztracer.json run.log --clock run.log=monotonic --clock viztracer.json=monotonic -o out.pftrace
+      traceconv merge ort.json onednn.log --anchor 'ort.json:Conv#1.start=onednn.log:convolution#1.start' -o out.pftrace
 
     Each file is placed by what it says about its clock; the receipt at the end says how, and how sure that is. Files
     whose clocks nothing relates are refused.
     """
     inputs, shared = common.inputs_of(files, formats, offsets, options)
+    facts = common.facts_of(files, anchors, drifts, clocks, zones, dates)
+    policy = common.policy_of(on_ambiguous, same_run, classes, report)
     with common.working(f"merging {len(files)} files", quiet):
-        result = api.merge(inputs, output, to=to, options=shared, same_machine=same_machine, force=force, strict=strict)
+        result = api.merge(
+            inputs,
+            output,
+            to=to,
+            options=shared,
+            same_machine=same_machine,
+            facts=facts,
+            policy=policy,
+            force=force,
+            strict=strict,
+        )
     common.print_summary(result, output, quiet=quiet, verbose=verbose)

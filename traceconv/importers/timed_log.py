@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from datetime import date
 from itertools import islice
 from typing import ClassVar
 
@@ -274,6 +275,7 @@ class TimedLog:
         clockid: what times since an unknown start count: monotonic, monotonic_raw or boottime.
         host: the machine whose clock that is, as other files name it (perf does), to share the clock with them.
         year: the year of the first line, for forms without a year.
+        date: the day of the first line, as 2018-10-26, for forms without a date; with `tz`.
     """
 
     time: str = ""
@@ -281,6 +283,7 @@ class TimedLog:
     clockid: str = ""
     host: str = ""
     year: int | None = None
+    date: str = ""
 
     name: ClassVar[str] = "timed-log"
     title: ClassVar[str] = "any log whose lines hold a time (the last resort)"
@@ -338,16 +341,17 @@ class TimedLog:
             what = f"no time in the field {self.time!r}" if self.time else "no field with a time"
             hint = "name the field: -O time=FIELD"
             raise MalformedInput(source.display, "", f"JSON lines with {what}, expected one in most lines", hint=hint)
-        clock, ahead = self._clock(source, where.kind, self.year, 1)
+        clock, ahead = self._clock(source, where.kind, self._first_year(), 1)
         out.set_clock(clock)
         entries = _JsonReader(out, where, ahead).read(source)
         form = f" ({where.form.name})" if where.form else ""
         out.note(_said(f"the field {where.key!r}{form}", where.kind, entries, out.balance.read))
-        self._advise(out, where.kind, self.year)
+        self._advise(out, where.kind, self._first_year())
 
     def _read_text(self, source: Source, out: Builder, sample: list[bytes]) -> None:
         form = self._form(source, sample)
-        year = self.year if self.year is not None else _stated_year(sample)
+        year = self._first_year()
+        year = _stated_year(sample) if year is None else year
         step_ns = _step_ns(form, sample)
         clock, ahead = self._clock(source, form.kind, year, step_ns)
         out.set_clock(clock)
@@ -392,6 +396,7 @@ class TimedLog:
         step_ns = min(step_ns, _MOST_NS)
         if kind is Kind.UNIX or self.tz:
             ahead = 0 if kind is Kind.UNIX else log_times.zone_ns(self.tz.encode())
+            ahead -= _day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
             return replace(REALTIME, resolution_ns=step_ns, machine=self.host), ahead
         if self.clockid:
             return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=self.host), 0
@@ -406,12 +411,22 @@ class TimedLog:
             log_times.zone_ns(self.tz.encode() or b"Z")
         except ValueError:
             raise UsageError(f"option tz of timed-log is an offset such as +02:00 or UTC, not {self.tz!r}") from None
+        if self.date and not _is_day(self.date):
+            raise UsageError(f"option date of timed-log is a day such as 2018-10-26, not {self.date!r}")
+        if self.date and kind not in (Kind.TIME_OF_DAY, Kind.YEARLESS):
+            found = f"option date does not fit: the times are {kind.value}"
+            raise MalformedInput(source.display, "", found, hint="it is for times without a date")
         if self.clockid and kind is not Kind.SINCE_START:
             found = f"option clockid does not fit: the times are {kind.value}"
             raise MalformedInput(source.display, "", found, hint="it is for times since an unknown start")
-        if self.tz and kind in (Kind.SINCE_START, Kind.TIME_OF_DAY):
+        if self.tz and (kind is Kind.SINCE_START or (kind is Kind.TIME_OF_DAY and not self.date)):
             found = f"option tz does not fit: the times are {kind.value}"
-            raise MalformedInput(source.display, "", found, hint="it is for times with a date; use --offset FILE=TIME")
+            raise MalformedInput(
+                source.display,
+                "",
+                found,
+                hint="it is for times with a date (-O date=2018-10-26); or use --offset FILE=TIME",
+            )
         if self.tz and kind is Kind.YEARLESS and year is None:
             found = "option tz needs the year, which the times do not state"
             raise MalformedInput(source.display, "", found, hint="-O year=2024")
@@ -424,8 +439,24 @@ class TimedLog:
             out.note("a leap year was assumed; -O year=2024 -O tz=+02:00 makes these times real ones")
         elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.tz:
             out.note("the zone is not known; -O tz=+02:00 (or UTC) makes these times real ones")
-        elif kind is Kind.TIME_OF_DAY:
+        elif kind is Kind.TIME_OF_DAY and not (self.tz and self.date):
             out.note("the date is not known; midnights are counted where the time goes back by more than 12 h")
+
+    def _first_year(self) -> int | None:
+        """The year that the options state."""
+        return int(self.date[:4]) if self.year is None and _is_day(self.date) else self.year
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return len(text) == 10 and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _day_ns(text: str) -> int:
+    """The begin of a day in ns since 1970, as if it were one of UTC."""
+    return (date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9
 
 
 _NO_TIMES = Match.no("no form of time fits most lines")

@@ -1,0 +1,348 @@
+"""What the user says about clocks and about the alignment, as data, and the parsers of its texts.
+
+    --offset log.txt=+1.5ms                     add that to all times of log.txt
+    --drift log.txt=12ppm                       1 s on the clock of log.txt lasts 1.000012 s
+    --anchor 'a.json@1.25s=log.txt@30ms~5us'    these times, each on the clock of its file, are one instant
+    --anchor 'a.json:Conv#3.start=log.txt:convolution#-1.end'
+    --clock log.txt=monotonic@myhost            what the clock of log.txt is
+    --tz log.txt=+02:00   --date log.txt=2018-10-26
+
+A file is named by its path as given, or by its base name if that is the only one. In an anchor, the name of an event
+ends at the last `#` before the number; it may hold colons, spaces, `#` and `=` as it is. Where that can be read in two
+ways it is put into double quotes, with a backslash before a quote or a backslash in it. Occurrences count from 1 in the
+order of their starts, and from -1 backwards. The uncertainty `~5us` is that of the whole anchor; without it, it is the
+sum of the resolutions of both sides, where a time as typed is known to its last digit.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+
+from traceconv.clocks import DRIFT_UNIT
+from traceconv.errors import UsageError
+from traceconv.times import parse_duration
+
+#: More than any clock drifts, and what a map can hold.
+_MOST_PPM = 900
+_PPM = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*(ppm|ppb)\s*")
+_ZONE = re.compile(r"([+-])(\d\d):?([0-5]\d)")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_EVENT = re.compile(r':("(?:[^"\\]|\\.)*"|(?!").+)#([+-]?\d{1,9})\.(start|end)', re.DOTALL)
+_WITHIN = re.compile(r"(.*)~([^~]*)", re.DOTALL)
+_DIGITS = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?")
+_ANCHOR_FORMS = "FILE@TIME=FILE@TIME, FILE:NAME#K.start=FILE:NAME#K.end, each with ~TIME behind it or not"
+_FORMS = {
+    "--from": "FILE=FORMAT",
+    "--offset": "FILE=TIME",
+    "-O": "KEY=VALUE or FILE:KEY=VALUE",
+    "--drift": "FILE=NUMBERppm",
+    "--clock": "FILE=CLOCK or FILE=CLOCK@HOST",
+    "--tz": "FILE=+HH:MM",
+    "--date": "FILE=YYYY-MM-DD",
+}
+
+
+class ClockKind(enum.StrEnum):
+    """What a clock can be said to be."""
+
+    REALTIME = "realtime"
+    MONOTONIC = "monotonic"
+    MONOTONIC_RAW = "monotonic_raw"
+    BOOTTIME = "boottime"
+    PERF = "perf"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockFact:
+    """What the clock of an input is: its kind, and the machine that it lives on, "" if that was not said."""
+
+    kind: ClockKind
+    machine: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimePoint:
+    """A time on the clock of an input.
+
+    Attributes:
+        input: the index of the input.
+        ts: ns.
+        step_ns: what the last digit counts; 0 if the time is exact.
+    """
+
+    input: int
+    ts: int
+    step_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EventPoint:
+    """The begin or end of an event of an input.
+
+    Attributes:
+        input: the index of the input.
+        name: of the event, exactly.
+        number: which of those of that name: 1 is the first, -1 the last.
+        at_end: whether its end is meant.
+    """
+
+    input: int
+    name: str
+    number: int = 1
+    at_end: bool = False
+
+
+Point = TimePoint | EventPoint
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Two points that are one instant.
+
+    Attributes:
+        one, other: the points, of different inputs.
+        within_ns: how far they can be apart at most; None for the sum of their resolutions.
+        text: as the user wrote it, for messages.
+    """
+
+    one: Point
+    other: Point
+    within_ns: int | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the user says about the clocks of the inputs, which are named by index.
+
+    Attributes:
+        anchors: pairs of points that are one instant.
+        drifts: by how much a second of the clock is too short, in units of DRIFT_UNIT (12 ppm is 13194140).
+        clocks: what the clocks are.
+        zones: the zones of local times, such as "+02:00" or "UTC".
+        dates: the day of the first time, where times have none.
+    """
+
+    anchors: tuple[Anchor, ...] = ()
+    drifts: Mapping[int, int] = field(default_factory=dict)
+    clocks: Mapping[int, ClockFact] = field(default_factory=dict)
+    zones: Mapping[int, str] = field(default_factory=dict)
+    dates: Mapping[int, date] = field(default_factory=dict)
+
+
+NO_FACTS = Facts()
+
+
+def parse_facts(
+    paths: Sequence[str],
+    *,
+    anchors: Sequence[str] = (),
+    drifts: Sequence[str] = (),
+    clocks: Sequence[str] = (),
+    zones: Sequence[str] = (),
+    dates: Sequence[str] = (),
+) -> Facts:
+    """The facts of a command line.
+
+    Args:
+        paths: the inputs, as given.
+        anchors, drifts, clocks, zones, dates: the values of --anchor, --drift, --clock, --tz and --date.
+
+    Raises:
+        UsageError: a value has another form, names no input, or is given twice for one.
+    """
+    return Facts(
+        tuple(parse_anchor(text, paths) for text in anchors),
+        {index: parse_drift(value) for index, value in by_input(drifts, paths, "--drift").items()},
+        {index: parse_clock(value) for index, value in by_input(clocks, paths, "--clock").items()},
+        {index: parse_zone(value) for index, value in by_input(zones, paths, "--tz").items()},
+        {index: parse_date(value) for index, value in by_input(dates, paths, "--date").items()},
+    )
+
+
+# -- FILE=VALUE -------------------------------------------------------------------------------------------------------
+
+
+def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[int, str]:
+    """The values of a repeated option of the form FILE=VALUE, by the index of the input; cut at the last `=`.
+
+    Raises:
+        UsageError: a text has another form, names no input, or an input is named twice.
+    """
+    values: dict[int, str] = {}
+    for name, value in pairs(texts, option).items():
+        index = input_named(name, paths, option)
+        if index in values:
+            raise UsageError(f"{option} is given twice for {paths[index]!r}")
+        values[index] = value
+    return values
+
+
+def pairs(texts: Sequence[str], option: str, *, first: bool = False) -> dict[str, str]:
+    """The values of a repeated option of the form NAME=VALUE, cut at the last `=` or at the first one."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=") if first else text.rpartition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {text!r}: expected {_FORMS[option]}")
+        if name in values:
+            raise UsageError(f"{option} is given twice for {name!r}")
+        values[name] = value
+    return values
+
+
+def input_named(name: str, paths: Sequence[str], option: str) -> int:
+    """Which input a name means: the path as given, or the file name if only one input has it."""
+    name = "-" if name == "<stdin>" else name
+    exact = [index for index, path in enumerate(paths) if path == name]
+    found = exact or [index for index, path in enumerate(paths) if os.path.basename(path) == name]
+    if len(found) != 1:
+        problem = "is none of the inputs" if not found else "fits several inputs"
+        raise UsageError(f"{option}: {name!r} {problem}", hint=f"the inputs: {', '.join(paths)}")
+    return found[0]
+
+
+def parse_drift(text: str) -> int:
+    """A drift such as "12ppm" or "-40ppb", in units of DRIFT_UNIT."""
+    match = _PPM.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--drift: {text!r} is not a drift such as 12ppm, -3.5ppm or 40ppb")
+    ppm = Decimal(match[1]) / (1 if match[2] == "ppm" else 1000)
+    if abs(ppm) > _MOST_PPM:
+        raise UsageError(f"--drift: {text!r} is more than {_MOST_PPM} ppm, which no clock drifts")
+    return round(ppm / 10**6 / Decimal(DRIFT_UNIT))
+
+
+def parse_clock(text: str) -> ClockFact:
+    """A clock such as "monotonic" or "monotonic@myhost"."""
+    name, _, machine = text.partition("@")
+    if name not in list(ClockKind):
+        raise UsageError(f"--clock: {name!r} is no clock that is known", hint=f"one of {', '.join(ClockKind)}")
+    if text.endswith("@") or (machine and name == ClockKind.NONE):
+        raise UsageError(f"--clock: {text!r}: expected CLOCK or CLOCK@HOST (none has no host)")
+    return ClockFact(ClockKind(name), machine)
+
+
+def parse_zone(text: str) -> str:
+    """A time zone as importers take it: "+02:00" or "UTC"."""
+    if text in ("UTC", "Z"):
+        return "UTC"
+    match = _ZONE.fullmatch(text)
+    if match is None or int(match[2]) > 14:
+        raise UsageError(
+            f"--tz: {text!r} is not an offset such as +02:00 or UTC", hint="names of zones are not understood"
+        )
+    return f"{match[1]}{match[2]}:{match[3]}"
+
+
+def zone_ns(zone: str) -> int:
+    """How far local time is ahead of UTC in a zone that `parse_zone` gave, ns."""
+    if zone == "UTC":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[4:6])
+    return (-minutes if zone[0] == "-" else minutes) * 60 * 10**9
+
+
+def parse_date(text: str) -> date:
+    """A day such as 2018-10-26."""
+    try:
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise UsageError(f"--date: {text!r} is not a day such as 2018-10-26")
+
+
+# -- anchors ----------------------------------------------------------------------------------------------------------
+
+
+def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
+    """An anchor in one of its forms; see the top of this module.
+
+    Raises:
+        UsageError: it has another form, names no input, or can be read in several ways.
+    """
+    found: list[Anchor] = []
+    for at in (place for place, letter in enumerate(text) if letter == "="):
+        for other, within in _last_points(text[at + 1 :], paths):
+            found += [Anchor(one, other, within, text) for one in _points(text[:at], paths)]
+    if not found:
+        raise UsageError(
+            f"--anchor {text!r}: expected {_ANCHOR_FORMS}",
+            hint=f"TIME has a unit, such as 1.5ms; the inputs: {', '.join(paths)}",
+        )
+    if len(found) > 1:
+        raise UsageError(
+            f"--anchor {text!r} can be read in several ways", hint='put the names of events into double quotes: f:"a#1"'
+        )
+    for point in (found[0].one, found[0].other):
+        if isinstance(point, EventPoint) and not point.number:
+            raise UsageError(f"--anchor {text!r}: #0 is no occurrence", hint="the first is #1, the last is #-1")
+    if found[0].one.input == found[0].other.input:
+        raise UsageError(f"--anchor {text!r}: both sides are of {paths[found[0].one.input]}, expected two inputs")
+    return found[0]
+
+
+def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:
+    """The ways to read what stands behind the `=`, with the uncertainty if there is one."""
+    yield from ((point, None) for point in _points(text, paths))
+    match = _WITHIN.fullmatch(text)
+    if match is not None:
+        within = _duration(match[2])
+        if within is not None and within >= 0:
+            yield from ((point, within) for point in _points(match[1], paths))
+
+
+def _points(text: str, paths: Sequence[str]) -> list[Point]:
+    """The ways to read one side."""
+    found = []
+    for name, index in _names(paths):
+        if text.startswith(name):
+            point = _point(text[len(name) :], index)
+            found += [point] if point is not None and point not in found else []
+    return found
+
+
+def _names(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """All names that mean an input."""
+    for index, path in enumerate(paths):
+        short = os.path.basename(path)
+        names = {path, *(["<stdin>"] if path == "-" else [])}
+        if [os.path.basename(other) for other in paths].count(short) == 1 and short not in paths:
+            names.add(short)
+        if list(paths).count(path) == 1:
+            yield from ((name, index) for name in sorted(names))
+
+
+def _point(text: str, index: int) -> Point | None:
+    """A side behind the name of its file: "@1.5s" or ":NAME#3.start"."""
+    event = _EVENT.fullmatch(text)
+    if event is not None:
+        name = re.sub(r"\\(.)", r"\1", event[1][1:-1], flags=re.DOTALL) if event[1].startswith('"') else event[1]
+        return EventPoint(index, name, int(event[2]), event[3] == "end")
+    ns = _duration(text[1:]) if text.startswith("@") else None
+    return None if ns is None else TimePoint(index, ns, _step_ns(text[1:], ns))
+
+
+def _duration(text: str) -> int | None:
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return None
+
+
+def _step_ns(text: str, ns: int) -> int:
+    """What the last digit of a time counts; zero is exact, it is where the clock begins."""
+    match = _DIGITS.match(text.strip())
+    if match is None or not ns:
+        return 0
+    unit = text.strip()[match.end() :].strip()
+    exponent = int(match[2] or 0) - len(match[1])
+    return max(parse_duration(f"1e{exponent}{unit}"), 1) if -20 < exponent < 20 else 0

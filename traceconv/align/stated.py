@@ -1,0 +1,520 @@
+"""What the user says about clocks becomes domains, snapshots and relations of the clock graph.
+
+All of it is assumed: it rests on the word of the user. It must agree with itself and with what the files say, within
+the bounds of both and what clocks drift apart between the instants that are compared.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+import numpy as np
+
+from traceconv.align.domains import main_clock, spans, with_own_domains
+from traceconv.align.facts import (
+    Anchor,
+    ClockFact,
+    ClockKind,
+    EventPoint,
+    Facts,
+    Point,
+    zone_ns,
+)
+from traceconv.align.geometry import Constraints, box, feasible
+from traceconv.clocks import (
+    DRIFT_UNIT,
+    OS_CLOCKS,
+    REALTIME,
+    ClockDomain,
+    ClockGraph,
+    ClockMap,
+    ClockSnapshot,
+    Run,
+    Verdict,
+    Zero,
+    looks_like_unix_time,
+)
+from traceconv.errors import InconsistentClocks, UsageError
+from traceconv.ir.trace import Trace
+from traceconv.registry import Importer, importer_class, option_names
+from traceconv.times import format_time
+
+#: Two clocks of one machine do not drift further than the kernel slews them.
+MAX_DRIFT = 500e-6
+#: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
+_PERF_APART_NS = 10_000_000
+_UNNAMED = "(the same machine)"
+_STATED = {
+    ClockKind.REALTIME: REALTIME,
+    ClockKind.MONOTONIC: ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC),
+    ClockKind.MONOTONIC_RAW: ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC),
+    ClockKind.BOOTTIME: ClockDomain("CLOCK_BOOTTIME", Zero.UNKNOWN, Run.MONOTONIC),
+    ClockKind.PERF: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
+}
+_ZONE_OPTIONS, _DATE_OPTIONS = ("utc_offset", "tz"), ("date", "year")
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An edge of the clock graph that has a drift: how times of `clock` become times of `other`."""
+
+    clock: ClockDomain
+    other: ClockDomain
+    way: ClockMap
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The inputs with what the user says about them.
+
+    Attributes:
+        traces: with domains marked as their own, and with the snapshots that follow from the facts.
+        relations: edges between clocks, for `ClockGraph.relate`.
+        corrections: for each input, by clock, what comes before all other maps because of a stated drift.
+    """
+
+    traces: list[Trace]
+    relations: list[Relation] = field(default_factory=list)
+    corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
+
+
+def state(traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | None = None) -> Stated:
+    """Add the facts to the inputs.
+
+    Args:
+        traces: the inputs, as read with `importer_options`.
+        facts: what the user says.
+        offsets: the values of --offset by input, ns; they must leave anchors where they are.
+
+    Raises:
+        UsageError: a fact does not fit its input.
+        InconsistentClocks: the facts contradict themselves or the files.
+    """
+    found = Stated([with_own_domains(trace, index) for index, trace in enumerate(traces)])
+    for index in sorted({*facts.zones, *facts.dates}):
+        found.traces[index] = _with_date(found.traces[index], index, facts)
+    machine = _machine_of_all(found.traces)
+    for index, fact in sorted(facts.clocks.items()):
+        found.traces[index] = _with_clock(found.traces[index], index, fact, machine)
+    if any(fact.kind is ClockKind.PERF for fact in facts.clocks.values()):
+        found.traces[:] = [_with_perf_clock(trace, machine) for trace in found.traces]
+    anchored = [_resolved(anchor, found.traces) for anchor in facts.anchors]
+    for index, drift in sorted(facts.drifts.items()):
+        _drift(found, index, drift, anchored)
+    _anchor(found, anchored, facts, offsets or {})
+    return found
+
+
+# -- what importers are told ------------------------------------------------------------------------------------------
+
+
+def importer_options(facts: Facts, index: int, cls: type[Importer]) -> dict[str, str]:
+    """The options by which an importer takes the zone and the date of its input itself."""
+    known = option_names(cls)
+    options: dict[str, str] = {}
+    zone, day = facts.zones.get(index), facts.dates.get(index)
+    if zone is not None:
+        options |= {key: zone for key in _ZONE_OPTIONS if key in known}
+    if day is not None and "date" in known:
+        options["date"] = day.isoformat()
+    elif day is not None and "year" in known:
+        options["year"] = str(day.year)
+    return options
+
+
+# -- zones and dates --------------------------------------------------------------------------------------------------
+
+
+def _with_date(trace: Trace, index: int, facts: Facts) -> Trace:
+    """An input whose local times are put on the wall clock, unless its importer has done so."""
+    option = "--tz" if index in facts.zones else "--date"
+    name = trace.sources[0].name
+    handed = importer_options(facts, index, importer_class(trace.sources[0].format))
+    if handed:
+        if index in facts.dates and not set(handed) & set(_DATE_OPTIONS):
+            raise UsageError(f"--date: {name} ({trace.sources[0].format}) states its date itself", hint="leave it out")
+        if not _knows_unix_time(trace):
+            other = "--date" if index in facts.zones and index not in facts.dates else "--tz"
+            raise UsageError(
+                f"{option}: that does not give {name} ({trace.sources[0].format}) a time since 1970",
+                hint=f"it holds no local time, or {other} is needed, too",
+            )
+        return trace
+    number = main_clock(trace, option)
+    domain = trace.clocks[number]
+    if domain.run is not Run.WALL or domain.zero is not Zero.UNKNOWN or "local" not in domain.name:
+        raise UsageError(
+            f"{option}: {name} ({trace.sources[0].format}) has no local times: they count {domain.describe()}",
+            hint="--offset and --anchor place any file",
+        )
+    snapshot = _midnight(domain, facts.zones.get(index), facts.dates.get(index), name)
+    return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
+
+
+def _knows_unix_time(trace: Trace) -> bool:
+    domains = [*trace.clocks, *(end for snap in trace.snapshots for end in (snap.clock, snap.other))]
+    return any(domain.zero is Zero.UNIX_EPOCH for domain in domains)
+
+
+def _midnight(domain: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
+    """What zero of a domain of local times is."""
+    if "year and" in domain.name:
+        raise UsageError(f"--date: the times of {name} have a day but no year: they cannot be placed by a date")
+    without_date = "time of day" in domain.name
+    if zone is None or (day is None and without_date):
+        missing = "--tz" if zone is None else "--date"
+        raise UsageError(f"{name}: its times count {domain.describe()}: {missing} is needed, too")
+    if day is not None and not without_date:
+        raise UsageError(f"--date: the times of {name} have a date already", hint="leave it out")
+    start = (day.toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9 if day is not None else 0
+    method = f"--tz: local time of {zone}" if day is None else f"--date, --tz: local time of {zone} from {day} on"
+    return ClockSnapshot(domain, 0, REALTIME, start - zone_ns(zone), 0, method, assumed=True)
+
+
+# -- what a clock is --------------------------------------------------------------------------------------------------
+
+
+def _machine_of_all(traces: Sequence[Trace]) -> str:
+    """The machine that the inputs name, if it is one; "" if there are several, a word if there is none."""
+    named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
+    return _UNNAMED if not named else named.pop() if len(named) == 1 else ""
+
+
+def _with_clock(trace: Trace, index: int, fact: ClockFact, only_machine: str) -> Trace:
+    name = trace.sources[0].name
+    number = main_clock(trace, "--clock")
+    domain = trace.clocks[number]
+    if fact.kind is ClockKind.NONE:
+        order = ClockDomain(f"order of {name}", Zero.UNKNOWN, Run.NONE, domain.resolution_ns, "", f"{index}:{name}")
+        clocks = [order if one == domain else one for one in trace.clocks]
+        kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
+        return trace.with_tables(clocks=clocks, snapshots=kept)
+    _refuse_other_clock(trace, number, fact)
+    if fact.kind is ClockKind.REALTIME and domain.zero is Zero.UNIX_EPOCH:
+        return trace
+    stated = _stated_clock(fact, domain, only_machine, name)
+    if domain == stated or domain.same_timebase(stated):
+        return trace
+    method = f"--clock: it is {stated.name}" + (f" of {stated.machine}" if stated.machine else "")
+    snapshot = ClockSnapshot(domain, 0, stated, 0, _apart_ns(domain, fact), method, assumed=True)
+    return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
+
+
+def _apart_ns(domain: ClockDomain, fact: ClockFact) -> int:
+    is_perf = domain.name == _STATED[ClockKind.PERF].name
+    return _PERF_APART_NS if is_perf and fact.kind is ClockKind.MONOTONIC else 0
+
+
+def _stated_clock(fact: ClockFact, domain: ClockDomain, only_machine: str, name: str) -> ClockDomain:
+    machine = fact.machine or domain.machine or only_machine
+    if fact.kind is ClockKind.REALTIME:
+        return replace(REALTIME, machine=fact.machine or domain.machine)
+    if not machine:
+        raise UsageError(
+            f"--clock: the inputs name several machines, and not which of them {name} is from",
+            hint=f"say it: --clock {name}={fact.kind}@HOST",
+        )
+    return replace(_STATED[fact.kind], machine=machine)
+
+
+def _refuse_other_clock(trace: Trace, number: int, fact: ClockFact) -> None:
+    """Refuse what the file itself, or the size of its times, speaks against."""
+    domain, span = trace.clocks[number], spans(trace).get(number)
+    name = trace.sources[0].name
+    is_unix = domain.zero is Zero.UNIX_EPOCH or (span is not None and looks_like_unix_time(span[0]))
+    wanted = _STATED[fact.kind]
+    reason = ""
+    if domain.synthetic:
+        reason = "it has no times"
+    elif domain.zero is Zero.RUN_START:
+        reason = f"its times count {domain.describe()}"
+    elif (wanted is REALTIME) != is_unix and span is not None:
+        reason = f"its first time is {format_time(span[0])} after zero"
+    elif domain.name in OS_CLOCKS - {wanted.name}:
+        reason = f"it says itself that it is {domain.describe()}"
+    elif fact.machine and domain.machine and fact.machine != domain.machine:
+        reason = f"it says itself that it is of {domain.machine}"
+    if reason:
+        said = f"{fact.kind}@{fact.machine}" if fact.machine else str(fact.kind)
+        raise InconsistentClocks(
+            f"the clock of {name} cannot be {said}: {reason}", hint="leave --clock out, or use --offset or --anchor"
+        )
+
+
+def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
+    """Join the clock that recordings of perf have with that of files of which the user says that it is this one."""
+    wanted = _STATED[ClockKind.PERF]
+    more = [
+        ClockSnapshot(domain, 0, replace(wanted, machine=machine), 0, 0, "--clock: recorded by perf", assumed=True)
+        for domain in trace.clocks
+        if domain.name == wanted.name and (machine := domain.machine or only_machine)
+    ]
+    return trace.with_tables(snapshots=[*trace.snapshots, *more])
+
+
+# -- drifts -----------------------------------------------------------------------------------------------------------
+
+
+def _drift(found: Stated, index: int, drift: int, anchored: Sequence[_Pair]) -> None:
+    """Correct the rate of an input, in such a way that readings and anchors of its clock keep their place."""
+    trace = found.traces[index]
+    number = main_clock(trace, "--drift")
+    domain = trace.clocks[number]
+    at = [side.ts for pair in anchored for side in pair.sides if (side.input, side.clock) == (index, number)]
+    readings = [snap for snap in trace.snapshots if snap.clock == domain and not _is_definition(snap)]
+    at += [snap.ts for snap in readings]
+    first = spans(trace).get(number, (0, 0))[0]
+    way = ClockMap(0, 0, "--drift", Verdict.ASSUMED, drift, (at or [first])[0])
+    found.corrections[index] = {number: way}
+    moved = [replace(snap, ts=way.at(snap.ts)) if snap in readings else snap for snap in trace.snapshots]
+    found.traces[index] = trace.with_tables(snapshots=moved)
+
+
+# -- anchors ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A point of an anchor: a time in ns on a clock of an input, known to `step_ns`."""
+
+    input: int
+    clock: int
+    ts: int
+    step_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An anchor whose points have times; the sides are in order of the inputs."""
+
+    sides: tuple[_Side, _Side]
+    within_ns: int
+    text: str
+
+
+def _resolved(anchor: Anchor, traces: Sequence[Trace]) -> _Pair:
+    one, other = sorted(
+        (_side(point, traces, anchor.text) for point in (anchor.one, anchor.other)),
+        key=lambda side: (side.input, side.clock),
+    )
+    within = one.step_ns + other.step_ns if anchor.within_ns is None else anchor.within_ns
+    return _Pair((one, other), within, anchor.text)
+
+
+def _side(point: Point, traces: Sequence[Trace], text: str) -> _Side:
+    trace = traces[point.input]
+    if isinstance(point, EventPoint):
+        clock, ts = _event(point, trace, text)
+        return _Side(point.input, clock, ts, trace.clocks[clock].resolution_ns)
+    clock = main_clock(trace, "--anchor")
+    return _Side(point.input, clock, point.ts, max(point.step_ns, trace.clocks[clock].resolution_ns))
+
+
+def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
+    """The clock of an event, and its time; slices of that name count, else instants."""
+    name = trace.sources[0].name
+    wanted = trace.strings.index(point.name) if point.name in trace.strings else -1
+    for table in (trace.slices, trace.instants):
+        rows = np.flatnonzero(table.name == wanted)
+        if not len(rows):
+            continue
+        if abs(point.number) > len(rows):
+            raise UsageError(
+                f"--anchor {text!r}: {name} has {len(rows)} events of the name {point.name!r}, not {abs(point.number)}"
+            )
+        rows = rows[np.lexsort((table.origin[rows], table.ts[rows]))]
+        row = rows[point.number - 1 if point.number > 0 else point.number]
+        clock = int(trace.tracks[table.track[row]].clock)
+        if trace.clocks[clock].run is Run.TOTALS:
+            raise UsageError(f"--anchor {text!r}: {point.name!r} in {name} is a row of a table without times")
+        dur = int(trace.slices.dur[row]) if table is trace.slices and point.at_end else 0
+        return clock, int(table.ts[row]) + dur
+    raise UsageError(f"--anchor {text!r}: {name} has no event of the name {point.name!r}", hint=_similar(point, trace))
+
+
+def _similar(point: EventPoint, trace: Trace) -> str:
+    used = {trace.strings[number] for table in (trace.slices, trace.instants) for number in np.unique(table.name)}
+    close = difflib.get_close_matches(point.name, sorted(used), 3, 0.5) or sorted(used)[:3]
+    return f"it has, for instance, {', '.join(map(repr, close))}" if close else "it has no events at all"
+
+
+def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mapping[int, int]) -> None:
+    """One relation for each two clocks that anchors tie together."""
+    groups: dict[tuple[int, int, int, int], list[_Pair]] = defaultdict(list)
+    for pair in pairs:
+        one, other = pair.sides
+        groups[one.input, one.clock, other.input, other.clock].append(_corrected(pair, found))
+    for (one_input, one_clock, other_input, other_clock), group in groups.items():
+        _refuse_moved(found.traces, group[0], offsets)
+        _check(found, group)
+        rigid = bool({one_input, other_input} & set(facts.drifts))
+        span = spans(found.traces[one_input]).get(one_clock, (group[0].sides[0].ts,) * 2)
+        domains = found.traces[one_input].clocks[one_clock], found.traces[other_input].clocks[other_clock]
+        found.relations.append(Relation(*domains, _way(group, span, 0.0 if rigid else MAX_DRIFT)))
+
+
+def _corrected(pair: _Pair, found: Stated) -> _Pair:
+    """The anchor on clocks whose stated drift is taken out."""
+    one, other = (
+        replace(side, ts=found.corrections.get(side.input, {}).get(side.clock, ClockMap()).at(side.ts))
+        for side in pair.sides
+    )
+    return replace(pair, sides=(one, other))
+
+
+def _way(group: Sequence[_Pair], span: tuple[int, int], max_drift: float) -> ClockMap:
+    """The line through the anchors of two clocks; its bound holds for the whole span of the first one."""
+    one, other = group[0].sides
+    if len(group) == 1:
+        return ClockMap(other.ts - one.ts, group[0].within_ns, "--anchor", Verdict.ASSUMED)
+    readings = [(pair.sides[0].ts, pair.sides[1].ts, pair.within_ns) for pair in group]
+    way = line(readings, span, f"{len(group)} x --anchor", max_drift, Verdict.ASSUMED)
+    if way is None:
+        slope = _steepest(readings)
+        limit = f"no more than {max_drift * 1e6:g} ppm" if max_drift else "none besides --drift"
+        raise InconsistentClocks(
+            f"the anchors contradict each other: {' and '.join(repr(pair.text) for pair in group)} together need a "
+            f"drift of {slope * 1e6:.4g} ppm, expected {limit}",
+            hint="one of them is wrong, or less exact than it says: put ~TIME behind it",
+        )
+    return way
+
+
+def _steepest(readings: Sequence[tuple[int, int, int]]) -> float:
+    """The drift between the two readings that are farthest apart."""
+    (x0, y0, _), (x1, y1, _) = min(readings), max(readings)
+    return ((y1 - y0) - (x1 - x0)) / (x1 - x0) if x1 != x0 else float("inf")
+
+
+def line(
+    readings: Sequence[tuple[int, int, int]],
+    span: tuple[int, int],
+    method: str,
+    max_drift: float = MAX_DRIFT,
+    verdict: Verdict = Verdict.OK,
+) -> ClockMap | None:
+    """The middle of all lines through several readings of two clocks; None if there is no such line.
+
+    Args:
+        readings: a time on the one clock, the same instant on the other one, and how far they can be apart, ns.
+        span: of times on the first clock for which the bound has to hold.
+        method: where the readings are from.
+        max_drift: the greatest drift, as a ratio.
+        verdict: how far to trust them.
+    """
+    x0, y0, _ = readings[0]
+    x = np.array([one - x0 for one, _, _ in readings], np.float64)
+    apart = np.array([(other - y0) - (one - x0) for one, other, _ in readings], np.float64)
+    within = np.array([bound for _, _, bound in readings], np.float64) + 0.5
+    start = box(0.0, -within[0], within[0], max_drift)
+    region = feasible(Constraints(x, apart - within, x, apart + within), start)
+    if region is None:
+        return None
+    offset, drift = region.middle((float(np.min(x)), float(np.max(x))))
+    first, last = min(one for one, _, _ in readings), max(one for one, _, _ in readings)
+    ends = np.array([min(span[0], first) - x0, max(span[1], last) - x0], np.float64)
+    low, high = region.bounds(ends)
+    there = offset + drift * ends
+    bound = int(np.ceil(max(np.max(high - there), np.max(there - low))))
+    return ClockMap(y0 - x0 + round(offset), bound, method, verdict, round(drift / DRIFT_UNIT), x0)
+
+
+# -- contradictions ---------------------------------------------------------------------------------------------------
+
+
+def _refuse_moved(traces: Sequence[Trace], pair: _Pair, offsets: Mapping[int, int]) -> None:
+    one, other = (traces[side.input].sources[0].name for side in pair.sides)
+    apart = offsets.get(pair.sides[0].input, 0) - offsets.get(pair.sides[1].input, 0)
+    if abs(apart) > pair.within_ns:
+        raise InconsistentClocks(
+            f"--offset moves {one} and {other} {format_time(abs(apart))} away from their anchor {pair.text!r}",
+            hint="say only one of the two",
+        )
+
+
+def _check(found: Stated, group: Sequence[_Pair]) -> None:
+    """Refuse anchors that contradict the files; guesses of importers that contradict them are dropped."""
+    for pair in group:
+        error = _contradiction(found, pair, assumed=False)
+        if error:
+            raise error
+        if _contradiction(found, pair, assumed=True):
+            for side in pair.sides:
+                trace = found.traces[side.input]
+                kept = [snap for snap in trace.snapshots if not _is_guess(snap)]
+                found.traces[side.input] = trace.with_tables(snapshots=kept)
+
+
+def _is_guess(snap: ClockSnapshot) -> bool:
+    """Whether an importer assumed the snapshot, and not the user."""
+    return snap.assumed and not snap.method.startswith("--") and "given by the user" not in snap.method
+
+
+def _is_definition(snap: ClockSnapshot) -> bool:
+    """Whether the snapshot says what zero of a clock is, rather than what it showed when it was read."""
+    return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
+
+
+def _contradiction(found: Stated, pair: _Pair, *, assumed: bool) -> InconsistentClocks | None:
+    """What is wrong with an anchor, seen from the snapshots and the anchors before it."""
+    snapshots = [snap for trace in found.traces for snap in trace.snapshots if assumed or not _is_guess(snap)]
+    domains = [found.traces[side.input].clocks[side.clock] for side in pair.sides]
+    graph = ClockGraph([REALTIME, *(clock for trace in found.traces for clock in trace.clocks)], snapshots)
+    for relation in found.relations:
+        graph.relate(relation.clock, relation.other, relation.way)
+    way = graph.maps_to(domains[1]).get(domains[0])
+    if way is None or way.bound_ns is None:
+        return None
+    apart = pair.sides[1].ts - way.at(pair.sides[0].ts)
+    slack = sum(_drifted_ns(side.ts, domain, snapshots) for side, domain in zip(pair.sides, domains, strict=True))
+    if abs(apart) <= pair.within_ns + way.bound_ns + slack:
+        return None
+    one, other = (found.traces[side.input].sources[0].name for side in pair.sides)
+    method = "both count the same clock" if way.method == ClockMap().method else f"known from {way.method}"
+    return InconsistentClocks(
+        f"the anchor {pair.text!r} puts {one} and {other} {format_time(abs(apart))} away from where they belong "
+        f"({method}), expected {format_time(pair.within_ns + way.bound_ns + slack)} at most",
+        hint=f"check the anchor; if the clocks of two machines were apart, --offset {one}={apart:+d}ns moves the file",
+    )
+
+
+def _drifted_ns(ts: int, domain: ClockDomain, snapshots: Sequence[ClockSnapshot]) -> int:
+    """How far a clock can have drifted since it was read last; 0 if it was never read, or only defined."""
+    known = [snap for snap in snapshots if not snap.assumed and not _is_definition(snap)]
+    readings = [snap.ts for snap in known if snap.clock == domain]
+    readings += [snap.other_ts for snap in known if snap.other == domain]
+    return round(min((abs(ts - read) for read in readings), default=0) * MAX_DRIFT)
+
+
+# -- clocks that were read more than once -----------------------------------------------------------------------------
+
+
+def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relation]]:
+    """Two clocks that were read several times, each time within a bound, are related by a line with a drift.
+
+    The snapshots of these are taken out of the traces. The bound holds from as long before the first reading as the
+    last one is after it, to as long after the last one. Readings that no line fits stay as they are.
+    """
+    groups: dict[tuple[ClockDomain, ClockDomain], list[ClockSnapshot]] = defaultdict(list)
+    for trace in traces:
+        for snap in trace.snapshots:
+            if snap.bound_ns is not None and not snap.assumed:
+                groups[snap.clock, snap.other].append(snap)
+    relations: list[Relation] = []
+    used: list[ClockSnapshot] = []
+    for (clock, other), group in groups.items():
+        readings = sorted({(snap.ts, snap.other_ts, snap.bound_ns or 0) for snap in group})
+        if len({ts for ts, _, _ in readings}) < 2:
+            continue
+        first, last = readings[0][0], readings[-1][0]
+        span = 2 * first - last, 2 * last - first
+        way = line(readings, span, f"{group[0].method}, read {len(readings)} times")
+        if way is not None:
+            relations.append(Relation(clock, other, way))
+            used += group
+    kept = [trace.with_tables(snapshots=[snap for snap in trace.snapshots if snap not in used]) for trace in traces]
+    return kept, relations
