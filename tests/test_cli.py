@@ -324,3 +324,70 @@ def test_a_repeated_exact_start_is_not_shared_between_profiles(tmp_path: Path) -
     other.write_bytes(profile.read_bytes())
     error = refusal(run("merge", profile, other, "-O", "start_ns=1795245452966338432", "-o", tmp_path / "a.pftrace"))
     assert error.exit_code == 2
+
+
+# -- what the user says about clocks ----------------------------------------------------------------------------------
+
+
+def test_an_anchor_places_a_file_without_times(tmp_path: Path) -> None:
+    anchor = "input.json:aten::conv2d#1.start=input.log@0s~5us"
+    result = run("merge", KINETO, UNTIMED, "--anchor", anchor, "-o", tmp_path / "out.json")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"--anchor, then baseTimeNanoseconds .*assumed", result.stderr)
+
+
+def test_unrelated_and_contradicting_clocks_have_exit_codes_of_their_own(tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    assert process("merge", KINETO, UNTIMED, "-o", output).returncode == 3
+    wrong = "input.json:aten::conv2d#1.start=input.log@0s"
+    assert process("merge", KINETO, ONEDNN, "--anchor", wrong, "-o", output).returncode == 4
+    assert process("merge", KINETO, ONEDNN, "--clock", "input.log=monotonic", "-o", output).returncode == 4
+    assert process("merge", KINETO, ONEDNN, "--anchor", "nonsense", "-o", output).returncode == 2
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--drift", "input.log=12"),
+        ("--clock", "input.log=tsc"),
+        ("--tz", "input.log=CEST"),
+        ("--date", "input.log=today"),
+        ("--tz", "input.log=+02:00"),
+        ("--map", "convolution"),
+        ("--date", "input.json=2018-10-26"),
+    ],
+)
+def test_wrong_facts_are_usage_errors(option: str, value: str, tmp_path: Path) -> None:
+    error = refusal(run("merge", KINETO, ONEDNN, option, value, "-o", tmp_path / "out.json"))
+    assert option in error.message
+    assert error.exit_code == 2
+
+
+def test_the_zone_reaches_the_importer(tmp_path: Path) -> None:
+    profile = tmp_path / "onnxruntime_profile__2026-11-21_07-04-12_966.json"
+    profile.write_bytes((ROOT / "onnxruntime" / "v1.31-one-thread" / "input.json").read_bytes())
+    spans = []
+    for more in ([], ["--tz", f"{profile.name}=+02:00"]):
+        output = tmp_path / f"{len(more)}.json"
+        result = run("merge", profile, *more, "-o", output)
+        assert result.exit_code == 0, result.output
+        spans.append(json.loads(output.read_text())["baseTimeNanoseconds"])
+    assert spans[0] - spans[1] == 2 * 3600 * 10**9
+    error = refusal(run("merge", profile, *more, "-O", "utc_offset=+01:00", "-o", output, "-f"))
+    assert "contradict" in error.message
+    plain = tmp_path / "profile.json"
+    plain.write_bytes(profile.read_bytes())
+    error = refusal(run("merge", plain, "--tz", "profile.json=+02:00", "-o", tmp_path / "x.json"))
+    assert "--tz: that does not give profile.json (onnxruntime) a time since 1970" in error.message
+
+
+def test_times_of_day_get_a_day(tmp_path: Path) -> None:
+    log = tmp_path / "d.log"
+    log.write_text("".join(f"12:00:{second:02}.500 step\n" for second in range(1, 40)))
+    output = tmp_path / "out.json"
+    result = run("merge", log, "--tz", "d.log=+02:00", "--date", "d.log=2026-11-21", "-o", output)
+    assert result.exit_code == 0, result.output
+    assert json.loads(output.read_text())["baseTimeNanoseconds"] == 1795255201500000000
+    error = refusal(run("merge", log, "--date", "d.log=2026-11-21", "-o", tmp_path / "x.json"))
+    assert "--tz is needed, too" in error.hint

@@ -6,13 +6,16 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from traceconv.align import Policy, ReceiptLine, align
+from traceconv.align import report as reports
+from traceconv.align.causality import causality
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.stated import importer_options
+from traceconv.align.survey import Survey, survey
 from traceconv.diagnostics import Severity, declare
-from traceconv.errors import LostData, TraceconvError, UsageError
+from traceconv.errors import AlignmentError, LostData, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
@@ -131,6 +134,7 @@ def merge(
     same_machine: bool = False,
     facts: Facts = NO_FACTS,
     policy: Policy | None = None,
+    report: AnyPath | None = None,
     force: bool = False,
     strict: bool = False,
 ) -> Result:
@@ -141,26 +145,37 @@ def merge(
         output: a path, or "-" for standard output.
         to: the name of the writer; by default the ending of the output decides.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
-    alignment = align(traces, offsets, policy, facts=facts, same_machine=same_machine)
+        same_machine: whether all inputs are known to be of one machine and boot: equal pids are the same process then,
+            and clocks since boot the same clock.
+        facts: what is known about the clocks of the inputs, besides what the files say.
+        policy: how to align what neither the files nor the facts relate.
+        report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html.
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
 
     Raises:
-        UnrelatedClocks: two inputs have clocks that nothing relates; nothing is written.
-        InconsistentClocks: the facts contradict themselves or the files; nothing is written.
+        UnrelatedClocks: two inputs have clocks that nothing relates; nothing but the report is written.
+        AmbiguousAlignment: their events fit in several places; likewise.
+        InconsistentClocks: the facts contradict themselves, the files or the events; likewise.
         LostData: strict, and something was lost; nothing is written.
         TraceconvError: any other failure; nothing is written.
     """
     writer = _writer_of(output, to)
-    given = [one if isinstance(one, Input) else Input(one) for one in inputs]
-    if [one.path for one in given].count("-") > 1:
-        raise UsageError("- is given more than once: standard input can be read only once")
+    given = _given(inputs)
     sources = [Source(one.path) for one in given]
     _refuse_overwriting(sources, os.fspath(output))
     check_target(os.fspath(output), binary=writer.binary, force=force)
+    if report is not None:
+        _check_report(report, output, sources, force)
     traces = _read_all(given, sources, dict(options or {}), facts)
-    offsets = {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
-    alignment = align(traces, offsets, policy, facts=facts, same_machine=same_machine)
+    try:
+        alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
+    except AlignmentError as error:
+        if report is not None:
+            _write_report(report, reports.refusal_document(traces, error), force)
+        raise
+    if report is not None:
+        _write_report(report, reports.document(traces, alignment, causality(traces, alignment)), force)
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
@@ -168,6 +183,49 @@ def merge(
         _refuse_losses(merged)
     write_output(os.fspath(output), lambda sink: _write_all(writer, merged, sink), binary=writer.binary, force=force)
     return Result(merged, alignment.receipt)
+
+
+def clocks(
+    inputs: Sequence[AnyPath | Input], *, options: Mapping[str, str] | None = None, facts: Facts = NO_FACTS
+) -> Survey:
+    """Which clocks some inputs have, what relates them, and what would.
+
+    Args:
+        inputs: paths, or paths with what is to be known about them.
+        options: importer options that are for whichever input has them; each must fit exactly one of them.
+        facts: what is known about the clocks of the inputs, besides what the files say.
+
+    Raises:
+        InconsistentClocks: the facts contradict themselves or the files.
+        TraceconvError: an input cannot be read.
+    """
+    given = _given(inputs)
+    traces = _read_all(given, [Source(one.path) for one in given], dict(options or {}), facts)
+    return survey(traces, facts, _offsets(given))
+
+
+def _given(inputs: Sequence[AnyPath | Input]) -> list[Input]:
+    given = [one if isinstance(one, Input) else Input(one) for one in inputs]
+    if [one.path for one in given].count("-") > 1:
+        raise UsageError("- is given more than once: standard input can be read only once")
+    return given
+
+
+def _offsets(given: Sequence[Input]) -> dict[int, int]:
+    return {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
+
+
+def _check_report(report: AnyPath, output: AnyPath, sources: Sequence[Source], force: bool) -> None:
+    """Refuse what could not be written, before the work for it is done."""
+    if os.fspath(report) == os.fspath(output):
+        raise UsageError(f"--report {os.fspath(report)}: the trace goes there", hint="give the report another name")
+    _refuse_overwriting(sources, os.fspath(report))
+    check_target(os.fspath(report), binary=False, force=force)
+
+
+def _write_report(path: AnyPath, report: dict[str, Any], force: bool) -> None:
+    data = reports.rendered(report, path)
+    write_output(os.fspath(path), lambda sink: sink.write(data), binary=False, force=force)
 
 
 def write(trace: Trace, output: AnyPath, *, to: str | None = None, force: bool = False) -> None:

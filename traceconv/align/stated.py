@@ -7,6 +7,7 @@ the bounds of both and what clocks drift apart between the instants that are com
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,8 @@ from traceconv.times import format_time
 MAX_DRIFT = 500e-6
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000
+#: What no snapshot whose bound nobody knows is off.
+_UNSTATED_BOUND_NS = 10**9
 _UNNAMED = "(the same machine)"
 _STATED = {
     ClockKind.REALTIME: REALTIME,
@@ -99,7 +102,7 @@ def state(traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | No
         found.traces[index] = _with_date(found.traces[index], index, facts)
     machine = _machine_of_all(found.traces)
     for index, fact in sorted(facts.clocks.items()):
-        found.traces[index] = _with_clock(found.traces[index], index, fact, machine)
+        found.traces[index] = _with_clock(found, index, fact, machine)
     if any(fact.kind is ClockKind.PERF for fact in facts.clocks.values()):
         found.traces[:] = [_with_perf_clock(trace, machine) for trace in found.traces]
     anchored = [_resolved(anchor, found.traces) for anchor in facts.anchors]
@@ -184,7 +187,8 @@ def _machine_of_all(traces: Sequence[Trace]) -> str:
     return _UNNAMED if not named else named.pop() if len(named) == 1 else ""
 
 
-def _with_clock(trace: Trace, index: int, fact: ClockFact, only_machine: str) -> Trace:
+def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -> Trace:
+    trace = found.traces[index]
     name = trace.sources[0].name
     number = main_clock(trace, "--clock")
     domain = trace.clocks[number]
@@ -201,7 +205,24 @@ def _with_clock(trace: Trace, index: int, fact: ClockFact, only_machine: str) ->
         return trace
     method = f"--clock: it is {stated.name}" + (f" of {stated.machine}" if stated.machine else "")
     snapshot = ClockSnapshot(domain, 0, stated, 0, _apart_ns(domain, fact), method, assumed=True)
+    _refuse_other_place(found, index, number, snapshot)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
+
+
+def _refuse_other_place(found: Stated, index: int, number: int, snapshot: ClockSnapshot) -> None:
+    """Refuse a clock on which the times of the input lie elsewhere than the files say."""
+    trace = found.traces[index]
+    ts = spans(trace).get(number, (0, 0))[0]
+    others = [snap for one in found.traces for snap in one.snapshots if not _is_guess(snap)]
+    wrong = _disagreement(found, others, (snapshot.clock, ts), (snapshot.other, ts), snapshot.bound_ns or 0)
+    if wrong is not None:
+        stated = f"{snapshot.other.name} of {snapshot.other.machine}"
+        raise InconsistentClocks(
+            f"the clock of {trace.sources[0].name} cannot be {stated}: its first "
+            f"time is {format_time(abs(wrong.apart))} away from where it belongs ({wrong.method}), expected "
+            f"{format_time(wrong.allowed)} at most",
+            hint="was the machine started anew in between? Leave --clock out, or use --offset or --anchor",
+        )
 
 
 def _apart_ns(domain: ClockDomain, fact: ClockFact) -> int:
@@ -462,28 +483,53 @@ def _is_definition(snap: ClockSnapshot) -> bool:
 def _contradiction(found: Stated, pair: _Pair, *, assumed: bool) -> InconsistentClocks | None:
     """What is wrong with an anchor, seen from the snapshots and the anchors before it."""
     snapshots = [snap for trace in found.traces for snap in trace.snapshots if assumed or not _is_guess(snap)]
-    domains = [found.traces[side.input].clocks[side.clock] for side in pair.sides]
-    graph = ClockGraph([REALTIME, *(clock for trace in found.traces for clock in trace.clocks)], snapshots)
-    for relation in found.relations:
-        graph.relate(relation.clock, relation.other, relation.way)
-    way = graph.maps_to(domains[1]).get(domains[0])
-    if way is None or way.bound_ns is None:
+    one, other = ((found.traces[side.input].clocks[side.clock], side.ts) for side in pair.sides)
+    wrong = _disagreement(found, snapshots, one, other, pair.within_ns)
+    if wrong is None:
         return None
-    apart = pair.sides[1].ts - way.at(pair.sides[0].ts)
-    slack = sum(_drifted_ns(side.ts, domain, snapshots) for side, domain in zip(pair.sides, domains, strict=True))
-    if abs(apart) <= pair.within_ns + way.bound_ns + slack:
-        return None
-    one, other = (found.traces[side.input].sources[0].name for side in pair.sides)
-    method = "both count the same clock" if way.method == ClockMap().method else f"known from {way.method}"
+    first, second = (found.traces[side.input].sources[0].name for side in pair.sides)
     return InconsistentClocks(
-        f"the anchor {pair.text!r} puts {one} and {other} {format_time(abs(apart))} away from where they belong "
-        f"({method}), expected {format_time(pair.within_ns + way.bound_ns + slack)} at most",
-        hint=f"check the anchor; if the clocks of two machines were apart, --offset {one}={apart:+d}ns moves the file",
+        f"the anchor {pair.text!r} puts {first} and {second} {format_time(abs(wrong.apart))} away from where they "
+        f"belong ({wrong.method}), expected {format_time(wrong.allowed)} at most",
+        hint="check the anchor; if the clocks of two machines were apart, "
+        f"--offset {shlex.quote(first)}={wrong.apart:+d}ns moves the file",
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """By how much a statement is off, ns, by how much it may be, and what speaks against it."""
+
+    apart: int
+    allowed: int
+    method: str
+
+
+def _disagreement(
+    found: Stated,
+    snapshots: Sequence[ClockSnapshot],
+    one: tuple[ClockDomain, int],
+    other: tuple[ClockDomain, int],
+    within_ns: int,
+) -> _Wrong | None:
+    """What the snapshots say against two times of two clocks being one instant."""
+    graph = ClockGraph([REALTIME, *(clock for trace in found.traces for clock in trace.clocks)], snapshots)
+    for relation in found.relations:
+        graph.relate(relation.clock, relation.other, relation.way)
+    way = graph.maps_to(other[0]).get(one[0])
+    if way is None:
+        return None
+    apart = other[1] - way.at(one[1])
+    bound = _UNSTATED_BOUND_NS if way.bound_ns is None else way.bound_ns
+    allowed = within_ns + bound + sum(_drifted_ns(ts, domain, snapshots) for domain, ts in (one, other))
+    method = "both count the same clock" if way.method == ClockMap().method else f"known from {way.method}"
+    return _Wrong(apart, allowed, method) if abs(apart) > allowed else None
+
+
 def _drifted_ns(ts: int, domain: ClockDomain, snapshots: Sequence[ClockSnapshot]) -> int:
-    """How far a clock can have drifted since it was read last; 0 if it was never read, or only defined."""
+    """How far a clock can have drifted from the wall clock since it was read last; 0 if it was only defined."""
+    if domain.zero is Zero.UNIX_EPOCH:
+        return 0
     known = [snap for snap in snapshots if not snap.assumed and not _is_definition(snap)]
     readings = [snap.ts for snap in known if snap.clock == domain]
     readings += [snap.other_ts for snap in known if snap.other == domain]

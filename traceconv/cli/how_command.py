@@ -19,3 +19,8 @@ def command(format: str) -> None:
     click.echo(f"# {cls.title}")
     click.echo(cls.record)
     click.echo(f"# {cls.line_up}")
+    if cls.name != "clock-anchor":
+        click.echo(
+            "# Whatever the clocks: this reads all of them around the run, into a file to be merged with the others."
+        )
+        click.echo("traceconv anchor -o anchor.json -- COMMAND")

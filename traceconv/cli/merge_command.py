@@ -69,7 +69,7 @@ def command(
     """
     inputs, shared = common.inputs_of(files, formats, offsets, options)
     facts = common.facts_of(files, anchors, drifts, clocks, zones, dates)
-    policy = common.policy_of(on_ambiguous, same_run, classes, report)
+    policy = common.policy_of(on_ambiguous, same_run, classes)
     with common.working(f"merging {len(files)} files", quiet):
         result = api.merge(
             inputs,
@@ -79,6 +79,7 @@ def command(
             same_machine=same_machine,
             facts=facts,
             policy=policy,
+            report=report,
             force=force,
             strict=strict,
         )

@@ -1,0 +1,532 @@
+"""What the user says about clocks: the texts, and what becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceconv.align import Alignment, align
+from traceconv.align.facts import (
+    Anchor,
+    ClockFact,
+    ClockKind,
+    EventPoint,
+    Facts,
+    TimePoint,
+    parse_anchor,
+    parse_clock,
+    parse_date,
+    parse_drift,
+    parse_facts,
+    parse_zone,
+    zone_ns,
+)
+from traceconv.align.stated import line
+from traceconv.clocks import DRIFT_UNIT, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
+from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.lanes import lay_out
+
+PATHS = ["dir/a.json", "b.log"]
+US, MS, S = 10**3, 10**6, 10**9
+UNIX = 1_795_000_000 * S
+PRIVATE = ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC)
+RUN = ClockDomain("since start", Zero.RUN_START, Run.MONOTONIC)
+BOOT = ClockDomain("CLOCK_MONOTONIC of a tool", Zero.BOOT, Run.MONOTONIC)
+MONOTONIC = ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC, 1, "vm")
+NONE = ClockDomain("order", Zero.UNKNOWN, Run.NONE)
+LOCAL = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL)
+TIME_OF_DAY = ClockDomain("local time of day, date and zone not stated", Zero.UNKNOWN, Run.WALL)
+
+
+def trace(
+    name: str,
+    clock: ClockDomain,
+    starts: Sequence[int] = (0, 10 * S),
+    snapshots: Sequence[ClockSnapshot] = (),
+    format: str = "viztracer",
+) -> Trace:
+    """Slices of 1 us with the names s0, s1, ..., and as many called "same"."""
+    out = Builder(SourceInfo(name, format), clock)
+    for number, start in enumerate(starts):
+        out.slice(out.track("t"), start, 1000, f"s{number}")
+        out.slice(out.track("u"), start, 1000, "same")
+        out.instant(out.track("i"), start + 5, "mark")
+    for snapshot in snapshots:
+        out.snapshot(snapshot)
+    return lay_out(out.finish())
+
+
+def anchors(*texts: str, traces: Sequence[Trace]) -> Facts:
+    return parse_facts([one.sources[0].name for one in traces], anchors=texts)
+
+
+def mapped(alignment: Alignment, index: int, ts: int) -> int:
+    (way,) = alignment.maps[index].values()
+    return way.at(ts)
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "other", "within"),
+    [
+        ("a.json@1.5s=b.log@30ms", TimePoint(0, 1500 * MS, 100 * MS), TimePoint(1, 30 * MS, MS), None),
+        ("dir/a.json@0s=b.log@-2us~5us", TimePoint(0, 0), TimePoint(1, -2000, 1000), 5000),
+        ("b.log@0s=a.json@0s~ 1 ms", TimePoint(1, 0), TimePoint(0, 0), MS),
+        ("a.json:Conv#3.start=b.log:conv#-1.end", EventPoint(0, "Conv", 3), EventPoint(1, "conv", -1, True), None),
+        ("a.json:a: b#2 = c#1.end=b.log:x#1.start~1us", EventPoint(0, "a: b#2 = c", 1, True), EventPoint(1, "x"), 1000),
+        ("a.json@1s=b.log:a@b~1us#2.end~2ns", TimePoint(0, S, S), EventPoint(1, "a@b~1us", 2, True), 2),
+        ('a.json:"x=b.log:y#1.end"#1.start=b.log@0s', EventPoint(0, "x=b.log:y#1.end"), TimePoint(1, 0), None),
+        ("a.json@1795000000.123456789s=b.log@0s", TimePoint(0, UNIX + 123456789, 1), TimePoint(1, 0), None),
+    ],
+)  # fmt: skip
+def test_anchors(text: str, one: Any, other: Any, within: int | None) -> None:
+    assert parse_anchor(text, PATHS) == Anchor(one, other, within, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a.json@1=b.log@2s", "expected FILE@TIME"),
+        ("a.json@1s", "expected FILE@TIME"),
+        ("c.json@1s=b.log@2s", "expected FILE@TIME"),
+        ("a.json@1s=b.log@2s~-5us", "expected FILE@TIME"),
+        ("a.json:x#1=b.log:x#1.start", "expected FILE@TIME"),
+        ("a.json:x#0.start=b.log:x#1.start", "#0 is no occurrence"),
+        ("a.json@1s=a.json@2s", "both sides are of dir/a.json"),
+        ("a.json:x#1.start=b.log:y#1.start=b.log:z#1.start", "several ways"),
+    ],
+)
+def test_wrong_anchors(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_anchor(text, PATHS)
+
+
+def test_names_of_files_may_hold_anything() -> None:
+    paths = ["a=b@1s:c.json", "a", "-"]
+    found = parse_anchor("a=b@1s:c.json@2s=a@3s", paths)
+    assert (found.one, found.other) == (TimePoint(0, 2 * S, S), TimePoint(1, 3 * S, S))
+    assert parse_anchor("<stdin>@2s=a@3s", paths).one == TimePoint(2, 2 * S, S)
+    with pytest.raises(UsageError, match="expected FILE@TIME"):
+        parse_anchor("x.json@1s=y@1s", ["one/x.json", "two/x.json", "y"])  # of two files that are called so
+
+
+@given(st.text(min_size=1), st.integers(-9, 9).filter(bool), st.booleans())
+def test_any_name_can_be_quoted(name: str, number: int, at_end: bool) -> None:
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    text = f'b.log@0s=a.json:"{quoted}"#{number}.{"end" if at_end else "start"}'
+    assert parse_anchor(text, PATHS).other == EventPoint(0, name, number, at_end)
+
+
+@given(st.text())
+def test_any_anchor_is_read_or_refused(text: str) -> None:
+    for whole in (text, f"a.json{text}=b.log@1s", f"a.json@{text}=b.log:{text}#1.start"):
+        with contextlib.suppress(UsageError):
+            assert parse_anchor(whole, PATHS).text == whole
+
+
+def test_the_other_texts() -> None:
+    assert parse_drift("12ppm") == round(12e-6 / DRIFT_UNIT)
+    assert parse_drift("-40 ppb") == round(-40e-9 / DRIFT_UNIT)
+    assert parse_clock("monotonic_raw@host-1") == ClockFact(ClockKind.MONOTONIC_RAW, "host-1")
+    assert parse_clock("none") == ClockFact(ClockKind.NONE)
+    assert (parse_zone("+0200"), parse_zone("-03:30"), parse_zone("Z")) == ("+02:00", "-03:30", "UTC")
+    assert (zone_ns("+02:00"), zone_ns("-03:30"), zone_ns("UTC")) == (7200 * S, -12600 * S, 0)
+    assert parse_date("2018-10-26") == date(2018, 10, 26)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        *((parse_drift, text) for text in ("12", "1e3ppm", "901ppm", "12 ppm x", "")),
+        *((parse_clock, text) for text in ("tsc", "", "monotonic@", "none@host", "MONOTONIC")),
+        *((parse_zone, text) for text in ("+2", "Europe/Berlin", "+15:00", "+02:60", "")),
+        *((parse_date, text) for text in ("2018-13-01", "20181026", "26.10.2018", "2018-1-1")),
+    ],
+)
+def test_wrong_texts(parse: Callable[[str], object], text: str) -> None:
+    with pytest.raises(UsageError):
+        parse(text)
+
+
+def test_facts_belong_to_inputs() -> None:
+    facts = parse_facts(PATHS, clocks=["a.json=boottime"], drifts=["b.log=1ppm"], zones=["b.log=UTC"])
+    assert set(facts.clocks) == {0}
+    assert set(facts.drifts) == {1}
+    for wrong in (["c=UTC"], ["b.log"], ["a.json=UTC", "dir/a.json=UTC"], ["b.log=UTC", "b.log=UTC"]):
+        with pytest.raises(UsageError, match="--tz"):
+            parse_facts(PATHS, zones=wrong)
+
+
+# -- anchors ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_anchor_of_times_relates_two_files() -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
+    found = align(both, facts=anchors(f"b@5.000s=a@{UNIX + 7}ns", traces=both))
+    assert mapped(found, 1, 5 * S) == UNIX + 7
+    line = found.receipt[1]
+    assert (line.method, line.verdict) == ("--anchor", "assumed")
+    assert line.bound_ns == MS + 1 + 1  # the last digit of 5.000s, the ns of the other time, the steps of the clock
+    given = align(both, facts=anchors(f"b@5s=a@{UNIX}ns~30us", traces=both))
+    assert given.receipt[1].bound_ns == 30 * US + 1
+
+
+@pytest.mark.parametrize(
+    ("point", "ts"),
+    [
+        ("s1.start", None),
+        ("s1#1.start", 10 * S),
+        ("s1#1.end", 10 * S + 1000),
+        ("same#1.start", 0),
+        ("same#2.start", 10 * S),
+        ("same#-1.end", 10 * S + 1000),
+        ("same#-2.start", 0),
+        ("mark#2.end", 10 * S + 5),
+    ],
+)
+def test_an_anchor_of_events(point: str, ts: int | None) -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
+    text = f"a:s0#1.end=b:{point}"
+    if ts is None:
+        with pytest.raises(UsageError):
+            anchors(text, traces=both)
+        return
+    assert mapped(align(both, facts=anchors(text, traces=both)), 1, ts) == UNIX + 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a:s0#1.start=b:sam#1.start", "no event of the name 'sam'"),
+        ("a:s0#1.start=b:same#3.start", "has 2 events of the name 'same', not 3"),
+        ("a:s0#1.start=b:same#-3.start", "not 3"),
+    ],
+)
+def test_events_that_are_not_there(text: str, message: str) -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
+    with pytest.raises(UsageError, match=message) as error:
+        align(both, facts=anchors(text, traces=both))
+    assert "'sam'" not in message or "'same'" in error.value.hint
+
+
+def test_anchors_place_a_file_without_a_clock_and_two_private_ones() -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", NONE)]
+    found = align(both, facts=anchors("a:s0#1.start=b:s1#1.start", traces=both))
+    assert mapped(found, 1, 10 * S) == UNIX
+    private = [trace("a", RUN, [3 * S]), trace("b", RUN)]
+    with pytest.raises(UnrelatedClocks):
+        align(private)
+    found = align(private, facts=anchors("a:s0#1.start=b:s1#1.start", traces=private))
+    assert mapped(found, 1, 10 * S) - mapped(found, 0, 3 * S) == 0
+
+
+def test_anchors_reach_a_third_file_by_way_of_the_second() -> None:
+    three = [trace("a", REALTIME, [UNIX]), trace("b", RUN), trace("c", PRIVATE)]
+    found = align(three, facts=anchors("a:s0#1.start=b:s0#1.start", "c:s1#1.end=b:s1#1.start", traces=three))
+    assert mapped(found, 2, 10 * S + 1000) == UNIX + 10 * S
+
+
+@pytest.mark.parametrize("ppm", [-480, -12.5, 0, 0.5, 40])
+def test_two_anchors_give_the_drift(ppm: float) -> None:
+    drift = round(ppm * 1e-6 * 10**10)
+    both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX, UNIX + 20 * S])]
+    texts = (f"a@0s=b@{UNIX}ns~1us", f"a@10000000000ns=b@{UNIX + 10 * S + drift}ns~1us")
+    found = align(both, facts=anchors(*texts, traces=both))
+    (way,) = found.maps[0].values()
+    assert way.drift_ppm == pytest.approx(ppm, abs=1e-3)
+    assert way.at(0) == UNIX
+    assert abs(way.at(5 * S) - (UNIX + 5 * S + drift // 2)) <= 2
+    assert way.verdict is Verdict.ASSUMED
+    assert way.bound_ns is not None
+    assert 1000 <= way.bound_ns <= 1010
+
+
+def test_the_bound_of_two_anchors_grows_outside_of_them() -> None:
+    both = [trace("a", PRIVATE, [0, 50 * S]), trace("b", REALTIME, [UNIX])]
+    texts = [f"a@{at}ns=b@{UNIX + at}ns~1us" for at in (10 * S, 20 * S)]
+    (way,) = align(both, facts=anchors(*texts, traces=both)).maps[0].values()
+    assert way.bound_ns is not None
+    assert 6900 <= way.bound_ns <= 7100  # (1 us + 1 us) / 10 s of slope either way, for 30 s more
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**12), st.integers(-1000, 1000)), min_size=1, max_size=6),
+    st.integers(-400, 400),
+    st.integers(-(10**18), 10**18),
+)
+def test_the_line_holds_all_readings_within_its_bound(errors: list[tuple[int, int]], ppm: int, offset: int) -> None:
+    """Whatever the errors: the true line lies within the bound of the one that is found, over the whole span."""
+
+    def truth(x: int) -> int:
+        return x + offset + x * ppm // 10**6
+
+    readings = [(x, truth(x) + error, 1000) for x, error in errors]
+    span = -(10**11), 2 * 10**12
+    way = line(readings, span, "test")
+    assert way is not None
+    assert way.bound_ns is not None
+    for x in itertools.chain(span, (x for x, _ in errors)):
+        assert abs(way.at(x) - truth(x)) <= way.bound_ns + 2
+
+
+# -- contradictions ---------------------------------------------------------------------------------------------------
+
+
+def test_anchors_that_contradict_each_other() -> None:
+    both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
+    same_time = [f"a@1000000us=b@{UNIX}ns", f"a@1000000us=b@{UNIX + MS}ns"]
+    too_fast = [f"a@1000000us=b@{UNIX}ns", f"a@2000000us=b@{UNIX + 1001 * MS}ns"]
+    for texts in (same_time, too_fast):
+        with pytest.raises(InconsistentClocks, match="contradict") as error:
+            align(both, facts=anchors(*texts, traces=both))
+        assert error.value.exit_code == 4
+    wider = [f"{text}~1ms" for text in same_time]
+    assert align(both, facts=anchors(*wider, traces=both)).maps[0]
+
+
+def test_a_loop_of_anchors_must_close() -> None:
+    three = [trace(name, PRIVATE) for name in "abc"]
+    texts = ["a:s0#1.start=b:s0#1.start~1us", "b:s0#1.start=c:s0#1.start~1us", "a:s0#1.start=c@{}us~1us"]
+    for off, fits in ((2, True), (30, False)):
+        facts = anchors(*(text.format(off) for text in texts), traces=three)
+        if fits:
+            assert align(three, facts=facts).maps[2]
+        else:
+            with pytest.raises(InconsistentClocks, match="30 µs away"):
+                align(three, facts=facts)
+
+
+def test_anchors_must_fit_what_files_say() -> None:
+    snapshot = ClockSnapshot(PRIVATE, 10 * S, REALTIME, UNIX, 20 * US, "read by the tool")
+    both = [trace("a", PRIVATE, snapshots=[snapshot]), trace("b", REALTIME, [UNIX])]
+    good = anchors(f"a@10000000us=b@{UNIX + 15 * US}ns", traces=both)
+    assert align(both, facts=good).maps[0]
+    for off, at in ((MS, 10), (-MS, 10), (MS, 9)):  # 1 s from the reading, clocks drift by 500 us at most
+        bad = anchors(f"a@{at}000000us=b@{UNIX + (at - 10) * S + off}ns", traces=both)
+        with pytest.raises(InconsistentClocks, match=r"away from where they belong \(known from read by the tool"):
+            align(both, facts=bad)
+    drifted = anchors(f"a@7000000us=b@{UNIX - 3 * S + MS}ns", traces=both)
+    assert align(both, facts=drifted).maps[0]
+
+
+def test_the_same_clock_cannot_be_anchored_elsewhere() -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", replace(REALTIME, machine="m"), [UNIX])]
+    with pytest.raises(InconsistentClocks, match="both count the same clock") as error:
+        align(both, facts=anchors(f"a@{UNIX}ns=b@{UNIX + 5000}ns", traces=both))
+    assert "--offset a=+5000ns" in error.value.hint
+
+
+def test_a_guess_of_an_importer_gives_way_to_an_anchor() -> None:
+    guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", assumed=True)
+    both = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX])]
+    found = align(both, facts=anchors(f"a@0s=b@{UNIX + 7200 * S}ns~5ms", traces=both))
+    assert mapped(found, 0, 0) == UNIX + 7200 * S
+    near = align(both, facts=anchors(f"a@0s=b@{UNIX + MS}ns~5ms", traces=both))
+    assert mapped(near, 0, 0) == UNIX  # the guess agrees, and is the better one
+
+
+def test_an_offset_must_leave_anchors_where_they_are() -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
+    facts = anchors("a:s0#1.start=b:s0#1.start~1us", traces=both)
+    with pytest.raises(InconsistentClocks, match="--offset moves"):
+        align(both, {1: 5 * MS}, facts)
+    assert align(both, {0: 5 * MS, 1: 5 * MS}, facts).maps[1]
+
+
+# -- drifts -----------------------------------------------------------------------------------------------------------
+
+PPM = round(1e-6 / DRIFT_UNIT)
+
+
+def test_a_drift_keeps_the_reading_in_its_place() -> None:
+    snapshot = ClockSnapshot(RUN, 2 * S, REALTIME, UNIX, 10, "read")
+    (way,) = align([trace("a", RUN, snapshots=[snapshot])], facts=Facts(drifts={0: 100 * PPM})).maps[0].values()
+    assert way.at(2 * S) == UNIX
+    assert abs(way.at(12 * S) - (UNIX + 10 * S + MS)) <= 2
+    assert (way.verdict, way.drift_ppm) == (Verdict.ASSUMED, pytest.approx(100, abs=1e-3))
+
+
+def test_a_drift_keeps_the_anchor_and_counts_from_the_first_event_else() -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
+    facts = replace(anchors("a:s0#1.start=b:s1#1.start", traces=both), drifts={1: -40 * PPM})
+    found = align(both, facts=facts)
+    assert mapped(found, 1, 10 * S) == UNIX
+    assert abs(mapped(found, 1, 0) - (UNIX - 10 * S + 400 * US)) <= 2
+    moved = align([trace("a", REALTIME, [UNIX])], facts=Facts(drifts={0: 40 * PPM}))
+    assert mapped(moved, 0, UNIX) == UNIX
+    assert abs(mapped(moved, 0, UNIX + 10 * S) - (UNIX + 10 * S + 400 * US)) <= 2
+    unrelated = align(both, {1: UNIX}, Facts(drifts={1: 40 * PPM}))
+    assert abs(mapped(unrelated, 1, 10 * S) - (UNIX + 10 * S + 400 * US)) <= 2
+
+
+def test_a_stated_drift_leaves_no_other_one() -> None:
+    both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
+    texts = [f"a@{at}us=b@{UNIX + at * US + at // 10**5}ns~1us" for at in (10**6, 10**7)]  # 10 ppm would be 90 us
+    assert align(both, facts=replace(anchors(*texts, traces=both), drifts={})).maps[0]
+    with pytest.raises(InconsistentClocks, match="contradict"):
+        align(both, facts=replace(anchors(*texts, traces=both), drifts={0: 100 * PPM}))
+
+
+# -- what a clock is --------------------------------------------------------------------------------------------------
+
+
+def clock(index: int, text: str) -> Facts:
+    return Facts(clocks={index: parse_clock(text)})
+
+
+def perf(starts: Sequence[int] = (100 * S,)) -> Trace:
+    """A recording on the monotonic clock of vm, which says what it is on the wall clock."""
+    pair = ClockSnapshot(MONOTONIC, 100 * S, replace(REALTIME, machine="vm"), UNIX, 5000, "perf record -k")
+    return trace("perf", MONOTONIC, starts, [pair])
+
+
+def test_a_stated_clock_relates_a_file() -> None:
+    other = trace("b", BOOT, [101 * S])
+    with pytest.raises(UnrelatedClocks):
+        align([perf(), other])
+    for text in ("monotonic", "monotonic@vm"):
+        found = align([perf(), other], facts=clock(1, text))
+        assert mapped(found, 1, 101 * S) == UNIX + S
+        assert found.receipt[1].verdict == "assumed"
+        assert found.receipt[1].method.startswith("--clock: it is CLOCK_MONOTONIC of vm")
+    with pytest.raises(UnrelatedClocks):
+        align([perf(), other], facts=clock(1, "monotonic@elsewhere"))
+    with pytest.raises(UnrelatedClocks):
+        align([perf(), other], facts=clock(1, "monotonic_raw"))
+
+
+def test_two_files_of_one_stated_clock() -> None:
+    both = [trace("a", PRIVATE), trace("b", BOOT, [5 * S])]
+    facts = parse_facts(["a", "b"], clocks=["a=boottime", "b=boottime"])
+    found = align(both, facts=facts)
+    assert mapped(found, 1, 5 * S) == mapped(found, 0, 5 * S)
+    with pytest.raises(UnrelatedClocks):
+        align(both, facts=parse_facts(["a", "b"], clocks=["a=boottime", "b=monotonic"]))
+
+
+def test_several_machines_need_a_name() -> None:
+    far = trace("far", replace(MONOTONIC, machine="far"), [0])
+    with pytest.raises(UsageError, match="several machines") as error:
+        align([perf(), far, trace("b", BOOT)], facts=clock(2, "monotonic"))
+    assert "--clock b=monotonic@HOST" in error.value.hint
+
+
+def test_the_clock_of_perf() -> None:
+    own = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC, 1, "vm")
+    both = [trace("perf.data", own, [5 * S]), trace("b", PRIVATE, [6 * S])]
+    found = align(both, facts=clock(1, "perf"))
+    assert mapped(found, 1, 6 * S) - mapped(found, 0, 5 * S) == S
+    with_monotonic = align([perf(), trace("q", own, [100 * S])], facts=clock(1, "monotonic"))
+    assert with_monotonic.receipt[1].bound_ns == 10 * MS + 5000 + 1  # it is not quite the same
+
+
+def test_realtime_and_none() -> None:
+    wall = trace("w", ClockDomain("?", Zero.UNKNOWN, Run.WALL), [UNIX])
+    found = align([trace("a", REALTIME, [UNIX]), wall], facts=clock(1, "realtime"))
+    assert mapped(found, 1, UNIX) == UNIX
+    assert found.receipt[1].verdict == "assumed"
+    order = [trace("a", REALTIME, [UNIX]), trace("b", replace(REALTIME, machine="x"), [UNIX])]
+    with pytest.raises(UnrelatedClocks, match="no clock"):
+        align(order, facts=clock(1, "none"))
+    placed = align(order, {1: 0}, clock(1, "none"))
+    assert placed.receipt[1].clock == "order of b"
+
+
+@pytest.mark.parametrize(
+    ("domain", "start", "text", "message"),
+    [
+        (PRIVATE, 5 * S, "realtime", "its first time is 5 s after zero"),
+        (PRIVATE, UNIX, "monotonic", "after zero"),
+        (RUN, 5 * S, "monotonic", "start of the recording"),
+        (NONE, 0, "monotonic", "has no times"),
+        (REALTIME, UNIX, "monotonic", "after zero"),
+        (MONOTONIC, 5 * S, "boottime", "says itself that it is CLOCK_MONOTONIC"),
+        (MONOTONIC, 5 * S, "monotonic@other", "says itself that it is of vm"),
+    ],
+)
+def test_clocks_that_cannot_be(domain: ClockDomain, start: int, text: str, message: str) -> None:
+    with pytest.raises(InconsistentClocks, match=message):
+        align([trace("a", domain, [start])], facts=clock(0, text))
+
+
+def test_a_stated_clock_must_fit_what_the_file_says() -> None:
+    """A recording before the last boot: its monotonic clock is another one than that of the machine now."""
+    base = ClockSnapshot(BOOT, 0, REALTIME, UNIX - 5000 * S, None, "base time of the file")
+    before = trace("b", BOOT, [101 * S], [base])
+    with pytest.raises(InconsistentClocks, match="away from where it belongs"):
+        align([perf(), before], facts=clock(1, "monotonic"))
+    right = replace(base, other_ts=UNIX - 100 * S + MS)
+    found = align([perf(), trace("b", BOOT, [101 * S], [right])], facts=clock(1, "monotonic"))
+    assert mapped(found, 1, 101 * S) == UNIX + S
+
+
+# -- zones and dates --------------------------------------------------------------------------------------------------
+
+
+def test_local_times_without_a_zone() -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", LOCAL, [UNIX])]
+    found = align(both, facts=Facts(zones={1: "+02:00"}))
+    assert mapped(found, 1, UNIX) == UNIX - 7200 * S
+    assert found.receipt[1].verdict == "assumed"
+
+
+def test_times_of_day() -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", TIME_OF_DAY, [3600 * S])]
+    found = align(both, facts=Facts(zones={1: "-01:00"}, dates={1: date(1970, 1, 3)}))
+    assert mapped(found, 1, 3600 * S) == 2 * 86400 * S + 2 * 3600 * S
+
+
+@pytest.mark.parametrize(
+    ("domain", "zone", "day", "message"),
+    [
+        (REALTIME, "UTC", None, "has no local times"),
+        (PRIVATE, "UTC", None, "has no local times"),
+        (MONOTONIC, None, "2018-10-26", "has no local times"),
+        (TIME_OF_DAY, "UTC", None, "--date is needed, too"),
+        (TIME_OF_DAY, None, "2018-10-26", "--tz is needed, too"),
+        (LOCAL, "UTC", "2018-10-26", "have a date already"),
+    ],
+)
+def test_zones_and_dates_that_do_not_fit(domain: ClockDomain, zone: str | None, day: str | None, message: str) -> None:
+    facts = Facts(zones={0: zone} if zone else {}, dates={0: parse_date(day)} if day else {})
+    with pytest.raises(UsageError, match=message):
+        align([trace("a", domain, [UNIX])], facts=facts)
+
+
+# -- clocks that were read twice --------------------------------------------------------------------------------------
+
+
+def test_two_readings_make_a_line() -> None:
+    wall = replace(REALTIME, machine="vm")
+    readings = [
+        ClockSnapshot(MONOTONIC, 0, wall, UNIX, 100, "readings"),
+        ClockSnapshot(MONOTONIC, 100 * S, wall, UNIX + 100 * S + 5 * MS, 100, "readings"),
+    ]
+    both = [trace("a", MONOTONIC, [50 * S], readings), trace("b", REALTIME, [UNIX])]
+    (way,) = align(both).maps[0].values()
+    assert abs(way.at(50 * S) - (UNIX + 50 * S + 5 * MS // 2)) <= 2
+    assert way.verdict is Verdict.OK
+    assert way.bound_ns is not None
+    assert way.bound_ns < 400
+
+
+def test_readings_that_no_line_fits_stay_as_they_are() -> None:
+    wall = replace(REALTIME, machine="vm")
+    readings = [
+        ClockSnapshot(MONOTONIC, 0, wall, UNIX, 3 * S, "readings"),
+        ClockSnapshot(MONOTONIC, 10 * S, wall, UNIX + 17 * S, 3 * S - 1, "readings"),
+    ]
+    (way,) = align([trace("a", MONOTONIC, [5 * S], readings)]).maps[0].values()
+    assert (way.drift, way.offset_ns, way.bound_ns) == (0, UNIX + 7 * S, 3 * S - 1)

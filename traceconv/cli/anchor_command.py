@@ -1,0 +1,57 @@
+"""`traceconv anchor`."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from traceconv import anchor
+from traceconv.cli import _common as common
+from traceconv.cli import report
+from traceconv.errors import TraceconvError, UsageError
+from traceconv.output import check_target, write_output
+from traceconv.times import format_time
+
+
+@click.command("anchor", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("-o", "--output", metavar="FILE", help="Where to write; by default anchor-DATE-TIME.json.")
+@common.force_option
+@common.quiet_option
+@click.pass_context
+def command(ctx: click.Context, command: tuple[str, ...], output: str | None, force: bool, quiet: bool) -> None:
+    """Read all clocks of this machine against each other, and write that down.
+
+    \b
+      traceconv anchor -o anchor.json -- python run.py
+      traceconv anchor -o before.json; python run.py; traceconv anchor -o after.json
+      traceconv merge profile.json perf.data anchor.json -o out.pftrace
+
+    The file is an input of `merge` like any other: it relates recordings of this machine that are on different clocks,
+    also where these drift. With a command, the clocks are read before and after it; its exit code is handed on, and
+    signals are handed to it. The command line becomes part of the file, the environment does not.
+    """
+    target = output if output is not None else time.strftime("anchor-%Y-%m-%dT%H-%M-%S.json")
+    if target == "-":
+        raise UsageError("-o -: the readings need a file", hint="standard output belongs to the command")
+    check_target(target, binary=False, force=force)
+    content, status = anchor.record(command)
+    try:
+        _write(target, content, force)
+    except TraceconvError as error:  # the command is done all the same
+        report(error)
+        ctx.exit(status or error.exit_code)
+    if not quiet:
+        widest = max((reading["within_ns"] for reading in content["readings"]), default=0)
+        count = len(content["clocks"])
+        click.echo(f"{target}: {count} clocks, read to within {format_time(widest)} of each other", err=True)
+    if command and content["command"]["pid"] is None:
+        click.echo(f"error: {command[0]}: cannot be run", err=True)
+    ctx.exit(status)
+
+
+def _write(target: str, content: dict[str, object], force: bool) -> None:
+    text = json.dumps(content, indent=1, ensure_ascii=True) + "\n"
+    write_output(target, lambda sink: sink.write(text.encode()), binary=False, force=force)

@@ -1,0 +1,69 @@
+"""`traceconv clocks`."""
+
+from __future__ import annotations
+
+import click
+
+from traceconv import api
+from traceconv.align.survey import ClockLine, PairLine
+from traceconv.cli import _common as common
+from traceconv.clocks import ClockMap
+from traceconv.times import format_bound, format_time
+
+
+@click.command("clocks")
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
+)
+@common.fact_options
+@common.importer_option
+def command(
+    files: tuple[str, ...],
+    formats: tuple[str, ...],
+    anchors: tuple[str, ...],
+    drifts: tuple[str, ...],
+    clocks: tuple[str, ...],
+    zones: tuple[str, ...],
+    dates: tuple[str, ...],
+    options: tuple[str, ...],
+) -> None:
+    """Say which clocks recordings have, what relates them, and what would relate the others.
+
+    \b
+      traceconv clocks perf.data profile.json onednn.log
+      traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
+    """
+    inputs, shared = common.inputs_of(files, formats, (), options)
+    found = api.clocks(inputs, options=shared, facts=common.facts_of(files, anchors, drifts, clocks, zones, dates))
+    _print_clocks(found.clocks)
+    for pair in found.pairs:
+        click.echo()
+        click.echo("\n".join(_pair(pair)))
+
+
+def _print_clocks(lines: list[ClockLine]) -> None:
+    rows = [("file", "clock", "zero", "steps", "machine", "to CLOCK_REALTIME by", "within")]
+    for line in lines:
+        clock = line.clock
+        zero = clock.run.value if clock.synthetic else clock.zero.value
+        way = ("nothing", "") if line.realtime is None else _way(line.realtime)
+        name = clock.name if line.events else f"({clock.name})"
+        rows.append((line.file, name, zero, format_time(clock.resolution_ns), clock.machine or "-", *way))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+
+
+def _way(way: ClockMap) -> tuple[str, str]:
+    assumed = " (assumed)" if way.verdict.value == "assumed" else ""
+    return f"{way.method}{assumed}", format_bound(way.bound_ns)
+
+
+def _pair(pair: PairLine) -> list[str]:
+    if pair.way is None:
+        return [f"{pair.file} and {pair.other}: not related", *(f"  {words}" for words in pair.advice)]
+    method, bound = _way(pair.way)
+    drift = f", drift {pair.way.drift_ppm:+.3f} ppm" if pair.way.drift else ""
+    return [f"{pair.file} and {pair.other}: related by {method}, within {bound}{drift}"]
