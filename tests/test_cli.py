@@ -391,3 +391,14 @@ def test_times_of_day_get_a_day(tmp_path: Path) -> None:
     assert json.loads(output.read_text())["baseTimeNanoseconds"] == 1795255201500000000
     error = refusal(run("merge", log, "--date", "d.log=2026-11-21", "-o", tmp_path / "x.json"))
     assert "--tz is needed, too" in error.hint
+
+
+def test_the_report_is_written_also_of_a_refusal(tmp_path: Path) -> None:
+    report, output = tmp_path / "align.json", tmp_path / "out.json"
+    assert run("merge", KINETO, ONEDNN, "--report", report, "-o", output).exit_code == 0
+    assert [one["file"] for one in json.loads(report.read_text())["inputs"]] == ["input.json", "input.log"]
+    refused = tmp_path / "refused.html"
+    refusal(run("merge", KINETO, UNTIMED, "--report", refused, "-o", tmp_path / "no.json"))
+    assert "cannot be related" in refused.read_text()
+    assert not (tmp_path / "no.json").exists()
+    assert "goes there" in refusal(run("merge", KINETO, ONEDNN, "--report", output, "-o", output, "-f")).message

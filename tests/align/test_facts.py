@@ -341,8 +341,8 @@ def test_an_offset_must_leave_anchors_where_they_are() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
     facts = anchors("a:s0#1.start=b:s0#1.start~1us", traces=both)
     with pytest.raises(InconsistentClocks, match="--offset moves"):
-        align(both, {1: 5 * MS}, facts)
-    assert align(both, {0: 5 * MS, 1: 5 * MS}, facts).maps[1]
+        align(both, {1: 5 * MS}, facts=facts)
+    assert align(both, {0: 5 * MS, 1: 5 * MS}, facts=facts).maps[1]
 
 
 # -- drifts -----------------------------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def test_a_drift_keeps_the_anchor_and_counts_from_the_first_event_else() -> None
     moved = align([trace("a", REALTIME, [UNIX])], facts=Facts(drifts={0: 40 * PPM}))
     assert mapped(moved, 0, UNIX) == UNIX
     assert abs(mapped(moved, 0, UNIX + 10 * S) - (UNIX + 10 * S + 400 * US)) <= 2
-    unrelated = align(both, {1: UNIX}, Facts(drifts={1: 40 * PPM}))
+    unrelated = align(both, {1: UNIX}, facts=Facts(drifts={1: 40 * PPM}))
     assert abs(mapped(unrelated, 1, 10 * S) - (UNIX + 10 * S + 400 * US)) <= 2
 
 
@@ -440,7 +440,7 @@ def test_realtime_and_none() -> None:
     order = [trace("a", REALTIME, [UNIX]), trace("b", replace(REALTIME, machine="x"), [UNIX])]
     with pytest.raises(UnrelatedClocks, match="no clock"):
         align(order, facts=clock(1, "none"))
-    placed = align(order, {1: 0}, clock(1, "none"))
+    placed = align(order, {1: 0}, facts=clock(1, "none"))
     assert placed.receipt[1].clock == "order of b"
 
 
