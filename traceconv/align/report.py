@@ -275,10 +275,10 @@ def _landscape(estimate: Estimate) -> dict[str, Any] | None:
 
 
 def _near_reach(estimate: Estimate, offsets: F64) -> float:
-    """How far around the best offset a picture shows it with its neighbours."""
-    away = sorted(abs(rival.offset_ns - estimate.offset_ns) for rival in estimate.rivals)
+    """How far around the best offset a picture shows it with its strongest rivals."""
+    away = [abs(rival.offset_ns - estimate.offset_ns) for rival in estimate.rivals[:2]]
     step = float(np.diff(offsets[:2])[0]) if len(offsets) > 1 else 1.0
-    return max(1.3 * away[min(2, len(away) - 1)], 40 * step) if away else 200 * step
+    return max(1.4 * max(away), 40 * step) if away else 200 * step
 
 
 def _curve(offsets: F64, scores: F64, points: int) -> dict[str, list[Any]]:

@@ -17,6 +17,7 @@ from traceconv.times import format_drift, format_time
 
 Json = dict[str, Any]
 
+_ROOM = 76  # px between the middles of labels
 _MANY = 300  # dots: more of them are drawn paler
 _UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 
@@ -360,12 +361,12 @@ def _peaks(curve: Json, rivals: Sequence[int], about: str, *, labelled: bool) ->
 
 
 def _labels(plane: Plane, rivals: Sequence[tuple[float, float]], best: tuple[float, float]) -> list[str]:
-    """Distances over the rings, those that have room."""
+    """Distances over the rings of the strongest rivals, as far as there is room."""
     taken = [plane.at(*best)[0]]
     found = []
     for x, y in rivals:
         across = plane.at(x, y)[0]
-        if all(abs(across - other) > 90 for other in taken):
+        if all(abs(across - other) > _ROOM for other in taken):
             taken.append(across)
             found.append(plane.words(x, y, f"{'+' if x > 0 else ''}{_short(x)}", "mark quiet"))
     return found
