@@ -281,6 +281,17 @@ def test_the_line_holds_all_readings_within_its_bound(errors: list[tuple[int, in
         assert abs(way.at(x) - truth(x)) <= way.bound_ns + 2
 
 
+def test_anchors_that_tell_no_drift_give_none() -> None:
+    both = [trace("a", PRIVATE, [0, S]), trace("b", REALTIME, [UNIX])]
+    texts = [f"a@{at}ns=b@{UNIX + at + off}ns~10us" for at, off in ((MS, 3000), (2 * MS, -3000))]
+    (way,) = align(both, facts=anchors(*texts, traces=both)).maps[0].values()
+    assert way.drift == 0
+    assert way.bound_ns is not None
+    for at, off in ((MS, 3000), (2 * MS, -3000)):
+        assert abs(way.at(at) - (UNIX + at + off)) <= way.bound_ns
+    assert way.bound_ns >= 480 * US  # a second away, by a clock that may drift by 500 ppm
+
+
 # -- contradictions ---------------------------------------------------------------------------------------------------
 
 

@@ -436,6 +436,10 @@ def line(
     if region is None:
         return None
     offset, drift = region.middle((float(np.min(x)), float(np.max(x))))
+    if np.min(region.drifts) <= 0 <= np.max(region.drifts) and np.ptp(region.drifts) >= max_drift:
+        # The readings tell nothing of a drift: what their middle makes of that would be noise.
+        middle = float(np.min(x) + np.max(x)) / 2
+        offset, drift = float(sum(bound[0] for bound in region.bounds(middle))) / 2, 0.0
     first, last = min(one for one, _, _ in readings), max(one for one, _, _ in readings)
     ends = np.array([min(span[0], first) - x0, max(span[1], last) - x0], np.float64)
     low, high = region.bounds(ends)
