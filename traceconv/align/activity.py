@@ -329,7 +329,9 @@ def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior, step: flo
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     tops = np.flatnonzero(heights >= around)
-    tops = tops[np.argsort(-heights[tops], kind="stable")[:_CANDIDATES]]
+    tops = tops[
+        np.argsort(-heights[tops], kind="stable")[: _CANDIDATES if isinstance(seen, _Sampled) else _CANDIDATES // 3]
+    ]
     width = float(offsets[1] - offsets[0]) if len(offsets) > 1 else near
     found: list[_Place] = []
     for top in offsets[tops].tolist():
@@ -486,7 +488,8 @@ def _judged(
     margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
     null = _null_margin(seen, best, near)
     low, high = _interval(seen, best, prior, step, near)
-    floor = max(slices.quantum_ns, step)
+    # Twenty blocks of few intervals draw too narrow an interval.
+    floor = max(slices.quantum_ns, step if isinstance(seen, _Sampled) else seen.period / 100)
     low, high = min(low, best.offset) - floor, max(high, best.offset) + floor
     # The evidence tells the offset in its own middle; how the clocks drift from there is known to the limit only.
     middle = float(np.mean(_back(seen.t[[0, -1]], best.offset, best.drift, x0)))
