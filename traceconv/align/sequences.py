@@ -37,6 +37,9 @@ _CHUNK = 1.5e9
 #: A chunk of fewer events than the first may take longer, one of more than the second is cut.
 _CHUNK_EVENTS = (400, 4000)
 _CANDIDATES = 60
+#: So many of the best places are tried from so much before them, ns.
+_BEST = 6
+_SOONER = (100 * _US, 200 * _US, 400 * _US)
 _LEAST_EVENTS = 8
 _LEAST_PAIRS = 5
 _LEAST_SCALE = 2 * _US
@@ -66,11 +69,19 @@ _SAME_PLACE = 200 * _US
 
 @dataclass(slots=True)
 class _Candidate:
-    """A place where the two may fit: the line, the spread there, and the log-likelihood of each event of the chunk."""
+    """A place where the two may fit.
+
+    Attributes:
+        line: the relation there.
+        scale: the spread of the events about their usual places, ns.
+        score: the log-likelihood of each event of the chunk.
+        matches: how many inner events lie in an outer one.
+    """
 
     line: Line
     scale: float
     score: F64
+    matches: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,16 +255,37 @@ def _peaks(offsets: F64, heights: F64) -> F64:
 
 
 def _candidates(chunk: _Chunk, x0: float, prior: Prior, peaks: F64) -> list[_Candidate]:
-    """The refined places, the best first, each once."""
+    """The refined places, the best first, each once.
+
+    Work begins later than its operator, so that a peak lies too late; where operators follow closely, refining may then
+    end with each event in the next one. So the best places are tried from before, too.
+    """
+    found = _distinct([_candidate(chunk, Line(peak, 0.0, x0), prior) for peak in peaks.tolist()])
+    again = [
+        other
+        for place in found[:_BEST]
+        for sooner in _SOONER
+        if (other := _candidate(chunk, replace(place.line, offset=place.line.offset - sooner), prior)) is not None
+        and other.matches >= place.matches
+    ]
+    return _distinct([*found, *again])
+
+
+def _distinct(places: list[_Candidate | None]) -> list[_Candidate]:
+    """The best first, without those near to a better one."""
     found: list[_Candidate] = []
-    for peak in peaks.tolist():
-        refined = _refined(chunk, Line(peak, 0.0, x0), prior)
-        if refined is None:
-            continue
-        line, scale = refined
-        if all(abs(line.offset - other.line.offset) > _SAME_PLACE for other in found):
-            found.append(_Candidate(line, scale, chunk.score(line, scale)))
-    return sorted(found, key=lambda candidate: -float(candidate.score.sum()))
+    for place in sorted((place for place in places if place is not None), key=lambda one: -float(one.score.sum())):
+        if all(abs(place.line.offset - other.line.offset) > _SAME_PLACE for other in found):
+            found.append(place)
+    return found
+
+
+def _candidate(chunk: _Chunk, line: Line, prior: Prior) -> _Candidate | None:
+    refined = _refined(chunk, line, prior)
+    if refined is None:
+        return None
+    line, scale = refined
+    return _Candidate(line, scale, chunk.score(line, scale), len(chunk.pairs(line, 20 * _US)))
 
 
 def _refined(chunk: _Chunk, line: Line, prior: Prior) -> tuple[Line, float] | None:
