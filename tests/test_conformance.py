@@ -56,6 +56,19 @@ def test_facts_are_there(cls: type[Importer]) -> None:
     assert all(len(pair) == 2 and all(pair) for pair in cls.becomes)
     assert cls.becomes
     assert all(sentence.endswith(".") for sentence in cls.lost)
+
+
+def test_what_tables_belong_to_exists() -> None:
+    """The names that importers give to `belongs_to` are names of formats."""
+    folder = Path(importers_package.__file__).parent
+    named = {
+        name
+        for path in folder.glob("*.py")
+        for call in re.findall(r"belongs_to\(\(([^)]*)\)", path.read_text(encoding="utf-8"))
+        for name in re.findall(r'"([^"]+)"', call)
+    }
+    assert len(named) > 5
+    assert named <= set(importers())
     assert cls.url.startswith("https://")
     assert isinstance(cls.clock, ClockDomain)
     assert not cls.clock.owner

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
+from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Zero
 from traceconv.errors import UnrelatedClocks
 from traceconv.ir.trace import Trace
 
@@ -101,7 +101,7 @@ def _own_domains(trace: Trace, index: int) -> list[ClockDomain]:
 
 
 def _own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
-    if domain.run is Run.TOTALS or domain.zero is Zero.UNIX_EPOCH or (domain.zero is Zero.BOOT and domain.machine):
+    if domain.run is Run.TOTALS or domain.zero is Zero.UNIX_EPOCH or (domain.zero in SINCE_BOOT and domain.machine):
         return domain
     return domain.owned_by(f"{index}:{trace.sources[0].name}")
 

@@ -18,6 +18,7 @@ class Zero(enum.Enum):
 
     UNIX_EPOCH = "Unix epoch"
     BOOT = "boot of the machine"
+    BOOT_AND_SLEEP = "boot of the machine, sleep included"
     RUN_START = "start of the recording"
     UNKNOWN = "unknown"
 
@@ -82,7 +83,7 @@ class ClockDomain:
             return False
         if self.zero is Zero.UNIX_EPOCH:
             return True
-        return self.zero is Zero.BOOT and bool(self.machine) and self.machine == other.machine
+        return self.zero in SINCE_BOOT and bool(self.machine) and self.machine == other.machine
 
 
 _WORST = 2**63
@@ -96,8 +97,16 @@ def looks_like_unix_time(ns: int) -> bool:
     return ns in _UNIX_TIMES
 
 
+#: Where clocks that files of one machine can share begin. The two differ by the time that the machine slept.
+SINCE_BOOT = (Zero.BOOT, Zero.BOOT_AND_SLEEP)
+
 #: The wall clock of a machine, nanoseconds since 1970 (UTC).
 REALTIME = ClockDomain("CLOCK_REALTIME", Zero.UNIX_EPOCH, Run.WALL)
+#: The other clocks of Linux (clock_gettime(2)). The raw one is not slewed, so it is related to no other by definition.
+MONOTONIC = ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC)
+MONOTONIC_RAW = ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC)
+BOOTTIME = ClockDomain("CLOCK_BOOTTIME", Zero.BOOT_AND_SLEEP, Run.MONOTONIC)
+TAI = ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL)
 
 
 #: Where the rows of a table without times stand.

@@ -55,13 +55,14 @@ Row = TypeVar("Row")
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine: bool = False) -> Trace:
-    """One trace out of several.
+    """One trace out of several; the inputs stay as they are.
 
     Args:
         traces: laid-out traces of one input each.
         alignment: how their clocks are put on trace time.
         same_machine: the user's word that all inputs were recorded on one machine.
     """
+    traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
     timed = [
         _on_trace_time(trace, maps, index)
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
