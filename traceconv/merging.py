@@ -68,7 +68,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
     ]
     _warn_of_gaps(timed)
-    merged = timed[0] if len(timed) == 1 else _concatenate(timed)
+    merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
     if len(timed) > 1:
         merged = _join_processes(merged, _machines(traces, same_machine), [trace.span() for trace in timed])
         merged = adopt_totals(merged)
@@ -122,7 +122,7 @@ def _note_times_before_zero(trace: Trace) -> None:
 # -- one set of tables ----------------------------------------------------------------------------------------------
 
 
-def _concatenate(traces: Sequence[Trace]) -> Trace:
+def concatenate_traces(traces: Sequence[Trace]) -> Trace:
     """All rows behind each other, with their references moved into common tables."""
     strings: dict[str, int] = {}
     tracks: list[Track] = []
@@ -238,8 +238,10 @@ def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, i
     """Put the tracks of the given processes under others.
 
     A thread that is there already goes on with the new events if these come before or after all others, as in two
-    recordings of one process; if they overlap in time, the new ones get a track beside it.
+    recordings of one process, or if they are no slices (call stack samples, log entries), which cross nothing. Slices
+    that overlap others in time get a track beside it.
     """
+    sliced = set(np.unique(trace.slices.track).tolist())
     tracks: list[Track] = []
     threads: dict[tuple[TrackId, int], tuple[TrackId, list[tuple[int, int]]]] = {}
     goes_to = list(range(len(trace.tracks)))
@@ -254,7 +256,9 @@ def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, i
             moved = _beside(trace, track, joined[number], "process")
         elif track.kind is TrackKind.THREAD and track.tid is not None and span is not None:
             same, seen = threads.setdefault((parent, track.tid), (TrackId(number), []))
-            if all(_gap(span, other) >= 0 for other in seen):
+            if number not in sliced:
+                goes_to[number] = same
+            elif all(_gap(span, other) >= 0 for other in seen):
                 goes_to[number] = same
                 seen.append(span)
             else:

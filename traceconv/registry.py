@@ -13,6 +13,7 @@ import importlib
 import shlex
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from traceconv import sqlite
 from traceconv.clocks import ClockDomain
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat, UsageError
 from traceconv.source import Head, Source
@@ -150,6 +151,9 @@ def _unrecognized(source: Source, head: Head) -> UnrecognizedFormat:
             f"{source.display}: the file is empty",
             hint="was the profiler stopped in an orderly way? Several write their file only at the end",
         )
+    if head.data.startswith(sqlite.MAGIC):
+        with sqlite.open_database(source):  # says what is wrong with it, if anything is
+            pass
     shown = head.text[:40].splitlines()[0].decode("utf-8", "replace") if head.text else ""
     return UnrecognizedFormat(
         f"{source.display}: no known format; it begins with {shown!r}",

@@ -71,6 +71,10 @@ class PerfettoProto:
     suffixes: ClassVar[tuple[str, ...]] = (".pftrace", ".perfetto-trace", ".pftrace.gz", ".perfetto-trace.gz")
     binary: ClassVar[bool] = True
 
+    def notes(self, trace: Trace) -> list[str]:
+        """Nothing: Perfetto shows all of it."""
+        return []
+
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
         with compressed(sink, self.compress) as out:
