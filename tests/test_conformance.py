@@ -16,6 +16,7 @@ import pytest
 from tests.golden import Case, cases
 from traceconv.clocks import ClockDomain
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
+from traceconv.importers.chrome_trace import ChromeTrace
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo
 from traceconv.lanes import lay_out
@@ -56,10 +57,24 @@ def test_facts_are_there(cls: type[Importer]) -> None:
     assert all(len(pair) == 2 and all(pair) for pair in cls.becomes)
     assert cls.becomes
     assert all(sentence.endswith(".") for sentence in cls.lost)
+
     assert cls.url.startswith("https://")
     assert isinstance(cls.clock, ClockDomain)
     assert not cls.clock.owner
     assert not cls.clock.machine
+
+
+def test_what_tables_belong_to_exists() -> None:
+    """The names that importers give to `belongs_to` are names of formats."""
+    folder = Path(inspect.getfile(ChromeTrace)).parent
+    named = {
+        name
+        for path in folder.glob("*.py")
+        for call in re.findall(r"belongs_to\(\(([^)]*)\)", path.read_text(encoding="utf-8"))
+        for name in re.findall(r'"([^"]+)"', call)
+    }
+    assert len(named) > 5
+    assert named <= set(importers())
 
 
 @every_importer

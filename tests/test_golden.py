@@ -65,7 +65,7 @@ def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
         compare(case.folder / "expect.diag", text, update_golden)
         assert not (case.folder / "expect.txt").exists()
         return
-    compare(case.folder / "expect.diag", diagnosis(traces), update_golden)
+    compare(case.folder / "expect.diag", diagnosis([merged]), update_golden)
     compare(case.folder / "expect.txt", "\n".join(dump(trace) for trace in traces), update_golden)
     compare(case.folder / "expect.json", without_version(written(merged, "chrome-json").decode()), update_golden)
 

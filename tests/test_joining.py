@@ -117,3 +117,17 @@ def test_rows_of_which_nobody_knows_the_slice_stay() -> None:
 )
 def test_plain_names(name: str, plain: str) -> None:
     assert plain_name(name) == plain
+
+
+def test_merging_changes_none_of_its_inputs() -> None:
+    inputs = [recording(), recording("other.json", "unrelated"), table(("a", "b", "c"), join="kernel")]
+
+    def told(traces: list[Trace]) -> list[tuple[list[str], int, dict[str, int]]]:
+        sources = [trace.sources[0] for trace in traces]
+        return [(list(one.notes), len(one.diagnostics), dict(one.balance.merged)) for one in sources]
+
+    before = told(inputs)
+    first, second = merged(*inputs), merged(*inputs)
+    assert told(inputs) == before
+    assert [one.notes for one in first.sources] == [one.notes for one in second.sources]
+    assert any(one.notes for one in first.sources)

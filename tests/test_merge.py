@@ -314,8 +314,19 @@ def test_a_thread_of_two_files_at_the_same_time_gets_a_track_beside_it() -> None
 
 def test_equal_pids_of_unknown_machines_are_told() -> None:
     traces = [process_trace(name, 0, 7, (1,), REALTIME) for name in "ab"]
-    merged(*traces)
-    assert [found.count for found in traces[1].sources[0].diagnostics if found.code is SAME_PID] == [1]
+    result = merged(*traces)
+    assert [found.count for found in result.sources[1].diagnostics if found.code is SAME_PID] == [1]
+
+
+def test_samples_go_to_the_thread_that_another_file_has() -> None:
+    out = builder("perf", HOST)
+    process = out.process("python", pid=7)
+    thread = out.thread(process, 1)
+    out.sample(thread, 5, out.frame("main"), "cycles")
+    result = merged(process_trace("a", 0, 7, (1,)), lay_out(out.finish()))
+    threads = [number for number, track in enumerate(result.tracks) if track.tid == 1]
+    assert threads == result.samples.track.tolist()
+    assert set(threads) < set(result.slices.track.tolist())
 
 
 def test_times_before_zero_are_told() -> None:

@@ -24,6 +24,7 @@ from traceconv.output import check_target, write_output
 from traceconv.registry import Importer, configure, importer_class, importers, option_names
 from traceconv.registry import identify as _identify
 from traceconv.source import Source
+from traceconv.streams import REFUSED, Stream, join_streams, streams_of
 from traceconv.validate import validate
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
@@ -77,8 +78,10 @@ def identify(path: AnyPath) -> tuple[str, str]:
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
     """
-    cls, match = _identify(Source(path))
-    return cls.name, match.reason
+    first, *others = streams_of(Source(path), None)
+    cls, match = _identify(first)
+    writers = f", from {1 + len(others)} writers whose marks are taken off" if others else ""
+    return cls.name, match.reason + writers
 
 
 def read(path: AnyPath, *, format: str | None = None, options: Mapping[str, str] | None = None) -> Trace:
@@ -99,9 +102,46 @@ def read_source(
     source: Source, *, format: str | None = None, options: Mapping[str, str] | None = None, name: str = ""
 ) -> Trace:
     """Like `read`, for an input that is open already; `name` is how messages and outputs call it."""
-    cls = importer_class(format) if format else _identify(source)[0]
+    cls, streams = _class_and_streams(source, format)
     importer = configure(cls, dict(options or {}))
-    builder = Builder(SourceInfo(name or source.name, cls.name), cls.clock)
+    if streams == [source]:
+        return _read_one(source, cls, importer, name or source.name)
+    return _read_streams(streams, cls, importer, name or source.name)
+
+
+def _read_streams(streams: Sequence[Source], cls: type[Importer], importer: Importer, name: str) -> Trace:
+    """The streams of one input as one trace. Raises the first error if none of them can be read."""
+    traces: dict[str, Trace] = {}
+    refused: dict[Source, TraceconvError] = {}
+    for stream in streams:
+        try:
+            traces[stream.writer if isinstance(stream, Stream) else ""] = _read_one(stream, cls, importer, name)
+        except TraceconvError as error:
+            refused[stream] = error
+    if not traces:
+        raise next(iter(refused.values()))
+    trace = join_streams(list(traces.values()), list(traces))
+    about = trace.sources[0]
+    for stream, problem in refused.items():
+        lines = sum(1 for _ in stream.lines())
+        about.balance.read += lines
+        about.balance.skipped["lines of a writer that could not be read"] += lines
+        about.diagnostics.add(REFUSED, problem.message)
+    if any(traces):
+        words = ", ".join([*list(traces)[:4], *(["..."] if len(traces) > 4 else [])])
+        about.notes.append(f"the lines bear marks of who wrote them ({words}): each writer was read by itself")
+    validate(trace)
+    return trace
+
+
+def _class_and_streams(source: Source, format: str | None) -> tuple[type[Importer], list[Source]]:
+    """The importer of an input, and the streams that it reads."""
+    streams = streams_of(source, format)
+    return (importer_class(format) if format else _identify(streams[0])[0]), streams
+
+
+def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str) -> Trace:
+    builder = Builder(SourceInfo(name, cls.name), cls.clock)
     importer.read(source, builder)
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
@@ -179,6 +219,7 @@ def merge(
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
+    merged.sources[-1].notes.extend(writer.notes(merged))
     if strict:
         _refuse_losses(merged)
     write_output(os.fspath(output), lambda sink: _write_all(writer, merged, sink), binary=writer.binary, force=force)
@@ -267,7 +308,7 @@ def _read_all(given: Sequence[Input], sources: Sequence[Source], options: dict[s
     errors: list[TraceconvError] = []
     for one, source in zip(given, sources, strict=True):
         try:
-            classes.append(importer_class(one.format) if one.format else _identify(source)[0])
+            classes.append(_class_and_streams(source, one.format)[0])
         except TraceconvError as error:
             errors.append(error)
     traces: list[Trace] = []

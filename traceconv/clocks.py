@@ -23,6 +23,7 @@ class Zero(enum.Enum):
 
     UNIX_EPOCH = "Unix epoch"
     BOOT = "boot of the machine"
+    BOOT_AND_SLEEP = "boot of the machine, sleep included"
     RUN_START = "start of the recording"
     UNKNOWN = "unknown"
 
@@ -98,7 +99,7 @@ class ClockDomain:
     @property
     def shared(self) -> bool:
         """Whether files can have this very clock in common, because it is known which one it is."""
-        on_a_machine = self.zero is Zero.BOOT or self.name in OS_CLOCKS
+        on_a_machine = self.zero in SINCE_BOOT or self.name in OS_CLOCKS
         return self.run is Run.TOTALS or self.zero is Zero.UNIX_EPOCH or (on_a_machine and bool(self.machine))
 
     def same_timebase(self, other: ClockDomain) -> bool:
@@ -117,7 +118,7 @@ class ClockDomain:
             return False
         if {self.name, other.name} <= OS_CLOCKS:
             return self.name == other.name
-        return self.zero is Zero.BOOT and other.zero is Zero.BOOT
+        return self.zero in SINCE_BOOT and self.zero is other.zero
 
 
 _WORST = 2**63
@@ -135,8 +136,16 @@ def looks_like_unix_time(ns: int) -> bool:
     return ns in _UNIX_TIMES
 
 
+#: Where clocks that files of one machine can share begin. The two differ by the time that the machine slept.
+SINCE_BOOT = (Zero.BOOT, Zero.BOOT_AND_SLEEP)
+
 #: The wall clock of a machine, nanoseconds since 1970 (UTC).
 REALTIME = ClockDomain("CLOCK_REALTIME", Zero.UNIX_EPOCH, Run.WALL)
+#: The other clocks of Linux (clock_gettime(2)). The raw one is not slewed, so it is related to no other by definition.
+MONOTONIC = ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC)
+MONOTONIC_RAW = ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC)
+BOOTTIME = ClockDomain("CLOCK_BOOTTIME", Zero.BOOT_AND_SLEEP, Run.MONOTONIC)
+TAI = ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL)
 
 
 #: Where the rows of a table without times stand.

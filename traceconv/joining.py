@@ -104,7 +104,8 @@ def _note(trace: Trace, source: SourceInfo, host: int | None) -> None:
 def _note_strangers(totals: Trace, host: Trace) -> None:
     """Say so if the table hardly knows the names of the recording: it may be of another run."""
     names = {plain_name(totals.strings[name]) for name in np.unique(totals.instants.name).tolist()}
-    strangers = names - {plain_name(text) for text in host.strings}
+    known = {plain_name(text) for text in host.strings} | {plain_name(frame.name) for frame in host.frames}
+    strangers = names - known
     if len(strangers) > _MANY_STRANGERS * len(names):
         totals.sources[0].notes.append(
             f"{len(strangers)} of the {len(names)} names in the table do not occur in {host.sources[0].name}: "

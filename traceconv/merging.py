@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
+from traceconv.align.placing import laid_inside
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import UsageError
@@ -56,19 +57,22 @@ Row = TypeVar("Row")
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine: bool = False) -> Trace:
-    """One trace out of several.
+    """One trace out of several; the inputs stay as they are.
 
     Args:
         traces: laid-out traces of one input each.
         alignment: how their clocks are put on trace time.
         same_machine: the user's word that all inputs were recorded on one machine.
     """
+    traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
     timed = [
         _on_trace_time(trace, maps, index)
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
     ]
+    for index, placement in alignment.placements.items():
+        timed[index] = laid_inside(timed[index], timed[placement.host], placement)
     _warn_of_gaps(timed)
-    merged = timed[0] if len(timed) == 1 else _concatenate(timed)
+    merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
     if len(timed) > 1:
         merged = _join_processes(merged, _machines(traces, same_machine), [trace.span() for trace in timed])
         merged = adopt_totals(merged)
@@ -135,7 +139,7 @@ def _note_times_before_zero(trace: Trace) -> None:
 # -- one set of tables ----------------------------------------------------------------------------------------------
 
 
-def _concatenate(traces: Sequence[Trace]) -> Trace:
+def concatenate_traces(traces: Sequence[Trace]) -> Trace:
     """All rows behind each other, with their references moved into common tables."""
     strings: dict[str, int] = {}
     tracks: list[Track] = []
@@ -251,8 +255,10 @@ def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, i
     """Put the tracks of the given processes under others.
 
     A thread that is there already goes on with the new events if these come before or after all others, as in two
-    recordings of one process; if they overlap in time, the new ones get a track beside it.
+    recordings of one process, or if they are no slices (call stack samples, log entries), which cross nothing. Slices
+    that overlap others in time get a track beside it.
     """
+    sliced = set(np.unique(trace.slices.track).tolist())
     tracks: list[Track] = []
     threads: dict[tuple[TrackId, int], tuple[TrackId, list[tuple[int, int]]]] = {}
     goes_to = list(range(len(trace.tracks)))
@@ -267,7 +273,9 @@ def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, i
             moved = _beside(trace, track, joined[number], "process")
         elif track.kind is TrackKind.THREAD and track.tid is not None and span is not None:
             same, seen = threads.setdefault((parent, track.tid), (TrackId(number), []))
-            if all(_gap(span, other) >= 0 for other in seen):
+            if number not in sliced:
+                goes_to[number] = same
+            elif all(_gap(span, other) >= 0 for other in seen):
                 goes_to[number] = same
                 seen.append(span)
             else:

@@ -13,8 +13,9 @@ import importlib
 import shlex
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from traceconv import sqlite
 from traceconv.clocks import ClockDomain
-from traceconv.errors import AmbiguousFormat, UnrecognizedFormat, UsageError
+from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
 from traceconv.source import Head, Source
 
 if TYPE_CHECKING:
@@ -150,6 +151,12 @@ def _unrecognized(source: Source, head: Head) -> UnrecognizedFormat:
             f"{source.display}: the file is empty",
             hint="was the profiler stopped in an orderly way? Several write their file only at the end",
         )
+    if head.data.startswith(sqlite.MAGIC):
+        try:
+            with sqlite.open_database(source):
+                pass
+        except InputError as error:  # its tables would tell what it is, if they could be read
+            return UnrecognizedFormat(error.message, hint=error.hint)
     shown = head.text[:40].splitlines()[0].decode("utf-8", "replace") if head.text else ""
     return UnrecognizedFormat(
         f"{source.display}: no known format; it begins with {shown!r}",

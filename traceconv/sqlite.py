@@ -33,6 +33,7 @@ class Database:
 
     Attributes:
         tables: the names of the columns of each table, in their order.
+        views: the names of the views, which are never read: they could stand for tables, and run for ever.
     """
 
     def __init__(self, connection: sqlite3.Connection, display: str) -> None:
@@ -47,6 +48,10 @@ class Database:
                 )
             )
         }
+        self.views = [
+            str(view)
+            for (view,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'view' LIMIT ?", _MAX_TABLES)
+        ]
         connection.set_authorizer(_authorize)
 
     def rows(self, sql: str, *parameters: Any) -> Iterator[tuple[Any, ...]]:

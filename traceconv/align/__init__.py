@@ -19,13 +19,13 @@ from traceconv.align.estimate import Estimate
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.names import NameMap
+from traceconv.align.placing import Placement, placement_of
 from traceconv.align.stated import Relation, lines_of_readings, state
-from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
+from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
 from traceconv.errors import AmbiguousAlignment, UnrelatedClocks
 from traceconv.ir.trace import Trace
 
 _SAME_CLOCK = ClockMap().method
-_BOOTTIME = "CLOCK_BOOTTIME"
 #: Clocks that are related within this are left alone.
 _WELL_KNOWN_NS = 20_000
 #: All pairs of so many inputs are asked for what their events say.
@@ -74,12 +74,14 @@ class Alignment:
         maps: for each input, by clock index, the map of each clock that events use.
         receipt: a line for each of these maps.
         pairs: what the events said about pairs of clocks, where they were asked.
+        placements: for inputs without times whose slices lie inside those of others, which in which.
     """
 
     clock: ClockDomain
     maps: list[dict[int, ClockMap]]
     receipt: list[ReceiptLine]
     pairs: list[PairEstimate] = field(default_factory=list)
+    placements: dict[int, Placement] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,9 @@ def align(
         _place_synthetic(found, clocks, first)
         _apply_offset(found, corrected, (offsets or {}).get(index))
         maps.append(found)
+    placements: dict[int, Placement] = {}
+    if policy.estimate and len(traces) > 1:
+        placements = _placed_by_durations(traces, domains, used, maps, policy, pairs)
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs)
     receipt = [
@@ -151,7 +156,7 @@ def align(
         for index, (trace, clocks, found) in enumerate(zip(traces, domains, maps, strict=True))
         for number in sorted(found)
     ]
-    return Alignment(target, maps, receipt, pairs)
+    return Alignment(target, maps, receipt, pairs, placements)
 
 
 def _estimated(
@@ -293,13 +298,11 @@ def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> Clock
 
 def _join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
     """Relate the clocks since boot of different inputs; those that say another machine stay apart."""
-    boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero is Zero.BOOT]
+    boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero in SINCE_BOOT]
     way = ClockMap(0, 0, "both count from the boot of one machine, as --same-machine says", Verdict.ASSUMED)
     for (index, one), (other_index, other) in combinations(boots, 2):
         elsewhere = one.machine and other.machine and one.machine != other.machine
-        # A clock that runs on while the machine sleeps is another one.
-        sleepless = (one.name == _BOOTTIME) is (other.name == _BOOTTIME)
-        if index != other_index and one != other and sleepless and not elsewhere:
+        if index != other_index and one != other and one.zero is other.zero and not elsewhere:
             graph.relate(one, other, way)
 
 
@@ -319,6 +322,40 @@ def _place_synthetic(found: dict[int, ClockMap], clocks: list[ClockDomain], firs
     for number in first:
         if starts and number not in found and clocks[number].synthetic:
             found[number] = ClockMap(min(starts), 0, "no times in the file: placed at its first timed event")
+
+
+def _placed_by_durations(
+    traces: Sequence[Trace],
+    domains: list[list[ClockDomain]],
+    used: list[dict[int, int]],
+    maps: list[dict[int, ClockMap]],
+    policy: Policy,
+    pairs: list[PairEstimate],
+) -> dict[int, Placement]:
+    """Put inputs without times where their durations say that they belong; adds to the maps and the pairs."""
+    hosts = [
+        Side(index, number, trace)
+        for index, (trace, own, found) in enumerate(zip(traces, domains, maps, strict=True))
+        for number in found
+        if not own[number].synthetic
+    ]
+    placements: dict[int, Placement] = {}
+    for index, (trace, own, first) in enumerate(zip(traces, domains, used, strict=True)):
+        alone = [number for number in first if number not in maps[index] and own[number].run is Run.NONE]
+        if not alone or maps[index]:
+            continue
+        guest = Side(index, alone[0], trace)
+        found = placement_of(guest, hosts, policy.names, same_run=policy.same_run)
+        pairs += found
+        if found and found[0].rows is not None and is_accepted(found[0].estimate, same_run=policy.same_run):
+            host = found[0].a
+            begin = host.span()[0] + maps[host.index][host.clock].offset_ns
+            method = f"durations of the same work in {host.name}"
+            for number in alone:
+                way = ClockMap(begin - first[number], None, method, found[0].estimate.verdict)
+                maps[index][number] = way
+            placements[index] = Placement(host.index, *found[0].rows)
+    return placements
 
 
 def _place_totals(

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Events, Prior
+from traceconv.align.activity import align_bins, align_samples
+from traceconv.align.activity_views import bins_of, busy_slices, samples_of
+from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
 from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.align.views import View, shared_work
@@ -21,6 +24,8 @@ from traceconv.ir.trace import Trace
 
 #: Two clocks drift apart by no more than this, unless the user says so (NTP slews by up to 500 ppm for a while).
 MAX_DRIFT = 200e-6
+_MOST_VIEWS = 4
+_Seen = TypeVar("_Seen", Events, Samples, Bins)
 _METHODS = {"sequence of named events": "the same events in both", "activity": "the same activity in both"}
 
 
@@ -95,11 +100,44 @@ def estimate_pair(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> P
         known: a rough relation from a to b, None if there is none.
         names: which names mean the same work.
     """
-    for attempt in (_by_sequence,):
-        found = attempt(a, b, known, names)
-        if found is not None:
-            return found
-    return None
+    by_sequence = _by_sequence(a, b, known, names)
+    if by_sequence is not None and not by_sequence.estimate.verdict.refused:
+        return by_sequence
+    by_activity = _by_activity(a, b, known)
+    if by_sequence is None or (by_activity is not None and not by_activity.estimate.verdict.refused):
+        return by_activity
+    return by_sequence
+
+
+def _by_activity(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
+    """What samples or counters of one say about the busy times of the other: the first that is certain, else the best.
+
+    There may be several views of a recording (threads, runtimes, counters). If two of them are certain of different
+    places, none is believed.
+    """
+    back = known.inverse() if known else None
+    found = [*_activity(a, b, known), *map(_turned, _activity(b, a, back))]
+    certain = [pair for pair in found if not pair.estimate.verdict.refused]
+    if any(abs(pair.way.offset_ns - certain[0].way.offset_ns) > 2 * _apart(pair, certain[0]) for pair in certain):
+        reason = "different views of the activity are certain of different places"
+        return replace(certain[0], estimate=refused(certain[0].estimate.method, Verdict.AMBIGUOUS, reason))
+    return certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
+
+
+def _apart(one: PairEstimate, other: PairEstimate) -> int:
+    return one.bound_ns + other.bound_ns
+
+
+def _activity(a: Side, b: Side, known: ClockMap | None) -> list[PairEstimate]:
+    """Busy times of a against each view of what b saw."""
+    slices = busy_slices(a.trace, a.clock)
+    if slices is None:
+        return []
+    by_samples = [
+        _pair(a, b, slices, seen, known, align_samples) for _, seen in samples_of(b.trace, b.clock)[:_MOST_VIEWS]
+    ]
+    by_bins = [_pair(a, b, slices, seen, known, align_bins) for _, seen in bins_of(b.trace, b.clock)[:_MOST_VIEWS]]
+    return by_samples + by_bins
 
 
 def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
@@ -128,9 +166,9 @@ def _pair(
     a: Side,
     b: Side,
     one: Events,
-    other: Events,
+    other: _Seen,
     known: ClockMap | None,
-    estimator: Callable[[Events, Events, Prior], Estimate],
+    estimator: Callable[[Events, _Seen, Prior], Estimate],
 ) -> PairEstimate:
     prior = Prior(max_drift=MAX_DRIFT)
     if known is not None and known.bound_ns is not None:

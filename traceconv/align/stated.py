@@ -27,7 +27,10 @@ from traceconv.align.facts import (
 )
 from traceconv.align.geometry import Constraints, box, feasible
 from traceconv.clocks import (
+    BOOTTIME,
     DRIFT_UNIT,
+    MONOTONIC,
+    MONOTONIC_RAW,
     OS_CLOCKS,
     REALTIME,
     ClockDomain,
@@ -53,9 +56,9 @@ _UNSTATED_BOUND_NS = 10**9
 _UNNAMED = "(the same machine)"
 _STATED = {
     ClockKind.REALTIME: REALTIME,
-    ClockKind.MONOTONIC: ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC),
-    ClockKind.MONOTONIC_RAW: ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC),
-    ClockKind.BOOTTIME: ClockDomain("CLOCK_BOOTTIME", Zero.UNKNOWN, Run.MONOTONIC),
+    ClockKind.MONOTONIC: MONOTONIC,
+    ClockKind.MONOTONIC_RAW: MONOTONIC_RAW,
+    ClockKind.BOOTTIME: BOOTTIME,
     ClockKind.PERF: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
 }
 _ZONE_OPTIONS, _DATE_OPTIONS = ("utc_offset", "tz"), ("date", "year")

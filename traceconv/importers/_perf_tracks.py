@@ -30,7 +30,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
+from traceconv.clocks import (
+    BOOTTIME,
+    MONOTONIC,
+    MONOTONIC_RAW,
+    REALTIME,
+    TAI,
+    ClockDomain,
+    ClockSnapshot,
+    Run,
+    Zero,
+    looks_like_unix_time,
+)
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
@@ -42,15 +53,8 @@ SINCE_FIRST = ClockDomain("time since the first event of perf", Zero.RUN_START, 
 NO_STACK = StackId(-1)
 _UNKNOWN_FRAME = ("[unknown]", "[unknown]")
 
-#: By number of the clock in Linux (clockid_t). Of those since boot only one can be shared with other files: they
-#: differ by the time that the machine slept, and MONOTONIC_RAW by what the clock was slewed.
-CLOCKS = {
-    0: REALTIME,
-    1: ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC),
-    4: ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC),
-    7: ClockDomain("CLOCK_BOOTTIME", Zero.UNKNOWN, Run.MONOTONIC),
-    11: ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL),
-}
+#: By number of the clock in Linux (clockid_t).
+CLOCKS = {0: REALTIME, 1: MONOTONIC, 4: MONOTONIC_RAW, 7: BOOTTIME, 11: TAI}
 #: Those that count from boot; 31 years after it, the year 2084, 2096, and what the clocks since 1970 never differ by.
 _SINCE_BOOT = (1, 4, 7)
 _LATEST_SINCE_BOOT, _LATEST_WALL, _LATEST, _APART = 10**18, 36 * 10**17, 4 * 10**18, 10**14

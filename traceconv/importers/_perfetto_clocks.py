@@ -16,7 +16,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.importers._wire_reader import Message, Value
 from traceconv.ir.trace import I64
 from traceconv.times import LIMIT_NS
@@ -27,13 +27,12 @@ _MAX_HOPS = 4
 #: The clock of the trace, whichever that is.
 TRACE_TIME = 0
 
-BOOTTIME = ClockDomain("CLOCK_BOOTTIME", Zero.BOOT, Run.MONOTONIC)
 _DOMAINS = {
     _REALTIME: REALTIME,
     2: ClockDomain("CLOCK_REALTIME_COARSE", Zero.UNKNOWN, Run.WALL),
-    3: ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC),
+    3: MONOTONIC,
     4: ClockDomain("CLOCK_MONOTONIC_COARSE", Zero.UNKNOWN, Run.MONOTONIC),
-    5: ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC),
+    5: MONOTONIC_RAW,
     _BOOTTIME: BOOTTIME,
     9: ClockDomain("TSC", Zero.UNKNOWN, Run.MONOTONIC),
     10: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),

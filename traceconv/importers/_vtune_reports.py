@@ -75,7 +75,6 @@ _METRIC = re.compile(
 )
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGER_DELIMITER = re.compile(r"[^\w\s\"]{1,8}")
-_QUOTED = re.compile(r'( *)"((?:[^"]|"")*)"')
 #: Columns that hold seconds: CPU Time:Self, Task Time, Wait Time; not CPU Time:Total (%), not Task Count.
 _SECONDS = re.compile(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
 _TREE_HELP = "Sums of a call tree, not a timeline: the lengths are real, the order and the places are not."

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import msgspec
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, TAI, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.ir.builder import Builder
@@ -52,10 +52,10 @@ _SYSTEM_CLOCK = re.compile(r"clock_gettime\((CLOCK_\w+)\)")
 _CLOCKS = {
     "CLOCK_REALTIME": REALTIME,
     "time": REALTIME,
-    "CLOCK_MONOTONIC": ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC),
-    "CLOCK_MONOTONIC_RAW": ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC),
-    "CLOCK_BOOTTIME": ClockDomain("CLOCK_BOOTTIME", Zero.UNKNOWN, Run.MONOTONIC),
-    "CLOCK_TAI": ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL),
+    "CLOCK_MONOTONIC": MONOTONIC,
+    "CLOCK_MONOTONIC_RAW": MONOTONIC_RAW,
+    "CLOCK_BOOTTIME": BOOTTIME,
+    "CLOCK_TAI": TAI,
     "QueryPerformanceCounter()": ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC),
     "mach_absolute_time()": ClockDomain("mach_absolute_time", Zero.BOOT, Run.MONOTONIC),
 }

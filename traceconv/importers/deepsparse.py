@@ -58,6 +58,8 @@ class DeepSparse:
         "Which subgraph a compute_func line is about: the line does not say.",
         "The time of what runs in ONNX Runtime: it prints nothing.",
     )
+    #: The times that collectors put before lines place them: see _deepsparse_lines.
+    reads_arrivals: ClassVar[bool] = True
     line_up: ClassVar[str] = (
         "--offset FILE=TIME puts the log where it belongs. A log whose lines were stamped on arrival (by ts, journald "
         "or a container runtime) is placed by these stamps: NM_LOGGING_LEVEL=diagnose python run.py 2>&1 | "

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers import _cupti
 from traceconv.importers._report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.importers._text_tables import text_of_line
 from traceconv.ir.builder import Builder
@@ -274,7 +275,7 @@ class _Reader:
         for kernel in self._kernels:
             out.totals(track, kernel.name, "kernel_metrics", kernel.args(), kernel.line)
         is_summary = any(heading.is_summary for heading in self._headings)
-        out.belongs_to(("nvprof", "nsight-systems"), join_category="" if is_summary else "kernel")
+        out.belongs_to(("nvprof", "nsight-systems"), join_category="" if is_summary else _cupti.KERNEL)
         if self._other:
             out.skip(OTHER_LINE, count=self._other)
         for text in list(self._messages)[:_NOTES]:

@@ -29,6 +29,7 @@ from traceconv.importers._nvprof_tracks import Tracks
 from traceconv.ir.builder import Builder
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
+from traceconv.sqlite import open_database
 
 SOURCE_LEVEL = declare(
     "nvprof.source_level",
@@ -106,11 +107,12 @@ class NvprofSqlite:
 
     def read(self, source: Source, out: Builder) -> None:
         """The whole database."""
-        from traceconv.sqlite import open_database
 
         out.info.unit = "row"
         out.balance.unit = "rows"
         with open_database(source) as database:
+            if database.views:
+                out.note(f"{len(database.views)} views of the database are not read: {', '.join(database.views[:3])}")
             activities = Activities(database, out)
             if not activities.columns:
                 raise MalformedInput(

@@ -207,7 +207,7 @@ class _Reader:
             self.block, self.number_of_request = None, int(request[1][:9])
         text = found[2] if found[2] is not None else found[3]
         took = _TOOK.match(text)
-        if took is not None:
+        if took is not None and len(took[2]) < 18:
             dur = parse_ns(took[2].replace(b",", b"."), _UNITS[took[3]])
             self.out.slice(self.log_track, self.now, dur, _text(took[1]), "step", at=number)
             self.now += dur

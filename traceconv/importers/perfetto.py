@@ -21,9 +21,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
 from traceconv.errors import MalformedInput
-from traceconv.importers._perfetto_clocks import BOOTTIME
 from traceconv.importers._perfetto_packets import PACKET_KINDS, PacketReader
 from traceconv.importers._perfetto_rows import Emission
 from traceconv.importers._wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
@@ -39,7 +38,6 @@ _NUMBERS |= {98: VARINT, 88: VARINT}
 _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
 #: What our own writer says about itself.
-_OWN = "traceconv."
 _OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns")
 _SHIFT, _CLOCK = "traceconv.time_shift_ns", "traceconv.clock"
 _CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
@@ -113,7 +111,7 @@ class Perfetto:
     def _set_clock(self, reader: PacketReader, facts: dict[str, Any], out: Builder) -> None:
         domain = _own_domain(facts.get(_CLOCK)) or reader.clocks.domain
         machine = facts.get("machine_name")
-        if isinstance(machine, str) and domain.zero is Zero.BOOT and domain.name == "CLOCK_MONOTONIC":
+        if isinstance(machine, str) and domain.zero in SINCE_BOOT:
             domain = replace(domain, machine=machine)
         out.set_clock(domain)
         for snapshot in reader.clocks.snapshots(domain):

@@ -289,7 +289,10 @@ class _Reader:
             self._out.problem(BAD_CELL, number, footer[0].strip())
             return self._merged("footers kept as metadata")
         key = footer[1].replace(" ", "_").lower() + "_ns"
-        table.totals[key] = parse_ns(time[1].encode(), _TIME_UNITS[time[2]])
+        try:
+            table.totals[key] = parse_ns(time[1].encode(), _TIME_UNITS[time[2]])
+        except ValueError as error:
+            self._out.problem(BAD_CELL, number, str(error))
         return self._merged("footers kept as metadata")
 
     def _end(self, table: _Table) -> None:

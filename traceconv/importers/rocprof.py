@@ -7,11 +7,11 @@
     "HIP_RUNTIME_API","hipLaunchKernel",315155,315155,1,58378639990000,58378639996000
 
     {"rocprofiler-sdk-tool": [{"metadata": {"pid": 7}, "agents": [], "kernel_symbols": [], "strings": {},
-      "buffer_records": {"kernel_dispatch": [], "hip_api": [], "memory_copy": []}}]}
+      "buffer_records": {"kernel_dispatch": [], "hip_api": [], _cupti.MEMCPY: []}}]}
 
 Facts: the guides of rocprofv3 and rocprof (rocm.docs.amd.com) and the JSON of ROCprofiler-SDK's `--output-format json`;
-synthetic until a real recording is at hand. Columns differ by version, so they are found by name. Times are ns of a
-clock since boot, the same for host and device. One CSV holds one kind of record: kernels, copies, calls, markers.
+synthetic until a real recording is at hand. Columns differ by version, so they are found by name. Times are ns of
+CLOCK_BOOTTIME, the same for host and device. One CSV holds one kind of record: kernels, copies, calls, markers.
 rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, and Chrome JSON for traces.
 """
 
@@ -21,15 +21,16 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.clocks import NO_TIME, ClockDomain, Run, Zero
+from traceconv.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _chrome_facts as facts
+from traceconv.importers import _cupti
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.ir.builder import Builder
@@ -42,11 +43,14 @@ BAD_ROW = declare(
     "rocprof.bad_row", Severity.DATA_LOSS, "a row or record is cut, or has a time that is no number: it was left out"
 )
 FOREIGN_LINE = declare("rocprof.foreign_line", Severity.INFO, "a line before the heading of the table: left out")
-UNKNOWN_AGENT = declare(
-    "rocprof.unknown_agent", Severity.NOTICE, "a record names an agent or kernel that the file does not describe"
+UNKNOWN_NAME = declare(
+    "rocprof.unknown_name",
+    Severity.NOTICE,
+    "a record names an agent, kernel or operation that the file does not describe",
 )
 
-CLOCK = ClockDomain("ROCm time", Zero.BOOT, Run.MONOTONIC, 1)
+#: The default clock of ROCprofiler-SDK (source/lib/common/utility.hpp); early versions took CLOCK_MONOTONIC.
+CLOCK = BOOTTIME
 #: The Chrome JSON of the old rocprof counts from its first record.
 V1_CLOCK = ClockDomain("rocprof time", Zero.UNKNOWN, Run.MONOTONIC, 1)
 
@@ -153,7 +157,7 @@ class _Table:
                     self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
             text.detach()
         for track, ts, dur, name, args, at in self._kernels:
-            self._out.slice(track, ts, dur, name, "kernel", args, at)
+            self._out.slice(track, ts, dur, name, _cupti.KERNEL, args, at)
 
     def _heading(self, cells: list[str], number: int, before: list[str] | None) -> list[str] | None:
         if _is_heading(cells):
@@ -188,7 +192,7 @@ class _Table:
         pid, tid = _int(row.get("process_id") or row.get("pid")), _int(row.get("thread_id") or row.get("tid"))
         correlation = _int(row.get("correlation_id"))
         if correlation is not None:
-            args["correlation"] = correlation
+            args["correlation_id"] = correlation
         out = self._out
         if "kernel_name" in row:
             if "counter_name" in row:
@@ -207,13 +211,13 @@ class _Table:
                 self._counted[dispatch] = args
                 self._kernels.append((track, start, end - start, row["kernel_name"], args, number))
             else:
-                out.slice(track, start, end - start, row["kernel_name"], "kernel", args, number)
+                out.slice(track, start, end - start, row["kernel_name"], _cupti.KERNEL, args, number)
         elif "source_agent_id" in row:
             target = _agent(row["destination_agent_id"])
             args |= {"source": _agent(row["source_agent_id"]), "destination": target}
             name = row.get("direction") or row.get("name") or row.get("kind", "copy")
             track = self._tracks.queue(target, "Memory copies")
-            out.slice(track, start, end - start, name, "memory_copy", args, number)
+            out.slice(track, start, end - start, name, _cupti.MEMCPY, args, number)
         else:
             name = row.get("function") or row.get("operation") or row.get("name") or row.get("kind", "?")
             category = row.get("domain") or row.get("kind", "")
@@ -234,9 +238,7 @@ def _rows(reader: Any) -> Iterator[list[str]]:
 
 def _is_heading(cells: list[str]) -> bool:
     names = {_plain(cell) for cell in cells}
-    return (
-        names >= {"start_timestamp", "end_timestamp"} or names >= {"begin_ns", "end_ns"} or names >= {"name", "calls"}
-    )
+    return any(names >= needed for needed in _HEADINGS)
 
 
 def _agent(text: str) -> str:
@@ -370,25 +372,29 @@ class _Sdk:
     def _record(self, group: str, record: _Record, number: int) -> None:
         dur = record.end_timestamp - record.start_timestamp
         correlation = record.correlation_id.internal
-        args: dict[str, Any] = {"correlation": correlation}
+        args: dict[str, Any] = {"correlation_id": correlation}
         if record.dispatch_info is not None:
             name, track = self._kernel(record, record.dispatch_info, args, number)
-            category = "kernel"
+            category = _cupti.KERNEL
         elif record.dst_agent_id is not None:
             target = self._agent(record.dst_agent_id, number)
             args |= {"bytes": record.bytes, "destination": target}
             if record.src_agent_id is not None:
                 args["source"] = self._agent(record.src_agent_id, number)
-            name, category, track = self._operation(record), "memory_copy", self._tracks.queue(target, "Memory copies")
+            name, category, track = (
+                self._operation(record, number),
+                _cupti.MEMCPY,
+                self._tracks.queue(target, "Memory copies"),
+            )
         else:
-            name, category = self._operation(record), group
+            name, category = self._operation(record, number), group
             if group == "marker_api":
                 name = self._markers.get(correlation, name)
             if record.bytes is not None:
                 args["bytes"] = record.bytes
             track = self._tracks.thread(self._pid, record.thread_id)
         slice_id = self._out.slice(track, record.start_timestamp, dur, name, category, args, number)
-        if category in ("kernel", "memory_copy"):
+        if category in (_cupti.KERNEL, _cupti.MEMCPY):
             self._tracks.started.append((correlation, slice_id, number))
         elif group == "hip_api" or correlation not in self._tracks.calls:
             self._tracks.calls[correlation] = slice_id
@@ -402,21 +408,21 @@ class _Sdk:
             args["stream"] = record.stream_id.handle
         name = self._kernels.get(dispatch.kernel_id)
         if name is None:
-            self._out.problem(UNKNOWN_AGENT, number, f"kernel {dispatch.kernel_id}")
+            self._out.problem(UNKNOWN_NAME, number, f"kernel {dispatch.kernel_id}")
             name = f"kernel {dispatch.kernel_id}"
         agent = self._agent(dispatch.agent_id, number)
         return name, self._tracks.queue(agent, f"Queue {dispatch.queue_id.handle}")
 
     def _agent(self, handle: _Handle, number: int) -> str:
         if handle.handle not in self._agents:
-            self._out.problem(UNKNOWN_AGENT, number, f"agent {handle.handle}")
+            self._out.problem(UNKNOWN_NAME, number, f"agent {handle.handle}")
         return self._agents.get(handle.handle, f"Agent {handle.handle}")
 
-    def _operation(self, record: _Record) -> str:
+    def _operation(self, record: _Record, number: int) -> str:
         """The name of a call or copy, by the tables of the file."""
         if record.kind < len(self._names) and record.operation < len(self._names[record.kind].operations):
             return self._names[record.kind].operations[record.operation]
-        self._out.problem(UNKNOWN_AGENT, detail=f"operation {record.operation} of kind {record.kind}")
+        self._out.problem(UNKNOWN_NAME, number, f"operation {record.operation} of kind {record.kind}")
         return f"operation {record.operation} of kind {record.kind}"
 
 
@@ -437,7 +443,7 @@ def _read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
     out.info.unit, out.balance.unit = "record", "records"
     hosts = [_hostname(process) for process in tool.processes]
     if len(set(hosts)) == 1 and hosts[0]:
-        out.set_clock(ClockDomain(clock.name, clock.zero, clock.run, clock.resolution_ns, hosts[0]))
+        out.set_clock(replace(clock, machine=hosts[0]))
     out.metadata("rocprofiler", [process.metadata for process in tool.processes])
     for process in tool.processes:
         _Sdk(out, process).read()

@@ -103,7 +103,11 @@ class _Times:
         if not self.tracks:
             root = self.out.process("trtexec")
             self.tracks = [self.out.track(phase[0], root) for phase in _PHASES]
-        spans = list(self._spans(record))
+        try:
+            spans = list(self._spans(record))
+        except ValueError as error:
+            self.out.skip(BAD_RECORD, number, str(error))
+            return
         if not spans:
             self.out.skip(BAD_RECORD, number)
             return
@@ -126,10 +130,7 @@ class _Times:
         for track, (_, name, new, old) in enumerate(_PHASES):
             for start, end in (new, old):
                 if start in record and end in record:
-                    try:
-                        yield track, name, parse_ns(record[start], MS), parse_ns(record[end], MS)
-                    except ValueError:
-                        continue
+                    yield track, name, parse_ns(record[start], MS), parse_ns(record[end], MS)
                     break
 
 

@@ -25,7 +25,7 @@ from datetime import date
 from itertools import islice
 from typing import ClassVar
 
-from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _log_times as log_times
@@ -41,12 +41,8 @@ from traceconv.times import format_time
 
 UNKNOWN_START = ClockDomain("time of the log, zero not stated", Zero.UNKNOWN, Run.UNKNOWN)
 LOCAL_TIME = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL)
-#: What -O clockid may say. Only of CLOCK_MONOTONIC other files say that it is theirs.
-CLOCKS = {
-    "monotonic": ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC),
-    "monotonic_raw": ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC),
-    "boottime": ClockDomain("CLOCK_BOOTTIME", Zero.UNKNOWN, Run.MONOTONIC),
-}
+#: What -O clockid may say.
+CLOCKS = {"monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "boottime": BOOTTIME}
 
 STEP_BACK = declare(
     "timed_log.step_back",

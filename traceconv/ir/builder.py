@@ -629,9 +629,19 @@ def _is_finite(value: float) -> bool:
 
 
 def _as_bytes(args: bytes | dict[str, Any]) -> bytes:
-    if isinstance(args, dict):
-        return _encode(args) if args else b""
-    return args
+    if not isinstance(args, dict):
+        return args
+    encoded = _encode(args) if args else b""
+    # JSON has no words for infinity and NaN, and msgspec writes null; as text they stay what they are.
+    return _encode(_with_text(args)) if b"null" in encoded else encoded
+
+
+def _with_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_text(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_text(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def join_args(first: bytes | dict[str, Any], second: bytes | dict[str, Any]) -> bytes:

@@ -268,6 +268,13 @@ class SourceInfo:
     belongs_to: tuple[str, ...] = ()
     join_category: str = ""
 
+    def copy(self) -> SourceInfo:
+        """One that may be added to without changing this one."""
+        balance = replace(self.balance, merged=self.balance.merged.copy(), skipped=self.balance.skipped.copy())
+        diagnostics = Diagnostics()
+        diagnostics.extend(self.diagnostics)
+        return replace(self, balance=balance, diagnostics=diagnostics, notes=list(self.notes))
+
 
 @dataclass(slots=True)
 class Trace:

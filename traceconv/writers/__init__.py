@@ -45,6 +45,9 @@ class Writer(Protocol):
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
 
+    def notes(self, trace: Trace) -> list[str]:
+        """What of the trace is in the file but not seen in Perfetto, in sentences for the user."""
+
 
 def writers() -> tuple[type[Writer], ...]:
     """All writers."""

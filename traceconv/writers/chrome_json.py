@@ -60,6 +60,12 @@ class ChromeJson:
     suffixes: ClassVar[tuple[str, ...]] = (".json", ".json.gz")
     binary: ClassVar[bool] = False
 
+    def notes(self, trace: Trace) -> list[str]:
+        """Perfetto skips the samples of the format."""
+        samples = len(trace.samples.ts)
+        unseen = f"{samples} call stack samples are in the JSON, but Perfetto does not show them: write a .pftrace"
+        return [unseen] if samples else []
+
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
         with compressed(sink, self.compress) as out:

@@ -52,7 +52,7 @@ _CATEGORIES, _NAMES, _SOURCES, _FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS 
 _MAPPINGS, _LOG_BODIES = 19, 20
 
 _SEQUENCE = 1
-_REALTIME, _MONOTONIC = 1, 3
+_REALTIME, _MONOTONIC, _BOOTTIME = 1, 3, 6
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 _MAX_PIECES = 1 << 16
 
@@ -70,6 +70,10 @@ class PerfettoProto:
     name: ClassVar[str] = "perfetto"
     suffixes: ClassVar[tuple[str, ...]] = (".pftrace", ".perfetto-trace", ".pftrace.gz", ".perfetto-trace.gz")
     binary: ClassVar[bool] = True
+
+    def notes(self, trace: Trace) -> list[str]:
+        """Nothing: Perfetto shows all of it."""
+        return []
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
@@ -441,7 +445,7 @@ def _clock_id(trace: Trace) -> int | None:
     if not trace.clocks:
         return None
     clock = trace.clocks[0]
-    return {Zero.UNIX_EPOCH: _REALTIME, Zero.BOOT: _MONOTONIC}.get(clock.zero)
+    return {Zero.UNIX_EPOCH: _REALTIME, Zero.BOOT: _MONOTONIC, Zero.BOOT_AND_SLEEP: _BOOTTIME}.get(clock.zero)
 
 
 def _attributes(trace: Trace, shift: int) -> bytes:

@@ -1,0 +1,93 @@
+"""Logs whose lines bear the mark of whoever collected them: read as if each writer had written a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden import ROOT
+from traceconv.api import identify, read
+from traceconv.ir.trace import Trace
+from traceconv.source import Source
+from traceconv.streams import Stream, streams_of
+
+ONEDNN = ROOT / "onednn-verbose" / "v2-threads-ts" / "input.log"
+INPUTS = {
+    "onednn-verbose": ONEDNN,
+    "nvprof-text": ROOT / "nvprof-text" / "gpu-trace" / "input.log",
+    "openvino": ROOT / "openvino" / "printed" / "input.txt",
+    "pytorch-table": ROOT / "pytorch-table" / "memory-and-flops" / "input.txt",
+    "perf-stat": ROOT / "perf-stat" / "text" / "input.txt",
+}
+MARKS = {
+    "torchrun": "[rank{}]: ",
+    "mpirun": "[1,{}]<stdout>:",
+    "srun": "{}: ",
+    "compose": "worker-{}  | ",
+    "compose in colour": "\x1b[36mworker-{}  |\x1b[0m ",
+    "kubernetes": "2026-03-04T10:11:12.12345678{}Z stdout F ",
+    "journald": "Mar 04 10:11:12 host{} python[123]: ",
+}
+
+
+def marked(path: Path, *marks: str) -> bytes:
+    """The lines of a file once for each mark, interleaved."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    return b"".join(mark.encode() + line for line in lines for mark in marks)
+
+
+def events(trace: Trace) -> tuple[dict[str, int], list[int]]:
+    return trace.counts(), sorted(trace.slices.dur.tolist())
+
+
+@pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
+@pytest.mark.parametrize("format", INPUTS)
+def test_a_mark_changes_nothing(format: str, mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(marked(INPUTS[format], mark.format(0)))
+    assert identify(path)[0] == format
+    plain, found = read(INPUTS[format]), read(path)
+    assert events(found) == events(plain)
+    assert found.sources[0].balance == plain.sources[0].balance
+    assert found.sources[0].format == format
+
+
+@pytest.mark.parametrize("name", ["torchrun", "mpirun", "compose", "srun"])
+def test_two_writers_are_two(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(marked(ONEDNN, MARKS[name].format(0), MARKS[name].format(1)))
+    plain, found = read(ONEDNN), read(path)
+    assert found.counts()["slices"] == 2 * plain.counts()["slices"]
+    tops = [track.name for track in found.tracks if track.parent < 0]
+    assert len(set(tops)) == 2 * sum(track.parent < 0 for track in plain.tracks)
+    assert any("each writer was read by itself" in note for note in found.sources[0].notes)
+    assert found.sources[0].balance.even
+
+
+def test_lines_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(marked(ONEDNN, "[rank0]: ", "[rank1]: "))
+    _, second = streams_of(Source(path), None)
+    assert isinstance(second, Stream)
+    assert second.writer == "rank1"
+    assert [line.number for line in second.lines()][:3] == [2, 4, 6]
+
+
+def test_a_writer_that_wrote_something_else_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    other = b"".join(b"[rank1]: loss %d\n" % number for number in range(20))
+    path.write_bytes(marked(ONEDNN, "[rank0]: ") + other)
+    assert events(read(path)) == events(read(ONEDNN))
+
+
+def test_a_log_of_its_own_is_left_alone(tmp_path: Path) -> None:
+    """A number or a time at the begin of each line may be part of a format."""
+    for text in (
+        "0: one\n1: two\n2: three\n",
+        "2026-03-04T10:11:12Z a\n2026-03-04T10:11:13Z b\n2026-03-04T10:11:14Z c\n",
+    ):
+        path = tmp_path / "log"
+        path.write_text(text, encoding="utf-8")
+        source = Source(path)
+        assert streams_of(source, None) == [source]
