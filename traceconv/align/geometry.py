@@ -167,7 +167,7 @@ def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:
 
 def _without_dents(x: F64, y: F64) -> tuple[F64, F64]:
     """Without most points that lie below a line between two others; x ascends. A fast way to nearly the hull."""
-    while len(x) > 1000:
+    while len(x) > 100:
         step_x, step_y = np.diff(x), np.diff(y)
         keep = np.ones(len(x), bool)
         keep[1:-1] = step_y[:-1] * step_x[1:] > step_y[1:] * step_x[:-1]

@@ -54,7 +54,7 @@ _BLOCK_EVENTS = 40
 _LEAST_BLOCKS = 8
 #: What one event can say at most for a place and against another, nats: one event alone proves nothing.
 _MOST_OF_AN_EVENT = 8.0
-#: Matched pairs may contradict this share of the tightest bounds: some matches are wrong.
+#: Matched pairs may contradict this share of the tightest bounds, and its standard deviation: some matches are wrong.
 TRIM = 0.03
 _LEAST_SHARE = 0.5
 _GREATEST_RESIDUAL = 5 * _US
@@ -418,7 +418,7 @@ def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tup
     if len(usual) < _LEAST_PAIRS:
         return None, 0
     bounds = containment(a, b, usual)
-    kept = bounds.trimmed(line.drift, line.x0, TRIM)
+    kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(usual)))
     return feasible(kept, everything(line.x0, _DRIFT_LIMIT * prior.max_drift)), len(bounds) - len(kept)
 
 
