@@ -186,8 +186,9 @@ def samples_recorded(recorded: Sequence[Attempt]) -> Row:
     if _estimator("traceconv.align.activity", "align_samples") is None:
         return Row(regime, goal, NOT_MEASURED, None)
     real = [one for one in recorded if one.recording.startswith("ort_perf")]
-    errors = [one.error_ns for one in real if one.error_ns is not None]
-    text = f"{len(errors)} of {len(real)} placed, errors " + ", ".join(f"{error / 1e3:.1f}" for error in errors) + " µs"
+    errors = [one.error_ns for one in real if one.error_ns is not None and "activity" in one.said]
+    shown = "".join(f", {error / 1e3:.1f} µs" for error in errors)
+    text = f"{len(errors)} of {len(real)} placed by their activity{shown}"
     return Row(regime, goal, text, bool(errors) and max(errors) <= 20_000)
 
 
