@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO
 
-from traceconv.align import Policy, ReceiptLine, align
+from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align import report as reports
-from traceconv.align.causality import causality
+from traceconv.align.causality import Causality, causality
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.stated import importer_options
 from traceconv.align.survey import Survey, survey
@@ -61,10 +61,12 @@ class Result:
     Attributes:
         trace: the trace that was written; its sources hold the balance and the diagnostics of each input.
         receipt: how each input was put on the time of the trace.
+        causality: whether effects come after their causes on it; without checks for a single input.
     """
 
     trace: Trace
     receipt: list[ReceiptLine]
+    causality: Causality = field(default_factory=lambda: Causality(()))
 
 
 def formats() -> dict[str, type[Importer]]:
@@ -208,14 +210,7 @@ def merge(
     if report is not None:
         _check_report(report, output, sources, force)
     traces = _read_all(given, sources, dict(options or {}), facts)
-    try:
-        alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
-    except AlignmentError as error:
-        if report is not None:
-            _write_report(report, reports.refusal_document(traces, error), force)
-        raise
-    if report is not None:
-        _write_report(report, reports.document(traces, alignment, causality(traces, alignment)), force)
+    alignment, checks = _aligned(traces, given, facts, policy, same_machine, report, force)
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
@@ -223,7 +218,53 @@ def merge(
     if strict:
         _refuse_losses(merged)
     write_output(os.fspath(output), lambda sink: _write_all(writer, merged, sink), binary=writer.binary, force=force)
-    return Result(merged, alignment.receipt)
+    return Result(merged, alignment.receipt, checks)
+
+
+def estimate(
+    inputs: Sequence[AnyPath | Input],
+    *,
+    options: Mapping[str, str] | None = None,
+    same_machine: bool = False,
+    facts: Facts = NO_FACTS,
+    policy: Policy | None = None,
+    report: AnyPath | None = None,
+    force: bool = False,
+) -> tuple[Alignment, Causality]:
+    """How several inputs would be put on one time axis, without writing a trace. The arguments are those of `merge`.
+
+    Raises:
+        UnrelatedClocks, AmbiguousAlignment, InconsistentClocks: as for `merge`.
+        TraceconvError: an input cannot be read, or the report cannot be written.
+    """
+    given = _given(inputs)
+    sources = [Source(one.path) for one in given]
+    if report is not None:
+        _check_report(report, "", sources, force)
+    traces = _read_all(given, sources, dict(options or {}), facts)
+    return _aligned(traces, given, facts, policy, same_machine, report, force)
+
+
+def _aligned(
+    traces: Sequence[Trace],
+    given: Sequence[Input],
+    facts: Facts,
+    policy: Policy | None,
+    same_machine: bool,
+    report: AnyPath | None,
+    force: bool,
+) -> tuple[Alignment, Causality]:
+    """The alignment of traces that were read, and its report, also if it is a refusal."""
+    try:
+        alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
+    except AlignmentError as error:
+        if report is not None:
+            _write_report(report, reports.refusal_document(traces, error), force)
+        raise
+    checks = causality(traces, alignment) if len(traces) > 1 else Causality(())
+    if report is not None:
+        _write_report(report, reports.document(traces, alignment, checks), force)
+    return alignment, checks
 
 
 def clocks(
@@ -258,6 +299,7 @@ def _offsets(given: Sequence[Input]) -> dict[int, int]:
 
 def _check_report(report: AnyPath, output: AnyPath, sources: Sequence[Source], force: bool) -> None:
     """Refuse what could not be written, before the work for it is done."""
+    reports.check_ending(report)
     if os.fspath(report) == os.fspath(output):
         raise UsageError(f"--report {os.fspath(report)}: the trace goes there", hint="give the report another name")
     _refuse_overwriting(sources, os.fspath(report))

@@ -12,7 +12,7 @@ from tests.benchmarks.alignment.simulate import Run, Shape, run
 from traceconv.align import align
 from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.names import NameMap
-from traceconv.clocks import REALTIME, ClockDomain, ClockMap, ClockSnapshot, Zero
+from traceconv.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Zero
 from traceconv.clocks import Run as Runs
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.ir.builder import Builder
@@ -160,7 +160,7 @@ def test_clocks_since_boot_of_one_machine_are_one_clock_if_the_user_says_so() ->
 
 def test_other_machines_and_a_clock_that_never_sleeps_stay_apart() -> None:
     work, other = made(iterations=1), made(1001, 1)
-    asleep = ClockDomain("CLOCK_BOOTTIME", Zero.BOOT, Runs.MONOTONIC)
+    asleep = BOOTTIME
     with pytest.raises(UnrelatedClocks):
         align([view("a", work, 0, BOOT), view("b", other, 0, asleep)], same_machine=True)
     here, there = (ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Runs.MONOTONIC, 1, name) for name in ("m", "n"))

@@ -33,6 +33,7 @@ _NEAR_POINTS = 800  # of them
 _LEAST_POINTS = 3
 _FARTHEST = 200
 _BADNESS = [str(verdict) for verdict in Verdict]
+_PAGES = (".html", ".htm")
 
 
 def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -> dict[str, Any]:
@@ -77,18 +78,25 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError) -> dict[str
     }
 
 
+def check_ending(path: str | os.PathLike[str]) -> None:
+    """Raises UsageError for a name that ends in neither .json nor .html."""
+    if not os.fspath(path).lower().endswith((".json", *_PAGES)):
+        raise UsageError(
+            f"--report {os.fspath(path)}: the name ends in neither .json nor .html",
+            hint="a page to look at: --report align.html; for programs: --report align.json",
+        )
+
+
 def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
     """The bytes of a report for a file: JSON, or a page that shows it, as the ending of its name says.
 
     Raises:
         UsageError: the name ends in neither .json nor .html.
     """
-    ending = os.path.splitext(os.fspath(path))[1].lower()
-    if ending == ".json":
-        return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
-    if ending in (".html", ".htm"):
+    check_ending(path)
+    if os.fspath(path).lower().endswith(_PAGES):
         return page(report).encode("utf-8", "replace")
-    raise UsageError(f"--report {os.fspath(path)}: the name ends in neither .json nor .html")
+    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
 
 
 def _head(verdict: str) -> dict[str, Any]:

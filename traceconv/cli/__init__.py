@@ -11,6 +11,7 @@ from traceconv import __version__
 from traceconv.errors import TraceconvError
 
 _COMMANDS = {
+    "align": "Say how recordings line up, and how sure that is.",
     "anchor": "Read all clocks of this machine, around a command.",
     "check": "Look for everything that viewers drop, misplace or refuse.",
     "clocks": "Say which clocks recordings have, and what relates them.",

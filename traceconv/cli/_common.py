@@ -203,6 +203,8 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
     if len(result.trace.sources) > 1:
         click.echo(f"\nOn one time axis: {result.trace.clocks[0].describe()}", err=True)
         console().print(receipt_table(result.receipt))
+        for line in result.causality.describe():
+            click.echo(line, err=True)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)

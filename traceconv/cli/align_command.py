@@ -1,0 +1,68 @@
+"""`traceconv align`."""
+
+from __future__ import annotations
+
+import click
+
+from traceconv import api
+from traceconv.cli import _common as common
+
+
+@click.command("align")
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
+)
+@click.option(
+    "--offset", "offsets", multiple=True, metavar="FILE=TIME", help="Add TIME (such as +1.5ms) to all times of FILE."
+)
+@click.option("--same-machine", is_flag=True, help="All inputs were recorded on one machine.")
+@common.fact_options
+@common.policy_options
+@common.importer_option
+@common.force_option
+def command(
+    files: tuple[str, ...],
+    formats: tuple[str, ...],
+    offsets: tuple[str, ...],
+    same_machine: bool,
+    options: tuple[str, ...],
+    anchors: tuple[str, ...],
+    drifts: tuple[str, ...],
+    clocks: tuple[str, ...],
+    zones: tuple[str, ...],
+    dates: tuple[str, ...],
+    on_ambiguous: str,
+    same_run: bool,
+    classes: tuple[str, ...],
+    report: str | None,
+    force: bool,
+) -> None:
+    """Say how several recordings would be put on one time axis, and how sure that is; writes no trace.
+
+    \b
+      traceconv align ort.json perf.data
+      traceconv align kineto.json onednn.log --report align.html
+    """
+    inputs, shared = common.inputs_of(files, formats, offsets, options)
+    facts = common.facts_of(files, anchors, drifts, clocks, zones, dates)
+    policy = common.policy_of(on_ambiguous, same_run, classes)
+    with common.working(f"aligning {len(files)} files", False):
+        alignment, checks = api.estimate(
+            inputs,
+            options=shared,
+            same_machine=same_machine,
+            facts=facts,
+            policy=policy,
+            report=report,
+            force=force,
+        )
+    click.echo(f"On one time axis: {alignment.clock.describe()}", err=True)
+    common.console().print(common.receipt_table(alignment.receipt))
+    for pair in alignment.pairs:
+        estimate = pair.estimate
+        click.echo(
+            f"{pair.a.name} and {pair.b.name}: {estimate.method}: {estimate.verdict}: {estimate.reason}", err=True
+        )
+    for line in checks.describe():
+        click.echo(line, err=True)
