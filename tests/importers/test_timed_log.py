@@ -127,7 +127,7 @@ def test_midnight_and_new_year_are_counted(read: Any) -> None:
     assert hours == [day - S, day + S, 2 * day - 3600 * S, 2 * day - 3600 * S - S // 10, 2 * day + 3600 * S]
     trace = read("Dec 31 23:59:59 h p: a\nJan  1 00:00:00 h p: b\n")
     assert logs(trace)[1]["ts"] - logs(trace)[0]["ts"] == S
-    trace = read("Dec 31 23:59:59 h p: a\nJan  1 00:00:00 h p: b\n", year=2023, tz="UTC")
+    trace = read("Dec 31 23:59:59 h p: a\nJan  1 00:00:00 h p: b\n", year=2023, utc_offset="UTC")
     assert [one["ts"] for one in logs(trace)] == [T - 27 * 3600 * S - 246 * S, T - 27 * 3600 * S - 245 * S]
 
 
@@ -143,7 +143,7 @@ def test_clocks(read: Any) -> None:
     assert clock("2024-01-02T03:04:05Z a") == real
     assert clock("1704164645.5 a") == real
     assert clock("2024-01-02 03:04:05 a")[1:] == (Zero.UNKNOWN, Run.WALL)
-    assert clock("2024-01-02 03:04:05 a", tz="+02:00") == real
+    assert clock("2024-01-02 03:04:05 a", utc_offset="+02:00") == real
     assert clock("[ 3.5] a")[1:] == (Zero.UNKNOWN, Run.UNKNOWN)
     assert clock("[ 3.5] a", clockid="monotonic") == ("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC)
     assert read("[ 3.5] a\n" * 2, clockid="monotonic", host="vm").clocks[0].machine == "vm"
@@ -152,18 +152,19 @@ def test_clocks(read: Any) -> None:
 
 def test_zone_of_the_user(read: Any) -> None:
     line = "2024-01-02 03:04:05 a\n"
-    assert [logs(read(line, tz=tz))[0]["ts"] - T for tz in ("UTC", "+02:00", "-0530")] == [0, -7200 * S, 19800 * S]
+    found = [logs(read(line, utc_offset=zone))[0]["ts"] - T for zone in ("UTC", "+02:00", "-0530")]
+    assert found == [0, -7200 * S, 19800 * S]
 
 
 @pytest.mark.parametrize(
     ("line", "options", "words"),
     [
-        ("[ 3.5] a", {"tz": "UTC"}, "tz does not fit"),
-        ("03:04:05 a", {"tz": "UTC"}, "tz does not fit"),
-        ("Jan  2 03:04:05 h p: a", {"tz": "UTC"}, "needs the year"),
+        ("[ 3.5] a", {"utc_offset": "UTC"}, "utc_offset does not fit"),
+        ("03:04:05 a", {"utc_offset": "UTC"}, "utc_offset does not fit"),
+        ("Jan  2 03:04:05 h p: a", {"utc_offset": "UTC"}, "needs the year"),
         ("2024-01-02 03:04:05 a", {"clockid": "monotonic"}, "clockid does not fit"),
         ("[ 3.5] a", {"clockid": "sundial"}, "clockid of timed-log is monotonic"),
-        ("2024-01-02 03:04:05 a", {"tz": "Mars"}, "offset such as"),
+        ("2024-01-02 03:04:05 a", {"utc_offset": "Mars"}, "offset such as"),
         ("2024-01-02 03:04:05 a", {"time": "%q"}, "'%q' in '%q' is not known"),
         ("2024-01-02 03:04:05 a", {"time": "%{nothing}"}, "is not known"),
         ("2024-01-02 03:04:05 a", {"time": "%Y-%m-%d"}, "states no time"),

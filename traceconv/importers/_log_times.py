@@ -25,6 +25,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from traceconv.clocks import looks_like_unix_time
+from traceconv.importers._local_time import ahead_minutes
 from traceconv.times import parse_ns
 
 DAY_NS = 86_400 * 10**9
@@ -157,17 +158,9 @@ def _day_ns(year: bytes, month: bytes, day: bytes) -> int:
 
 
 @lru_cache(maxsize=64)
-def zone_ns(zone: bytes) -> int:
+def _zone_ns(zone: bytes) -> int:
     """How far ahead of UTC a zone is, such as "+02:00", "Z". Raises ValueError for anything else."""
-    match = re.fullmatch(rb"([+-])(\d\d)(?::?([0-5]\d))?", zone)
-    if match is None:
-        if zone.upper() in (b"Z", b"UTC", b"GMT"):
-            return 0
-        raise ValueError(f"{zone!r} is no zone")
-    if int(match[2]) > 14:
-        raise ValueError(f"{zone!r} is more than 14 hours")
-    minutes = int(match[2]) * 60 + int(match[3] or 0)
-    return minutes * 60 * 10**9 * (-1 if match[1] == b"-" else 1)
+    return ahead_minutes(zone.decode("ascii")) * 60 * 10**9
 
 
 def _of_day_ns(groups: dict[str, bytes]) -> int:
@@ -218,7 +211,7 @@ def time_ns(groups: dict[str, bytes]) -> int:
     year = groups.get("year", b"%d" % _SOME_LEAP_YEAR)
     ns += _day_ns(b"20" + year if len(year) == 2 else year, month, groups["day"])
     zone = groups.get("zone") or groups.get("far_zone")
-    return ns - zone_ns(zone) if zone else ns
+    return ns - _zone_ns(zone) if zone else ns
 
 
 class TimeReader:

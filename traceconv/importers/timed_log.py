@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import islice
 from typing import ClassVar
 
@@ -29,6 +30,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _log_times as log_times
 from traceconv.importers import _timed_json as timed_json
+from traceconv.importers._local_time import zone_of
 from traceconv.importers._log_times import Form, Kind, TimeReader
 from traceconv.importers._timed_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
 from traceconv.importers._timed_json import TimeField
@@ -266,14 +268,14 @@ class TimedLog:
     Attributes:
         time: where the time stands: a pattern such as "[%d/%m/%Y %H:%M:%S.%f]" or "%{ms} ms", or the name of a form
             such as iso, epoch, seconds; for JSON lines the name of the field. Found by itself when not given.
-        tz: the zone of times that do not state theirs, such as +02:00 or UTC: makes them real time.
+        utc_offset: the zone of times that do not state theirs, such as +02:00 or UTC: makes them real time.
         clockid: what times since an unknown start count: monotonic, monotonic_raw or boottime.
         host: the machine whose clock that is, as other files name it (perf does), to share the clock with them.
         year: the year of the first line, for forms without a year.
     """
 
     time: str = ""
-    tz: str = ""
+    utc_offset: str = ""
     clockid: str = ""
     host: str = ""
     year: int | None = None
@@ -297,9 +299,9 @@ class TimedLog:
         "The thread, unless the line states it.",
     )
     line_up: ClassVar[str] = (
-        "Times with a zone and times since 1970 need nothing. Others: -O tz=+02:00 for local times (and -O year=2024 "
-        "where there is none); -O clockid=monotonic for seconds of CLOCK_MONOTONIC, with -O host=NAME where the other "
-        "file names its machine (perf does); or --offset FILE=TIME."
+        "Times with a zone and times since 1970 need nothing. Others: -O utc_offset=+02:00 for local times (and "
+        "-O year=2024 where there is none); -O clockid=monotonic for seconds of CLOCK_MONOTONIC, with -O host=NAME "
+        "where the other file names its machine (perf does); or --offset FILE=TIME."
     )
 
     def sniff(self, head: Head) -> Match:
@@ -386,8 +388,9 @@ class TimedLog:
         """What the times count, and how far ahead of UTC they are in ns. Raises when an option does not fit."""
         self._check_options(source, kind, year)
         step_ns = min(step_ns, _MOST_NS)
-        if kind is Kind.UNIX or self.tz:
-            ahead = 0 if kind is Kind.UNIX else log_times.zone_ns(self.tz.encode())
+        if kind is Kind.UNIX or self.utc_offset:
+            zone = zone_of(self.name, self.utc_offset)
+            ahead = 0 if kind is Kind.UNIX else zone.utcoffset(None) // timedelta(microseconds=1) * 1000
             return replace(REALTIME, resolution_ns=step_ns, machine=self.host), ahead
         if self.clockid:
             return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=self.host), 0
@@ -398,18 +401,15 @@ class TimedLog:
         """Whether the options fit the times. Raises MalformedInput if not, UsageError if they fit no times at all."""
         if self.clockid and self.clockid not in CLOCKS:
             raise UsageError(f"option clockid of timed-log is {', '.join(CLOCKS)}, not {self.clockid!r}")
-        try:
-            log_times.zone_ns(self.tz.encode() or b"Z")
-        except ValueError:
-            raise UsageError(f"option tz of timed-log is an offset such as +02:00 or UTC, not {self.tz!r}") from None
+        zone_of(self.name, self.utc_offset)
         if self.clockid and kind is not Kind.SINCE_START:
             found = f"option clockid does not fit: the times are {kind.value}"
             raise MalformedInput(source.display, "", found, hint="it is for times since an unknown start")
-        if self.tz and kind in (Kind.SINCE_START, Kind.TIME_OF_DAY):
-            found = f"option tz does not fit: the times are {kind.value}"
+        if self.utc_offset and kind in (Kind.SINCE_START, Kind.TIME_OF_DAY):
+            found = f"option utc_offset does not fit: the times are {kind.value}"
             raise MalformedInput(source.display, "", found, hint="it is for times with a date; use --offset FILE=TIME")
-        if self.tz and kind is Kind.YEARLESS and year is None:
-            found = "option tz needs the year, which the times do not state"
+        if self.utc_offset and kind is Kind.YEARLESS and year is None:
+            found = "option utc_offset needs the year, which the times do not state"
             raise MalformedInput(source.display, "", found, hint="-O year=2024")
 
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
@@ -417,9 +417,9 @@ class TimedLog:
         if kind is Kind.SINCE_START and not self.clockid:
             out.note("if the times are those of CLOCK_MONOTONIC, say so: -O clockid=monotonic")
         elif kind is Kind.YEARLESS and year is None:
-            out.note("a leap year was assumed; -O year=2024 -O tz=+02:00 makes these times real ones")
-        elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.tz:
-            out.note("the zone is not known; -O tz=+02:00 (or UTC) makes these times real ones")
+            out.note("a leap year was assumed; -O year=2024 -O utc_offset=+02:00 makes these times real ones")
+        elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.utc_offset:
+            out.note("the zone is not known; -O utc_offset=+02:00 (or UTC) makes these times real ones")
         elif kind is Kind.TIME_OF_DAY:
             out.note("the date is not known; midnights are counted where the time goes back by more than 12 h")
 

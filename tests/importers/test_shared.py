@@ -1,0 +1,93 @@
+"""What the importers share: zones, numbers and colours are read in one way, whatever the format."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from traceconv import api
+from traceconv.errors import UsageError
+from traceconv.importers._local_time import ahead_minutes, local_ns, zone_of
+from traceconv.ir.trace import Trace
+from traceconv.registry import importers, option_names
+
+GOLDEN = Path(__file__).parent.parent.parent / "golden"
+#: An input of each format that takes a zone, with the other options it needs for that.
+WITH_ZONE: dict[str, tuple[str, dict[str, str]]] = {
+    "onnxruntime": ("v1.31-one-thread", {}),
+    "perf-script": ("time_of_day", {}),
+    "perf-stat": ("csv_local_time", {}),
+    "timed-log": ("python-logging-zone", {}),
+    "tvm-debugger": ("midnight", {"date": "2018-10-26"}),
+}
+
+
+# -- zones ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_zone(tmp_path: Path) -> Callable[[str, str], Trace]:
+    """Reads the golden input of a format with a zone."""
+
+    def read(format_name: str, zone: str) -> Trace:
+        case, options = WITH_ZONE[format_name]
+        (path,) = (GOLDEN / format_name / case).glob("input.*")
+        if format_name == "onnxruntime":
+            path = Path(shutil.copy(path, tmp_path / "onnxruntime_profile__2026-11-21_09-17-34.json"))
+        return api.read(path, options=options | {"utc_offset": zone})
+
+    return read
+
+
+def wall_clock(trace: Trace) -> int:
+    """A time of the trace in ns since 1970: of its snapshot, or of its first log entry."""
+    return int(trace.snapshots[0].other_ts) if trace.snapshots else int(trace.logs.ts[0])
+
+
+def test_every_option_for_a_zone_has_one_name() -> None:
+    with_zone = {name for name, cls in importers().items() if "utc_offset" in option_names(cls)}
+    assert with_zone == set(WITH_ZONE)
+    assert not [name for name, cls in importers().items() if {"tz", "zone", "timezone"} & set(option_names(cls))]
+
+
+@pytest.mark.parametrize("format_name", WITH_ZONE)
+def test_zones_mean_the_same_to_all(in_zone: Callable[[str, str], Trace], format_name: str) -> None:
+    at_utc = wall_clock(in_zone(format_name, "UTC"))
+    assert {wall_clock(in_zone(format_name, zone)) for zone in ("Z", "utc", "GMT", "+00:00", "-0000")} == {at_utc}
+    hours = {wall_clock(in_zone(format_name, zone)) for zone in ("+02:00", "+0200", "+02")}
+    assert hours == {at_utc - 7200 * 10**9}
+
+
+@pytest.mark.parametrize("format_name", WITH_ZONE)
+@pytest.mark.parametrize("zone", ["-15:00", "+02:75", "02:00", "Europe/Berlin", "+٠٢:00"])
+def test_what_is_no_zone_is_none_to_all(in_zone: Callable[[str, str], Trace], format_name: str, zone: str) -> None:
+    with pytest.raises(UsageError, match=f"option utc_offset of {format_name}") as error:
+        in_zone(format_name, zone)
+    assert "+02:00" in error.value.hint
+
+
+def test_zones() -> None:
+    assert [ahead_minutes(text) for text in ("z", "+14:00", "-0530", "-14")] == [0, 840, -330, -840]
+    assert zone_of("any", "").utcoffset(None) == zone_of("any", "UTC").utcoffset(None)
+
+
+def test_local_times() -> None:
+    zone = zone_of("any", "+02:00")
+    assert local_ns("1970-01-01 02:00:01.000000001", zone) == local_ns("1970-01-01T02:00:01,000000001", zone)
+    assert local_ns("1970-01-01 02:00:01.000000001", zone) == 1_000_000_001
+    with pytest.raises(ValueError, match="no date"):
+        local_ns("1970-01-01", zone)
+
+
+def test_a_zone_without_a_day_is_refused() -> None:
+    with pytest.raises(UsageError, match="needs the day"):
+        api.read(GOLDEN / "tvm-debugger" / "midnight" / "input.log", options={"utc_offset": "+02:00"})
+
+
+def test_a_day_that_is_not_used_is_told() -> None:
+    case = GOLDEN / "tvm-debugger" / "means-of-repeats"
+    trace = api.read(case / "input.log", options={"date": "2018-10-26"})
+    assert any("date was not used" in note for note in trace.sources[0].notes)
