@@ -10,7 +10,15 @@ import pytest
 
 from traceconv import api
 from traceconv.errors import UsageError
+from traceconv.importers._chrome_events import _number as _chrome_number
+from traceconv.importers._deepsparse_log import _number as _deepsparse_number
 from traceconv.importers._local_time import ahead_minutes, local_ns, zone_of
+from traceconv.importers._numbers import number_of
+from traceconv.importers._nvprof_lines import split_value
+from traceconv.importers._perf_stat_lines import csv_row as perf_stat_row
+from traceconv.importers._report_csv import number_of as number_in_report
+from traceconv.importers._vtune_external import _number as _vtune_number
+from traceconv.importers.rocprof import _number as _rocprof_number
 from traceconv.ir.trace import Trace
 from traceconv.registry import importers, option_names
 
@@ -91,3 +99,53 @@ def test_a_day_that_is_not_used_is_told() -> None:
     case = GOLDEN / "tvm-debugger" / "means-of-repeats"
     trace = api.read(case / "input.log", options={"date": "2018-10-26"})
     assert any("date was not used" in note for note in trace.sources[0].notes)
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+#: What `int` or `float` of Python reads, and no tool means.
+NO_NUMBERS = ["1_0", "1_0.5", "٣", "٣.٥", "nan", "inf", "-Infinity", "1e999", "9" * 400]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("12", 12),
+        ("-12", -12),
+        ("+3", 3),
+        (" 7 ", 7),
+        ("007", 7),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("9" * 30, 10**30 - 1),
+    ],
+)
+def test_numbers(text: str, number: float) -> None:
+    found = number_of(text)
+    assert (found, type(found)) == (number, type(number))
+
+
+@pytest.mark.parametrize("text", [*NO_NUMBERS, "", " ", "-", ".", "1,5", "1 2", "0x10", "1e", "12abc"])
+def test_what_is_no_number(text: str) -> None:
+    assert number_of(text) is None
+
+
+def test_decimal_commas() -> None:
+    assert (number_of("1,5", ","), number_of("1e3", ","), number_of("1.5", ",")) == (1.5, 1000.0, None)
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_no_format_has_numbers_of_its_own(text: str) -> None:
+    assert number_in_report(text, ".") is None
+    assert _rocprof_number(text) == text
+    assert _deepsparse_number(text) == text
+    assert _chrome_number(text) is None
+    with pytest.raises(ValueError, match="not a number"):
+        _vtune_number(text)
+
+
+@pytest.mark.parametrize("text", ["²", "٣", "1_0"])
+def test_digits_of_other_scripts_are_no_counts(text: str) -> None:
+    assert perf_stat_row(f"1234;;cycles;{text};100.00;;", ";") is None
+    assert split_value(f"{text}ms") is None

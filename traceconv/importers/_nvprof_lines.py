@@ -34,7 +34,7 @@ _ANSI = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _GAP = re.compile(r"\s{2,}")
 #: A cell of CSV: in quotes up to a quote that ends it (quotes in names are not doubled), or plain.
 _CELL = re.compile(r'"((?:[^"]|"(?!\s*(?:,|$)))*)"\s*(?:,|$)|([^,]*)(?:,|$)')
-_VALUE = re.compile(r"(-?\d[\d.]*(?:,\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ%/]*)")
+_VALUE = re.compile(r"(?a)(-?\d[\d.]*(?:,\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ%/]*)")
 _UNIT = re.compile(r"%|ns|us|µs|ms|s|[KMGT]?B(?:/s)?")
 
 #: First words of the header rows of tables that are known, in the order of the columns.

@@ -28,19 +28,6 @@ def text_of_line(line: bytes) -> str:
     return text.rpartition("\r")[2]
 
 
-def number_of(text: str) -> int | float | None:
-    """The number that a cell holds; None if it is none or not finite."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
-
-
 class OpenTables(Generic[_Table]):
     """The tables whose end has not been seen, by the prefix of their lines."""
 

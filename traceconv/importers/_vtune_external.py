@@ -23,6 +23,7 @@ from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._local_time import local_ns
+from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, TrackId
@@ -265,7 +266,7 @@ def _number(text: str) -> int | float | None:
     text = text.strip().strip('"')
     if not text:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+    number = number_of(text)
+    if number is None:
+        raise ValueError(f"not a number: {text[:24]!r}")
+    return number

@@ -66,10 +66,10 @@ MULTIPLEXED = declare(
 _STARTED = re.compile(r"# started on (\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*")
 _TITLE = re.compile(r"\s*Performance counter stats for (.*?)(?: \((\d+) runs\))?:\s*")
 _ELAPSED = re.compile(
-    r"\s*(\d{1,9}[.,]\d+)(?: \+- (\d{1,9}[.,]\d+))? seconds time elapsed(?:\s+\( \+-\s*(\d+[.,]\d+)% \))?\s*"
+    r"(?a)\s*(\d{1,9}[.,]\d+)(?: \+- (\d{1,9}[.,]\d+))? seconds time elapsed(?:\s+\( \+-\s*(\d+[.,]\d+)% \))?\s*"
 )
-_CPU_TIME = re.compile(r"\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
-_ONE_OF_RUNS = re.compile(r"\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
+_CPU_TIME = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
+_ONE_OF_RUNS = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
 _HEADING = re.compile(r"#\s+time\s.*\bcounts unit events\s*")
 _LINES_TO_JUDGE = 400
 #: Longer ones are none of perf stat.

@@ -33,6 +33,7 @@ from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _cupti
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
+from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
 from traceconv.registry import Match, importer
@@ -250,14 +251,13 @@ def _int(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
+#: Longer ones are ids or hashes.
+_MOST_DIGITS = 40
+
+
 def _number(text: str) -> int | float | str:
-    whole = _int(text)
-    if whole is not None:
-        return whole
-    try:
-        return float(text) if len(text) < 40 else text
-    except ValueError:
-        return text
+    number = number_of(text)
+    return text if number is None or len(text) >= _MOST_DIGITS else number
 
 
 # -- JSON of ROCprofiler-SDK ----------------------------------------------------------------------------------------
