@@ -10,6 +10,7 @@ import pytest
 
 from traceconv import api
 from traceconv.errors import UsageError
+from traceconv.importers._ansi import plain, plain_text
 from traceconv.importers._chrome_events import _number as _chrome_number
 from traceconv.importers._deepsparse_log import _number as _deepsparse_number
 from traceconv.importers._local_time import ahead_minutes, local_ns, zone_of
@@ -149,3 +150,61 @@ def test_no_format_has_numbers_of_its_own(text: str) -> None:
 def test_digits_of_other_scripts_are_no_counts(text: str) -> None:
     assert perf_stat_row(f"1234;;cycles;{text};100.00;;", ";") is None
     assert split_value(f"{text}ms") is None
+
+
+# -- control sequences ------------------------------------------------------------------------------------------------
+
+SEQUENCES = {
+    "colour": "\x1b[1;31m",
+    "colour of 256": "\x1b[38:5:196m",
+    "cursor": "\x1b[?25l",
+    "erase": "\x1b[2K",
+    "link": "\x1b]8;;https://example.org/a?b=c\x1b\\",
+    "title": "\x1b]0;running\x07",
+}
+#: Inputs that are read by line, whatever colours them.
+BY_LINE = (
+    "deepsparse/four-threads",
+    "mxnet-table/v1.9-text",
+    "nvprof-text/gpu-trace",
+    "onednn-verbose/all-ts",
+    "openvino/log",
+    "perf-stat/csv_local_time",
+    "perf-stat/text",
+    "pytorch-table/conv",
+    "rocprof/kernels",
+    "timed-log/python-logging",
+    "tvm-debugger/midnight",
+)
+
+
+@pytest.mark.parametrize("kind", SEQUENCES)
+def test_control_sequences(kind: str) -> None:
+    line = f"a{SEQUENCES[kind]}b\x1b[0m c µ"
+    assert plain(line.encode()).decode() == plain_text(line) == "ab c µ"
+
+
+@pytest.mark.parametrize("line", ["no escape", "a\x1bb", "cut \x1b[38:5", "cut \x1b]8;;https://example.org"])
+def test_what_is_no_control_sequence_stays(line: str) -> None:
+    assert plain_text(line) == line
+
+
+@pytest.mark.parametrize("case", BY_LINE)
+def test_coloured_lines_are_the_same_lines(case: str, tmp_path: Path) -> None:
+    (path,) = (GOLDEN / case).glob("input.*")
+    lines = path.read_bytes().splitlines(keepends=True)
+    ends = [line[len(line.rstrip(b"\r\n")) :] for line in lines]
+    link = SEQUENCES["link"].encode()
+    dressed = [
+        b"\x1b[38:5:196m" + link + line.rstrip(b"\r\n") + b"\x1b]8;;\x07\x1b[0m" + end
+        for line, end in zip(lines, ends, strict=True)
+    ]
+    (tmp_path / path.name).write_bytes(b"".join(dressed))
+    name = case.partition("/")[0]
+    want, found = api.read(path, format=name), api.read(tmp_path / path.name, format=name)
+    assert found.sources[0].balance == want.sources[0].balance
+    assert want.slices.ts.size + want.instants.ts.size + want.counters.ts.size + want.logs.ts.size > 0
+    for table in ("slices", "instants", "counters", "logs"):
+        one, other = getattr(found, table), getattr(want, table)
+        assert one.ts.tolist() == other.ts.tolist()
+    assert found.strings == want.strings

@@ -31,6 +31,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _cupti
+from traceconv.importers._ansi import plain_text
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.importers._numbers import number_of
@@ -146,7 +147,7 @@ class _Table:
         balance = self._out.balance
         with source.open() as stream:
             text = io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", "replace", newline="")  # type: ignore[type-var]
-            reader = csv.reader(text)
+            reader = csv.reader(map(plain_text, text))
             for cells in _rows(reader):
                 number = reader.line_num
                 balance.read += 1

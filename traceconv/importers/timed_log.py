@@ -30,6 +30,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _log_times as log_times
 from traceconv.importers import _timed_json as timed_json
+from traceconv.importers._ansi import plain
 from traceconv.importers._local_time import zone_of
 from traceconv.importers._log_times import Form, Kind, TimeReader
 from traceconv.importers._timed_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
@@ -67,7 +68,6 @@ _ENTRY_LINES = 500
 _BACK_NS = 10**9
 #: The resolution that a clock is given at most: durations are finer than coarse times, and are not to be cut to fit.
 _MOST_NS = 1000
-_ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 #: What may stand between the begin of a line and its time, besides fields.
 _OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
 #: A message in the style of logfmt, with nothing after it.
@@ -191,7 +191,7 @@ class _TextReader:
         """All lines; how many hold a time."""
         for line in source.lines():
             self._out.balance.read += 1
-            self._line(line.number, _plain(line.text))
+            self._line(line.number, plain(line.text))
         self._writer.flush()
         return self._writer.entries
 
@@ -225,10 +225,6 @@ class _TextReader:
         for one in unclear:
             self._out.problem(AMBIGUOUS_DURATION if "," in one else BAD_DURATION, number, repr(one[:60]))
         return found
-
-
-def _plain(line: bytes) -> bytes:
-    return _ESCAPES.sub(b"", line) if b"\x1b" in line else line
 
 
 def _text(data: bytes) -> str:
@@ -316,7 +312,7 @@ class TimedLog:
             if where is None or known or len(lines) < 2:
                 return _NO_TIMES
             return Match.fallback(f"JSON lines with the time in {where.key}")
-        fit = log_times.recognise([_plain(line) for line in lines])
+        fit = log_times.recognise([plain(line) for line in lines])
         if fit is None or not fit.good or fit.fits < 2:
             return _NO_TIMES
         return Match.fallback(f"{fit.fits} of {fit.of} lines hold a time ({fit.form.name})")
@@ -324,7 +320,7 @@ class TimedLog:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
         out.info.unit, out.balance.unit = "line", "lines"
-        sample = [_plain(line.text) for line in islice(source.lines(), _SAMPLE)]
+        sample = [plain(line.text) for line in islice(source.lines(), _SAMPLE)]
         if source.head().text.startswith(b"{"):
             self._read_json(source, out, sample)
         else:
