@@ -367,7 +367,7 @@ class TimedLog:
                 raise UsageError(f"option time of timed-log: {error}", hint=f"it is {log_times.PATTERN_HELP}") from None
         fit = log_times.recognise(sample)
         if fit is not None and fit.good:
-            return fit.form
+            return self._sure_of_date(source, fit.form, sample)
         best = f"the best, {fit.form.name}, fits {fit.fits} of {fit.of} lines" if fit is not None else "none fits"
         if fit is not None and 2 * fit.fits >= fit.of:
             best = f"the times of {fit.form.name} go back {fit.back} times in {fit.fits} lines"
@@ -377,6 +377,28 @@ class TimedLog:
             f"found no form of time that fits most lines and runs forward ({best})",
             hint="say where the time stands, for instance -O time='[%d/%m/%Y %H:%M:%S.%f]' or -O time=iso",
         )
+
+    def _sure_of_date(self, source: Source, form: Form, sample: list[bytes]) -> Form:
+        """The form, with the order of day and month that the file tells. Raises MalformedInput if a date is unclear."""
+        if form.name in log_times.ORDERS:
+            order = log_times.date_order(sample) or log_times.date_order(_plain(line.text) for line in source.lines())
+            if order is not None:
+                return order
+            raise MalformedInput(
+                source.display,
+                "",
+                "dates such as 3/4/2024, expected one number above 12 that tells whether the day or the month is first",
+                hint="say which: -O time=month/day/year or -O time=day/month/year",
+            )
+        beside = log_times.date_beside(form, sample) if form.kind is Kind.TIME_OF_DAY else ""
+        if beside:
+            raise MalformedInput(
+                source.display,
+                "",
+                f"the times stand beside dates of no known form (the first is {beside!r})",
+                hint="say how to read them, for instance -O time='%y/%m/%d %H:%M:%S' or -O time=time-of-day",
+            )
+        return form
 
     # -- the clock --------------------------------------------------------------------------------------------
 
