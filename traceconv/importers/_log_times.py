@@ -394,7 +394,9 @@ ORDERS = {form.name: form for form in FORMS if form.name in ("month/day/year", "
 _SLASHED_DATE = ORDERS["month/day/year"].pattern
 #: What a date ends and begins with, next to a time of day.
 _DATE_BEFORE = re.compile(
-    rb"(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}|(?<!\d)(?:19|20)\d{6}|\b(?i:" + _NO_NAMES.sub(b"(?:", _MONTH_NAME) + rb")[a-z]*[ .,/-]*\d{1,4}"
+    rb"(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}|(?<!\d)(?:19|20)\d{6}|\b(?i:"
+    + _NO_NAMES.sub(b"(?:", _MONTH_NAME)
+    + rb")[a-z]*[ .,/-]*\d{1,4}"
     rb"(?:,? +\d{4})?|\d{1,2}[ .,/-]*" + _NO_NAMES.sub(b"(?:", _MONTH_NAME) + rb"[a-z]*(?:[ .,/-]*\d{2,4})?)[,T:\s]*$"
 )
 _DATE_AFTER = re.compile(rb"[,\s]*(?:on )?(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}(?![\w.]))")

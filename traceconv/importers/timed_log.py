@@ -381,7 +381,7 @@ class TimedLog:
     def _sure_of_date(self, source: Source, form: Form, sample: list[bytes]) -> Form:
         """The form, with the order of day and month that the file tells. Raises MalformedInput if a date is unclear."""
         if form.name in log_times.ORDERS:
-            order = log_times.date_order(sample) or log_times.date_order(_plain(line.text) for line in source.lines())
+            order = log_times.date_order(sample) or log_times.date_order(plain(line.text) for line in source.lines())
             if order is not None:
                 return order
             raise MalformedInput(
