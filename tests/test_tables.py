@@ -13,7 +13,8 @@ from tests.golden import ROOT
 from traceconv.align import align
 from traceconv.api import read
 from traceconv.errors import MalformedInput, UnrecognizedFormat
-from traceconv.importers._text_tables import OpenTables, number_of, text_of_line
+from traceconv.importers._numbers import number_of
+from traceconv.importers._text_tables import OpenTables, text_of_line
 from traceconv.importers.mxnet_table import row_of
 from traceconv.importers.pytorch_table import cell
 from traceconv.ir.trace import Trace

@@ -82,10 +82,9 @@ def test_a_dump_named_by_the_user() -> None:
         assert trace.metadata["tvm_graph"]["operators"] == 8
 
 
-@pytest.mark.parametrize("options", [{"date": "26.10.2018"}, {"date": "2018-10-26", "utc_offset": "CET"}])
-def test_days_that_are_none(options: dict[str, str]) -> None:
+def test_days_that_are_none() -> None:
     with pytest.raises(UsageError, match="2018-10-26"):
-        api.read(ROOT / "tvm-debugger" / "midnight" / "input.log", options=options)
+        api.read(ROOT / "tvm-debugger" / "midnight" / "input.log", options={"date": "26.10.2018"})
 
 
 def test_execution_trace_and_table_tell_the_same() -> None:

@@ -12,7 +12,7 @@ import pytest
 from traceconv.clocks import Run, Zero
 from traceconv.dump import dump
 from traceconv.errors import MalformedInput
-from traceconv.importers import _deepsparse_lines as lines
+from traceconv.importers._ansi import plain
 from traceconv.importers.deepsparse import DeepSparse
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Level, SourceInfo, Trace
@@ -83,7 +83,7 @@ LOGS = sorted(path.parent.name for path in GOLDEN.glob("*/input.log"))
 @pytest.mark.parametrize("name", LOGS)
 def test_calls_and_their_total_are_those_of_the_text(name: str) -> None:
     """Counted by eye of another program: a plain search for the number before "ms"."""
-    text = lines.ESCAPES.sub(b"", (GOLDEN / name / "input.log").read_bytes()).decode()
+    text = plain((GOLDEN / name / "input.log").read_bytes()).decode()
     wanted = []
     for part in text.split("compute_func: ")[1:]:
         number, _, rest = part.partition(" ms")

@@ -127,7 +127,7 @@ def test_midnight_and_new_year_are_counted(read: Any) -> None:
     assert hours == [day - S, day + S, 2 * day - 3600 * S, 2 * day - 3600 * S - S // 10, 2 * day + 3600 * S]
     trace = read("Dec 31 23:59:59 h p: a\nJan  1 00:00:00 h p: b\n")
     assert logs(trace)[1]["ts"] - logs(trace)[0]["ts"] == S
-    trace = read("Dec 31 23:59:59 h p: a\nJan  1 00:00:00 h p: b\n", year=2023, tz="UTC")
+    trace = read("Dec 31 23:59:59 h p: a\nJan  1 00:00:00 h p: b\n", year=2023, utc_offset="UTC")
     assert [one["ts"] for one in logs(trace)] == [T - 27 * 3600 * S - 246 * S, T - 27 * 3600 * S - 245 * S]
 
 
@@ -143,7 +143,7 @@ def test_clocks(read: Any) -> None:
     assert clock("2024-01-02T03:04:05Z a") == real
     assert clock("1704164645.5 a") == real
     assert clock("2024-01-02 03:04:05 a")[1:] == (Zero.UNKNOWN, Run.WALL)
-    assert clock("2024-01-02 03:04:05 a", tz="+02:00") == real
+    assert clock("2024-01-02 03:04:05 a", utc_offset="+02:00") == real
     assert clock("[ 3.5] a")[1:] == (Zero.UNKNOWN, Run.UNKNOWN)
     assert clock("[ 3.5] a", clockid="monotonic") == ("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC)
     assert read("[ 3.5] a\n" * 2, clockid="monotonic", host="vm").clocks[0].machine == "vm"
@@ -152,18 +152,19 @@ def test_clocks(read: Any) -> None:
 
 def test_zone_of_the_user(read: Any) -> None:
     line = "2024-01-02 03:04:05 a\n"
-    assert [logs(read(line, tz=tz))[0]["ts"] - T for tz in ("UTC", "+02:00", "-0530")] == [0, -7200 * S, 19800 * S]
+    found = [logs(read(line, utc_offset=zone))[0]["ts"] - T for zone in ("UTC", "+02:00", "-0530")]
+    assert found == [0, -7200 * S, 19800 * S]
 
 
 @pytest.mark.parametrize(
     ("line", "options", "words"),
     [
-        ("[ 3.5] a", {"tz": "UTC"}, "tz does not fit"),
-        ("03:04:05 a", {"tz": "UTC"}, "tz does not fit"),
-        ("Jan  2 03:04:05 h p: a", {"tz": "UTC"}, "needs the year"),
+        ("[ 3.5] a", {"utc_offset": "UTC"}, "utc_offset does not fit"),
+        ("03:04:05 a", {"utc_offset": "UTC"}, "utc_offset does not fit"),
+        ("Jan  2 03:04:05 h p: a", {"utc_offset": "UTC"}, "needs the year"),
         ("2024-01-02 03:04:05 a", {"clockid": "monotonic"}, "clockid does not fit"),
         ("[ 3.5] a", {"clockid": "sundial"}, "clockid of timed-log is monotonic"),
-        ("2024-01-02 03:04:05 a", {"tz": "Mars"}, "offset such as"),
+        ("2024-01-02 03:04:05 a", {"utc_offset": "Mars"}, "offset such as"),
         ("2024-01-02 03:04:05 a", {"time": "%q"}, "'%q' in '%q' is not known"),
         ("2024-01-02 03:04:05 a", {"time": "%{nothing}"}, "is not known"),
         ("2024-01-02 03:04:05 a", {"time": "%Y-%m-%d"}, "states no time"),
@@ -386,3 +387,49 @@ def test_huge_numbers_are_errors_of_ours(read: Any) -> None:
     for text in ("[" + "9" * 400 + ".5] a\n", '{"ts": ' + "9" * 5000 + "}\n", "9" * 18 + ".5 a\n"):
         with pytest.raises(TraceconvError):
             read(text * 3)
+
+
+# -- clocks of twelve hours, dates, and what is no time --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seconds"),
+    [
+        ("2026-03-04 01:00:01 PM start", "2026-03-04 01:00:02 pm start", (13 * 3600 + 1, 1)),
+        ("10:11:12 AM start", "10:11:12PM start", (10 * 3600 + 672, 12 * 3600)),
+        ("12:00:00.5 a.m. start", "12:00:00.5 p.m. start", (0, 12 * 3600)),
+        ("04.03.2026 10:00:00 start", "05.03.2026 10:00:00 start", (36000, 86400)),
+        ("[04/Mar/2026:10:00:00 +0100] start", "[05/Mar/2026:10:00:00 +0100] start", (32400, 86400)),
+        ("[04/Mar/2026:10:00:00] start", "[05/Mar/2026:10:00:00] start", (36000, 86400)),
+        ("3/13/2026 1:00:01 PM start", "4/13/2026 1:00:01 PM start", (46801, 31 * 86400)),
+        ("13/3/2026 1:00:01 start", "13/4/2026 1:00:01 start", (3601, 31 * 86400)),
+        ("Mar 04, 2026 1:00:01 PM start", "Mar 05, 2026 1:00:01 PM start", (46801, 86400)),
+        ("20260304T101112.123Z start", "20260305T101112.123Z start", (36672, 86400)),
+        ("+00:00:01.123 start", "+30:00:01.123 start", (1, 30 * 3600)),
+    ],
+)
+def test_halves_of_the_day_and_dates(read: Any, first: str, second: str, seconds: tuple[int, int]) -> None:
+    one, two = logs(read(f"{first}\n{second}\n"))
+    assert (one["ts"] // S % 86400, (two["ts"] - one["ts"]) // S) == seconds
+    assert [one["text"], two["text"]] == ["start", "start"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("3/4/2026 1:00:01 PM a\n3/5/2026 1:00:01 PM b\n", "-O time=month/day/year"),
+        ("24/01/02 03:04:05 a\n24/01/03 03:04:05 b\n", "-O time="),
+        ("id,value,name\n1,5,abc\n2,7,def\n", "-O time="),
+        ("name,dur\n1,500,abc\n2,600,def\n", "-O time="),
+        ("3276934359178,3276934359999,k\n3276934369178,3276934379999,k\n", "-O time="),
+    ],
+)
+def test_unclear_dates_and_rows_of_tables_are_refused(read: Any, text: str, words: str) -> None:
+    with pytest.raises(MalformedInput) as caught:
+        read(text)
+    assert words in caught.value.hint
+
+
+@pytest.mark.parametrize("line", ["[1,5] abc", "1,5 INFO abc", "1,5 s abc", "1,500 abc", "+1,5 abc"])
+def test_a_decimal_comma_with_evidence(read: Any, line: str) -> None:
+    assert logs(read(f"{line}\n" * 2))[0]["ts"] == 3 * S // 2

@@ -61,7 +61,7 @@ _STATED = {
     ClockKind.BOOTTIME: BOOTTIME,
     ClockKind.PERF: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
 }
-_ZONE_OPTIONS, _DATE_OPTIONS = ("utc_offset", "tz"), ("date", "year")
+_ZONE_OPTIONS, _DATE_OPTIONS = ("utc_offset",), ("date", "year")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ABSENT, Event, decode_json, text_of
 from traceconv.importers._chrome_times import microseconds
 from traceconv.importers._lenient_json import MAX_DEPTH, flatten, may_be_deep
+from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import I64, NO_TRACK, StackId, TrackId
 from traceconv.times import LIMIT_NS, US, parse_ns
@@ -485,14 +486,7 @@ def _number_or_text(raw: bytes) -> int | str:
 def _number(value: object) -> float | None:
     """The number that a counter value is, also as text; an int stays exact."""
     if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            pass
-        try:
-            value = float(value)
-        except ValueError:
-            return None
+        value = number_of(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if abs(value) <= _LARGEST else None

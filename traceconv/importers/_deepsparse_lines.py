@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from traceconv.importers._ansi import plain as without_colours
 from traceconv.ir.trace import Level
 
-#: Colours and other control sequences of terminals.
-ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 _PREFIX = re.compile(
     rb"\[(?:(?P<module>[a-z_]+) )?(?P<thread>[0-9a-f]{6,16}) >"
     rb"(?P<level>FATAL|ERROR|WARN|INFO|DIAGNOSE|DEBUG_VERBOSE|DEBUG)<"
@@ -63,9 +62,7 @@ class Record(NamedTuple):
 
 def plain(line: bytes) -> bytes:
     """The line without line end, colours and the HTML entities of a pasted log."""
-    line = line.rstrip(b"\r\n")
-    if b"\x1b" in line:
-        line = ESCAPES.sub(b"", line)
+    line = without_colours(line.rstrip(b"\r\n"))
     if b"&gt;" in line and b"&lt; " in line:
         for entity, character in _ENTITIES.items():
             line = line.replace(entity, character)

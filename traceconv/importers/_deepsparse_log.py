@@ -19,6 +19,7 @@ from traceconv.importers import _deepsparse_lines as lines
 from traceconv.importers import _log_times as log_times
 from traceconv.importers._deepsparse_lines import Record
 from traceconv.importers._log_times import Kind, TimeReader
+from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Level, TrackId
 from traceconv.source import Line, Source
@@ -638,8 +639,5 @@ def _with_next(all_lines: Iterator[Line]) -> Iterator[tuple[Line, bytes]]:
 
 def _number(text: str) -> int | float | str:
     """A number as the log prints it; the text if it is none that JSON can hold."""
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return int(text) if text.isdigit() and len(text) < 16 else value
+    number = number_of(text)
+    return text if number is None else number

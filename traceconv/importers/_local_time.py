@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta, timezone
 from traceconv.errors import UsageError
 from traceconv.times import S, parse_ns
 
-_OFFSET = re.compile(r"([+-])(\d\d):?([0-5]\d)", re.ASCII)
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?", re.ASCII)
+_OFFSET = re.compile(r"([+-])(\d\d)(?::?([0-5]\d))?", re.ASCII)
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?", re.ASCII)
+#: No place on earth is further from UTC.
+_MOST_HOURS = 14
 
 
 def zone_of(format_name: str, text: str) -> timezone:
@@ -18,13 +20,28 @@ def zone_of(format_name: str, text: str) -> timezone:
     Raises:
         UsageError: it is no offset.
     """
-    if text in ("", "Z", "UTC"):
-        return UTC
+    try:
+        return timezone(timedelta(minutes=ahead_minutes(text or "UTC")))
+    except ValueError:
+        raise UsageError(
+            f"option utc_offset of {format_name} is an offset such as +02:00 or UTC, not {text!r}",
+            hint="an offset is written as +02:00, +0200 or +02; `date +%:z` prints that of the machine it runs on",
+        ) from None
+
+
+def ahead_minutes(text: str) -> int:
+    """How far ahead of UTC a zone is: +02:00, +0200, +02, or UTC, GMT, Z in any case. Raises ValueError for others.
+
+    >>> ahead_minutes("-05:30"), ahead_minutes("gmt")
+    (-330, 0)
+    """
+    if text.upper() in ("Z", "UTC", "GMT"):
+        return 0
     match = _OFFSET.fullmatch(text)
-    if match is None or int(match[2]) > 14:
-        raise UsageError(f"option utc_offset of {format_name} is an offset such as +02:00, not {text!r}")
-    minutes = int(match[2]) * 60 + int(match[3])
-    return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
+    if match is None or int(match[2]) > _MOST_HOURS:
+        raise ValueError(f"{text[:40]!r} is no zone")
+    minutes = int(match[2]) * 60 + int(match[3] or 0)
+    return -minutes if match[1] == "-" else minutes
 
 
 def local_ns(text: str, zone: timezone) -> int:
@@ -32,7 +49,7 @@ def local_ns(text: str, zone: timezone) -> int:
     match = _MOMENT.fullmatch(text)
     if match is None:
         raise ValueError(f"no date and time: {text[:40]!r}")
-    moment = datetime.strptime(f"{match[1]} {match[2]}", "%Y-%m-%d %H:%M:%S")
+    moment = datetime.fromisoformat(f"{match[1]} {match[2]}")
     return seconds_since_1970(moment, zone) * 10**9 + parse_ns(f"0.{match[3] or 0}".encode(), S)
 
 

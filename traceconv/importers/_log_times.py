@@ -2,15 +2,21 @@
 
     2024-01-02T03:04:05.678901Z text            iso
     2024-01-02 03:04:05,678 INFO text           iso-local    (Python logging)
-    [02/Jan/2024:03:04:05 +0000] text           clf          (web servers)
+    20240102T030405.678Z text                   iso-basic, without a zone iso-basic-local
+    02.01.2024 03:04:05 text                    day.month.year, with a zone day.month.year-zone
+    [02/Jan/2024:03:04:05 +0000] text           clf          (web servers), without a zone clf-local
+    Jan 2, 2024 3:04:05 PM text                 month-name   (Java)
     Tue Jan  2 03:04:05 2024 text               ctime
+    1/2/2024 3:04:05 PM text                    month/day/year or day/month/year: only a number above 12 tells which
     I0102 03:04:05.678901 12345 file.cc:77] t   glog         (month and day, no year)
     01-02 03:04:05.678  123  456 I tag: text    logcat       (likewise)
     Jan  2 03:04:05 host prog[77]: text         syslog       (likewise)
     1704164645.678901 text                      epoch        (10, 13, 16 or 19 digits: s, ms, us, ns)
     [   12.345678] text                         seconds      (since an instant that the log does not name)
+    +00:00:05.678 text                          elapsed      (likewise)
     03:04:05.678 text                           time-of-day
 
+Each clock may be one of twelve hours: 3:04:05 PM.
 A form is a regular expression whose groups have fixed names, so that one function reads the time of all of them.
 """
 
@@ -18,13 +24,14 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
 
 from traceconv.clocks import looks_like_unix_time
+from traceconv.importers._local_time import ahead_minutes
 from traceconv.times import parse_ns
 
 DAY_NS = 86_400 * 10**9
@@ -75,10 +82,19 @@ class Form:
     pattern: re.Pattern[bytes]
 
 
-_CLOCK = rb"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)(?>(?:[.,:](?P<frac>\d{1,9})\d*)?)"
+_TIME = rb":(?P<minute>\d\d):(?P<second>\d\d)(?>(?:[.,:](?P<frac>\d{1,9})\d*)?)"
+#: AM, PM, p.m.; the blank before it is a narrow one where ICU writes it.
+_HALF = rb"(?>(?:(?:\s|\xc2\xa0|\xe2\x80\xaf)?(?P<half>[AaPp](?:[Mm]|\.[Mm]\.))(?!\w))?)"
+_CLOCK = rb"(?P<hour>\d\d?)" + _TIME + _HALF
 _ZONE = rb"(?:(?P<zone>Z|[+-]\d\d(?::?\d\d)?)|\s(?P<far_zone>UTC|GMT|Z|[+-]\d{4}))(?![\w:])"
 _DATE = rb"(?<![\w./:-])(?P<year>(?:19|20)\d\d)(?P<sep>[-/.]?)(?P<month>\d\d)(?P=sep)(?P<day>\d\d)(?:T|[ _]\s?)"
 _MONTH_NAME = rb"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAY = rb"(?<![\w./:-])(?P<day>\d\d?)"
+_AFTER_DATE = rb"(?:T|,?\s+)"
+_DOTTED = _DAY + rb"\.(?P<month>\d\d?)\.(?P<year>(?:19|20)\d\d)" + _AFTER_DATE
+_DAY_FIRST = _DAY + rb"(?P<sep>[/-])(?P<month>\d\d?)(?P=sep)(?P<year>(?:19|20)\d\d)" + _AFTER_DATE
+_MONTH_FIRST = _DAY_FIRST.replace(b"<day>", b"<_>").replace(b"<month>", b"<day>").replace(b"<_>", b"<month>")
+_NAMED_DATE = rb"(?<!\d)(?P<day>\d\d?)[/ -]" + _MONTH_NAME + rb"[/ -](?P<year>(?:19|20)\d\d)(?:[:T]|,?\s+)"
 _WEEKDAY = rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)"
 
 
@@ -86,16 +102,37 @@ _WEEKDAY = rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)"
 _NO_NAMES = re.compile(rb"\(\?P<\w+>")
 
 
+_NO_ZONE = rb"(?!" + _NO_NAMES.sub(b"(?:", _ZONE) + rb")"
+_UNIT = rb"(?:[num]|\xc2\xb5|\xce\xbc)?s\b"
+_LEVEL = rb"\b(?i:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
+
+
 def _form(name: str, kind: Kind, pattern: bytes) -> Form:
     return Form(name, kind, re.compile(pattern))
 
 
+_BASIC = (
+    rb"(?<![\w./:-])(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)T"
+    rb"(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)(?>(?:[.,](?P<frac>\d{1,9})\d*)?)(?!\d)"
+)
+
 #: In the order in which they are preferred when they fit equally well.
 FORMS = (
     _form("iso", Kind.UNIX, _DATE + _CLOCK + _ZONE),
-    _form("iso-local", Kind.LOCAL, _DATE + _CLOCK + rb"(?!" + _NO_NAMES.sub(b"(?:", _ZONE) + rb")"),
-    # [02/Jan/2024:03:04:05 +0000]
-    _form("clf", Kind.UNIX, rb"(?<!\d)(?P<day>\d\d)/" + _MONTH_NAME + rb"/(?P<year>\d{4})[: ]" + _CLOCK + _ZONE),
+    _form("iso-local", Kind.LOCAL, _DATE + _CLOCK + _NO_ZONE),
+    _form("iso-basic", Kind.UNIX, _BASIC + _ZONE),
+    _form("iso-basic-local", Kind.LOCAL, _BASIC + _NO_ZONE),
+    _form("day.month.year-zone", Kind.UNIX, _DOTTED + _CLOCK + _ZONE),
+    _form("day.month.year", Kind.LOCAL, _DOTTED + _CLOCK + _NO_ZONE),
+    # [02/Jan/2024:03:04:05 +0000] | 02-Jan-2024 03:04:05
+    _form("clf", Kind.UNIX, _NAMED_DATE + _CLOCK + _ZONE),
+    _form("clf-local", Kind.LOCAL, _NAMED_DATE + _CLOCK + _NO_ZONE),
+    # Jan 2, 2024 3:04:05 PM
+    _form(
+        "month-name",
+        Kind.LOCAL,
+        rb"(?<!\w)" + _MONTH_NAME + rb" +(?P<day>\d\d?),? +(?P<year>(?:19|20)\d\d),? +" + _CLOCK + _NO_ZONE,
+    ),
     # Tue Jan  2 03:04:05.678 2024
     _form("ctime", Kind.LOCAL, _WEEKDAY + _MONTH_NAME + rb" +(?P<day>\d\d?) +" + _CLOCK + rb" +(?P<year>\d{4})\b"),
     # I0102 03:04:05.678901 12345 file.cc:77] text; with the year since glog 0.5; [W102 03:04:05.678901 in PyTorch
@@ -126,23 +163,31 @@ FORMS = (
         rb"^(?:<\d{1,3}>)?" + _MONTH_NAME + rb" +(?P<day>\d\d?) " + _CLOCK + rb" +\S+ +"
         rb"(?P<source>[^\s:\[]+)(?:\[(?P<pid>\d+)\])?: ?",
     ),
-    # 1704164645.678901 | [1704164645678] | ts=1704164645.678901
+    # 1704164645.678901 | [1704164645678] | ts=1704164645.678901, but no first column of a CSV with whole numbers
     _form(
         "epoch",
         Kind.UNIX,
-        rb"(?:^\s*|[\[(<]\s*|\b(?:ts|time|timestamp|t)\s*[=:]\s*\"?)"
-        rb"(?P<epoch>\d{10}(?:[.,]\d{1,9})?|\d{13}(?:\.\d{1,6})?|\d{16}(?:\.\d{1,3})?|\d{19})[\])>\"]?"
+        rb"(?:^\s*|([\[(<]\s*|\b(?:ts|time|timestamp|t)\s*[=:]\s*\"?))"
+        rb"(?P<epoch>\d{10}\.\d{1,9}|\d{10},\d{3,9}(?![\d,;])|(?(1)\d{10},\d{1,2}(?!\d)|(?!))"
+        rb"|(?:\d{10}|\d{13}(?:\.\d{1,6})?|\d{16}(?:\.\d{1,3})?|\d{19})(?(1)|(?![,;])))[\])>\"]?"
         rb"(?=$|[\s,:;|}])",
     ),
-    # [   12.345678] text | 12.345678: text | +12.345s text | 250ms text
+    # [   12.345678] text | 12.345678: text | +12.345s text | 250ms text; 1,5 may be two columns: it needs a bracket,
+    # a sign, a unit, three decimals or a level
     _form(
         "seconds",
         Kind.SINCE_START,
-        rb"^\s*[\[(<]?\s*(?:T?\+|t=)?(?=\d+[.,]\d|\d+\s?(?:[num]|\xc2\xb5|\xce\xbc)?s\b)"
-        rb"(?P<since>\d{1,18}(?:[.,]\d{1,9})?)\s?(?P<unit>(?:[num]|\xc2\xb5|\xce\xbc)?s\b)?[\])>]?"
-        rb"(?=[\s:|,;].*[A-Za-z])",
+        rb"^\s*([\[(<]\s*(?:T?\+|t=)?\s*|(?:T?\+|t=)\s*)?"
+        rb"(?P<since>\d{1,18}(?:\.\d{1,9}|,\d{3,9}(?![\d,;])|,\d{1,9}(?=\s?" + _UNIT + rb"|\s.*" + _LEVEL + rb")"
+        rb"|(?(1),\d{1,9}|(?!))|(?=\s?" + _UNIT + rb")))\s?(?P<unit>" + _UNIT + rb")?[\])>]?"
+        rb"(?(1)|(?(unit)|(?![,;])))(?=[\s:|,;].*[A-Za-z])",
     ),
-    _form("time-of-day", Kind.TIME_OF_DAY, rb"(?<![\w.:/-])" + _CLOCK + rb"(?![\w:])"),
+    # +00:00:05.678
+    _form("elapsed", Kind.SINCE_START, rb"^\s*[\[(<]?\s*T?\+(?P<hours>\d{1,6})" + _TIME + rb"(?![\w:])"),
+    # 1/2/2024 3:04:05 PM
+    _form("month/day/year", Kind.LOCAL, _MONTH_FIRST + _CLOCK),
+    _form("day/month/year", Kind.LOCAL, _DAY_FIRST + _CLOCK),
+    _form("time-of-day", Kind.TIME_OF_DAY, rb"(?<![\w.:/+-])" + _CLOCK + rb"(?![\w:])"),
 )
 
 
@@ -157,23 +202,15 @@ def _day_ns(year: bytes, month: bytes, day: bytes) -> int:
 
 
 @lru_cache(maxsize=64)
-def zone_ns(zone: bytes) -> int:
+def _zone_ns(zone: bytes) -> int:
     """How far ahead of UTC a zone is, such as "+02:00", "Z". Raises ValueError for anything else."""
-    match = re.fullmatch(rb"([+-])(\d\d)(?::?([0-5]\d))?", zone)
-    if match is None:
-        if zone.upper() in (b"Z", b"UTC", b"GMT"):
-            return 0
-        raise ValueError(f"{zone!r} is no zone")
-    if int(match[2]) > 14:
-        raise ValueError(f"{zone!r} is more than 14 hours")
-    minutes = int(match[2]) * 60 + int(match[3] or 0)
-    return minutes * 60 * 10**9 * (-1 if match[1] == b"-" else 1)
+    return ahead_minutes(zone.decode("ascii")) * 60 * 10**9
 
 
 def _of_day_ns(groups: dict[str, bytes]) -> int:
     hour, minute, second = int(groups["hour"]), int(groups.get("minute", b"0")), int(groups.get("second", b"0"))
-    half = groups.get("half", b"").lower()
-    if half:
+    half = groups.get("half", b"").replace(b".", b"").lower()
+    if half and hour <= 12:  # 14:00:00 PM is a clock of 24 hours
         hour = hour % 12 + (12 if half == b"pm" else 0)
     if hour > 23 or minute > 59 or second > 60:
         raise ValueError("no such time of day")
@@ -203,12 +240,19 @@ def _counted_ns(groups: dict[str, bytes]) -> int:
     raise ValueError("no time")
 
 
+def _elapsed_ns(groups: dict[str, bytes]) -> int:
+    """Ns of hours, minutes and seconds since a start: more than a day is possible."""
+    return int(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
+
+
 def time_ns(groups: dict[str, bytes]) -> int:
     """The time that the groups of a form hold, in ns of what its kind counts.
 
     Raises:
         ValueError: there is no such day, hour or zone.
     """
+    if "hours" in groups:
+        return _elapsed_ns(groups)
     if "hour" not in groups:
         return _counted_ns(groups)
     ns = _of_day_ns(groups)
@@ -218,7 +262,7 @@ def time_ns(groups: dict[str, bytes]) -> int:
     year = groups.get("year", b"%d" % _SOME_LEAP_YEAR)
     ns += _day_ns(b"20" + year if len(year) == 2 else year, month, groups["day"])
     zone = groups.get("zone") or groups.get("far_zone")
-    return ns - zone_ns(zone) if zone else ns
+    return ns - _zone_ns(zone) if zone else ns
 
 
 class TimeReader:
@@ -343,6 +387,47 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
     back = sum(earlier - later > jitter for earlier, later in pairwise(times))
     candidates = sum(begins_entry(line) for line in lines)
     return Fit(form, len(times), max(candidates, len(times)), back)
+
+
+#: Whether the month or the day comes first, of dates that are written both ways.
+ORDERS = {form.name: form for form in FORMS if form.name in ("month/day/year", "day/month/year")}
+_SLASHED_DATE = ORDERS["month/day/year"].pattern
+#: What a date ends and begins with, next to a time of day.
+_DATE_BEFORE = re.compile(
+    rb"(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}|(?<!\d)(?:19|20)\d{6}|\b(?i:"
+    + _NO_NAMES.sub(b"(?:", _MONTH_NAME)
+    + rb")[a-z]*[ .,/-]*\d{1,4}"
+    rb"(?:,? +\d{4})?|\d{1,2}[ .,/-]*" + _NO_NAMES.sub(b"(?:", _MONTH_NAME) + rb"[a-z]*(?:[ .,/-]*\d{2,4})?)[,T:\s]*$"
+)
+_DATE_AFTER = re.compile(rb"[,\s]*(?:on )?(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}(?![\w.]))")
+
+
+def date_order(lines: Iterable[bytes]) -> Form | None:
+    """The form of dates such as 1/13/2024, told by numbers above 12; None if no number tells or they contradict."""
+    first, second = 0, 0
+    for line in lines:
+        match = _SLASHED_DATE.search(line, 0, REACH)
+        if match is not None:
+            first += int(match["month"]) > 12
+            second += int(match["day"]) > 12
+    if bool(first) == bool(second):
+        return None
+    return ORDERS["day/month/year" if first else "month/day/year"]
+
+
+def date_beside(form: Form, lines: Sequence[bytes]) -> str:
+    """A date with its time of day, if most times of a form without dates stand beside a date; "" if not."""
+    found, of = [], 0
+    for line in lines:
+        match = form.pattern.search(line, 0, REACH)
+        if match is None:
+            continue
+        of += 1
+        before, after = _DATE_BEFORE.search(line, 0, match.start()), _DATE_AFTER.match(line, match.end())
+        if before or after:
+            start, end = before.start() if before else match.start(), after.end() if after else match.end()
+            found.append(line[start:end].decode("utf-8", "replace"))
+    return found[0] if 2 * len(found) >= of and found else ""
 
 
 # -- the pattern language ---------------------------------------------------------------------------------------------

@@ -30,11 +30,10 @@ PREFIX = re.compile(
     rb"======== (?P<imported>(?:Profiling|API calls|Unified Memory|NVTX|Event|Metric|CPU profiling|Dependency|OpenACC|"
     rb"Warning|Error|NVPROF|Thread|Domain|Range|  ).*)"
 )
-_ANSI = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _GAP = re.compile(r"\s{2,}")
 #: A cell of CSV: in quotes up to a quote that ends it (quotes in names are not doubled), or plain.
 _CELL = re.compile(r'"((?:[^"]|"(?!\s*(?:,|$)))*)"\s*(?:,|$)|([^,]*)(?:,|$)')
-_VALUE = re.compile(r"(-?\d[\d.]*(?:,\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ%/]*)")
+_VALUE = re.compile(r"(?a)(-?\d[\d.]*(?:,\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ%/]*)")
 _UNIT = re.compile(r"%|ns|us|µs|ms|s|[KMGT]?B(?:/s)?")
 
 #: First words of the header rows of tables that are known, in the order of the columns.
@@ -85,11 +84,6 @@ class Header:
             if word in self.columns:
                 return self.columns.index(word)
         return len(self.columns) - 1
-
-
-def clean(line: bytes) -> bytes:
-    """A line without colours."""
-    return _ANSI.sub(b"", line) if b"\x1b" in line else line
 
 
 def header_of(line: str) -> Header | None:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceconv.diagnostics import Code, Severity, declare
+from traceconv.importers._ansi import plain
 from traceconv.importers._onednn_work import NO_WORK, Work, work_of
 from traceconv.times import MS, parse_ns
 
@@ -48,7 +49,6 @@ _HEAD = re.compile(
     rb"(?:(?P<ts>\d{1,30}(?:[.,]\d{1,30})?(?:e[+-]?\d{1,4})?),)?"
 )
 _MARK = b"_verbose,"
-_ANSI = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # As printed by %g: 0, 0.0100098, 1e-05, -0.000976562
 _NUMBER = re.compile(rb"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:e[+-]\d{2,4})?")
 _WHOLE_THEN_FRACTION = re.compile(rb"(-?\d{1,15}),(\d{1,30}(?:e[+-]\d{2,4})?)")
@@ -136,8 +136,7 @@ class Message:
 
 def records(line: bytes) -> list[Record]:
     """The records of a line (with its line end): one for each marker, wherever it stands."""
-    if b"\x1b" in line:
-        line = _ANSI.sub(b"", line)
+    line = plain(line)
     match = _HEAD.match(line)
     if match is not None and line.find(_MARK, match.end()) < 0:
         return [_record(match, line[match.end() :])]

@@ -25,21 +25,21 @@ from traceconv.times import S, parse_ns
 NOT_COUNTED, NOT_SUPPORTED = "<not counted>", "<not supported>"
 
 _SOMEWHERE = r"CPU\d+|[SND]\d+[A-Z0-9-]*|\S.{0,63}?-\d{1,10}"
-_PLACE = re.compile(rf"\s*(?:{_SOMEWHERE})(?:\s+\d{{1,6}})?\s*")
+_PLACE = re.compile(rf"(?a)\s*(?:{_SOMEWHERE})(?:\s+\d{{1,6}})?\s*")
 _VALUE = r"<not counted>|<not supported>|-?\d{1,3}(?: \d{3})+(?:[.,]\d\d)?|-?\d[\d.,'’\u00a0\u202f]*"
 _LEFT = re.compile(
-    rf"\s*(?:(\d{{1,9}}[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
+    rf"(?a)\s*(?:(\d{{1,9}}[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
     rf"({_VALUE})(?: ([A-Za-z%]\S{{0,19}})\s+|\s{{2,}})([A-Za-z_]\S*)(?:\s+(\S+))?\s*"
 )
-_TIME = re.compile(r"\s*(\d{1,9}[.,]\d{9})\s")
-_PERCENT = re.compile(r"\( {0,5}(\d+[.,]\d+)%\)$")
-_VARIANCE = re.compile(r"\( \+- {0,5}(\d+[.,]\d+)% ?\)$")
-_METRIC = re.compile(r"(-?\d[\d.,]*)\s*(\S.*)?")
+_TIME = re.compile(r"(?a)\s*(\d{1,9}[.,]\d{9})\s")
+_PERCENT = re.compile(r"(?a)\( {0,5}(\d+[.,]\d+)%\)$")
+_VARIANCE = re.compile(r"(?a)\( \+- {0,5}(\d+[.,]\d+)% ?\)$")
+_METRIC = re.compile(r"(?a)(-?\d[\d.,]*)\s*(\S.*)?")
 
-_SEPARATOR = re.compile(r"([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
-_COMMA_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
-_SHARE = re.compile(r"\d{1,3}(?:[.,]\d+)?")
+_SEPARATOR = re.compile(r"(?a)([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
+_NUMBER = re.compile(r"(?a)-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
+_COMMA_NUMBER = re.compile(r"(?a)-?\d+(?:[.,]\d+)?")
+_SHARE = re.compile(r"(?a)\d{1,3}(?:[.,]\d+)?")
 
 _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread")
 _PLACE_COUNTS = ("aggregate-number", "counters")
@@ -193,10 +193,14 @@ def csv_row(text: str, separator: str) -> Row | None:
     if first < 0:
         return None
     row.place = separator.join(fields[at:first])
-    if row.place and fields[first].isdigit() and first + 1 < len(fields) and _is_value(fields[first + 1], number):
+    if row.place and _is_count(fields[first]) and first + 1 < len(fields) and _is_value(fields[first + 1], number):
         row.cpus = int(fields[first][:9])
         first += 1
     return _csv_rest(row, fields, first, separator, number)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _is_value(text: str, number: re.Pattern[str]) -> bool:
@@ -209,7 +213,7 @@ def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.P
         (
             i
             for i in range(at + 3, len(fields) - 1)
-            if fields[i].isdigit() and _SHARE.fullmatch(fields[i + 1]) and len(fields[i]) < 20
+            if _is_count(fields[i]) and _SHARE.fullmatch(fields[i + 1]) and len(fields[i]) < 20
         ),
         -1,
     )
@@ -219,7 +223,7 @@ def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.P
     row.unit = fields[at + 1]
     row.run_time_ns, row.running = int(fields[run]), _decimal(fields[run + 1])
     names = fields[at + 2 : run]
-    if len(names) > 1 and re.fullmatch(r"\d+[.,]\d+%", names[-1]):
+    if len(names) > 1 and re.fullmatch(r"(?a)\d+[.,]\d+%", names[-1]):
         row.variance = _decimal(names.pop()[:-1])
     row.event = names.pop(0)
     while names and row.event.count("/") % 2:  # a name such as cpu/event=0x3c,umask=0x1/
@@ -242,7 +246,7 @@ def _plain(text: str) -> int | float | str:
     """A number without separators of thousands: whole ones stay exact."""
     if text.startswith("<"):
         return text
-    if re.fullmatch(r"-?\d{1,40}", text):
+    if re.fullmatch(r"(?a)-?\d{1,40}", text):
         return _storable(int(text))
     return float(text.replace(",", "."))
 
@@ -269,7 +273,7 @@ def json_row(line: bytes) -> tuple[Row, bool] | None:
             place = _text(members[name])
             row.place = f"CPU{place}" if name == "cpu" and place.isdigit() else place
     for name in _PLACE_COUNTS:
-        if name in members and _text(members[name]).isdigit():
+        if name in members and _is_count(_text(members[name])):
             row.cpus = int(_text(members[name])[:9])
     row.event, row.unit, row.cgroup = (_text(members.get(name)) for name in ("event", "unit", "cgroup"))
     if "counter-value" in members:
@@ -277,7 +281,7 @@ def json_row(line: bytes) -> tuple[Row, bool] | None:
         row.value = _whole(value) if _NUMBER.fullmatch(value) else value
     row.variance, row.running = (_number(members.get(name)) for name in ("variance", "pcnt-running"))
     run_time = _text(members.get("event-runtime"))
-    row.run_time_ns = int(run_time) if re.fullmatch(r"\d{1,19}", run_time) else None
+    row.run_time_ns = int(run_time) if re.fullmatch(r"(?a)\d{1,19}", run_time) else None
     metric, unit = _number(members.get("metric-value")), _text(members.get("metric-unit"))
     if metric is not None and unit:
         row.metrics[unit.strip()] = metric

@@ -14,11 +14,13 @@ import csv
 import re
 from collections.abc import Iterable
 
+from traceconv.importers._numbers import number_of as plain_number_of
+
 DELIMITERS = (",", ";", "\t")
 
 # 1,215,000,000.00 | -27.595.520 | 65,77 | 1e-05; groups of three may be parted by spaces or apostrophes as well
-_NUMBER = re.compile(r"[+-]?(?=[\d.,])(\d*(?:[.,]\d+)*[.,]?)([eE][+-]?\d{1,4})?")
-_SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'\u2019_")
+_NUMBER = re.compile(r"[+-]?(?=[\d.,])(\d*(?:[.,]\d+)*[.,]?)([eE][+-]?\d{1,4})?", re.ASCII)
+_SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'\u2019")
 _MAX_LENGTH = 60
 _GROUP = 3
 
@@ -64,13 +66,4 @@ def number_of(text: str, mark: str) -> int | float | None:
     compact = text.translate(_SPACES)
     if not 0 < len(text) < _MAX_LENGTH or _NUMBER.fullmatch(compact) is None:
         return None
-    plain = compact.replace("," if mark == "." else ".", "").replace(mark, ".")
-    try:
-        return int(plain)
-    except ValueError:
-        pass
-    try:
-        value = float(plain)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
+    return plain_number_of(compact.replace("," if mark == "." else ".", ""), mark)

@@ -9,36 +9,22 @@ from __future__ import annotations
 import re
 from typing import Generic, TypeVar
 
+from traceconv.importers._ansi import plain
+
 #: What the user reads about an input of tables alone.
 NO_TIMELINE = (
     "the file holds totals only and no times, so there is no timeline: "
     "merge it with the trace of the same run to see the totals there"
 )
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _DIGIT = re.compile(r"\d")
 _Table = TypeVar("_Table")
 
 
 def text_of_line(line: bytes) -> str:
     """A line as text, without its end, without colours, and without what a carriage return has overwritten."""
-    text = line.decode("utf-8", "replace").rstrip("\r\n")
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
+    text = plain(line).decode("utf-8", "replace").rstrip("\r\n")
     return text.rpartition("\r")[2]
-
-
-def number_of(text: str) -> int | float | None:
-    """The number that a cell holds; None if it is none or not finite."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
 
 
 class OpenTables(Generic[_Table]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from traceconv.diagnostics import Severity, declare
+from traceconv.importers._ansi import plain
 
 OTHER_LINE = declare(
     "tvm.other_line", Severity.INFO, "lines outside of TVM's tables are the program's own output and were left out"
@@ -27,7 +28,6 @@ SUM_DIFFERS = declare(
 MAX_LINE = 1 << 16
 
 _JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
-_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _DASHES = re.compile(rb"-{2,}(?:\s+-{2,})*")
 #: Dates and times in a prefix, which differ from line to line; a rank or a pid does not.
 _TIMES = re.compile(rb"\d+(?:[-:.,/TZ ]+\d+)+")
@@ -35,9 +35,7 @@ _TIMES = re.compile(rb"\d+(?:[-:.,/TZ ]+\d+)+")
 
 def clean(line: bytes) -> bytes:
     """A line without colours, line end, and what a progress bar wrote over; tabs are two spaces."""
-    line = line.rstrip(b"\r\n")
-    if b"\x1b" in line:
-        line = _ESCAPE.sub(b"", line)
+    line = plain(line.rstrip(b"\r\n"))
     if b"\r" in line:
         line = line[line.rindex(b"\r") + 1 :]
     return line.replace(b"\t", b"  ") if b"\t" in line else line

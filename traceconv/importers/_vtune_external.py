@@ -16,12 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._local_time import local_ns
+from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, TrackId
@@ -44,7 +46,6 @@ COUNTERS = re.compile(
 )
 _COUNTER = re.compile(r"(.*)[:.](COUNT|INST)")
 # 2026-11-21 10:11:12.1234567
-_UTC = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?Z?")
 _HOST = re.compile(r"hostname-(.+?)\.csv", re.IGNORECASE)
 _TICKS = ("QPC", "RDTSC", "TSC")
 
@@ -198,7 +199,7 @@ class _Reader:
     def _time(self, heading: External, text: str) -> int:
         text = text.strip().strip('"')
         if heading.clock == "UTC":
-            return _utc_ns(text)
+            return local_ns(text.removesuffix("Z"), UTC)
         if not text.isascii() or not text.isdecimal() or len(text) > 20:
             raise ValueError(f"not a time: {text[:24]!r}")
         ticks = int(text)
@@ -265,24 +266,7 @@ def _number(text: str) -> int | float | None:
     text = text.strip().strip('"')
     if not text:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
-def _utc_ns(text: str) -> int:
-    """Nanoseconds since 1970 of a time in UTC.
-
-    >>> _utc_ns("1970-01-01 00:00:01.5")
-    1500000000
-    """
-    match = _UTC.fullmatch(text)
-    if match is None:
-        raise ValueError(f"not a time in UTC: {text[:40]!r}")
-    moment = datetime(*map(int, match.groups()[:6]), tzinfo=UTC)  # type: ignore[misc, arg-type]
-    seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _SECOND
-    return seconds * 10**9 + int((match[7] or "").ljust(9, "0"))
-
-
-_SECOND = datetime(1970, 1, 1, 0, 0, 1) - datetime(1970, 1, 1)
+    number = number_of(text)
+    if number is None:
+        raise ValueError(f"not a number: {text[:24]!r}")
+    return number

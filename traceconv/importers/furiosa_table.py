@@ -52,7 +52,8 @@ from traceconv.importers._furiosa_tables import (
     TextTables,
     describes_tables,
 )
-from traceconv.importers._text_tables import NO_TIMELINE, number_of, text_of_line
+from traceconv.importers._numbers import number_of
+from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
 from traceconv.registry import Match, importer

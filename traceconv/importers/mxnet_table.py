@@ -30,7 +30,8 @@ import msgspec
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, number_of, text_of_line
+from traceconv.importers._numbers import number_of
+from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
 from traceconv.registry import Match, importer

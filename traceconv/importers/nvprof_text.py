@@ -25,6 +25,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _cupti
 from traceconv.importers import _nvprof_lines as lines
+from traceconv.importers._ansi import plain
 from traceconv.importers._nvprof_lines import Header
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, ClockId, SliceId, TrackId
@@ -164,7 +165,7 @@ class _Reader:
         for number, line in source.lines(keep_ends=True):
             self._out.balance.read += 1
             last = line
-            self._line(number, lines.clean(line.rstrip(b"\r\n")))
+            self._line(number, plain(line.rstrip(b"\r\n")))
         if not last.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
             self._out.problem(NO_LINE_END)
         if not self._tables and not self._commands:

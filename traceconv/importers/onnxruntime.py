@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 import msgspec
@@ -33,10 +33,10 @@ from msgspec import Raw
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import Severity, declare
-from traceconv.errors import UsageError
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event, text_of
+from traceconv.importers._local_time import seconds_since_1970, zone_of
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
 from traceconv.registry import Match, importer
@@ -72,7 +72,6 @@ _LINE = re.compile(
 )
 _WITHOUT_EVENTS = re.compile(rb"\[\r?\n\]\s*")
 _NAME_TIME = re.compile(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)(?:_(\d{1,3}))?\.json(?:\.gz)?$", re.ASCII)
-_OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>[0-5]\d)", re.ASCII)
 #: The name is made, then the file is opened, then the clock is read: what that takes on a local disk.
 _OPENING_NS = 40_000
 
@@ -148,7 +147,7 @@ class OnnxRuntime:
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
-        zone = _zone(self.utc_offset)
+        zone = zone_of(self.name, self.utc_offset)
         reader = ChromeReader(source, out)
         events = OnnxRuntimeEvents(out, self.counters)
         for batch in reader.batches():
@@ -181,27 +180,16 @@ class OnnxRuntime:
             )
 
 
-def _zone(text: str) -> timezone:
-    """The time zone of an offset such as "+02:00". Raises UsageError for anything else."""
-    if text in ("", "Z", "UTC"):
-        return UTC
-    match = _OFFSET.fullmatch(text)
-    if match is None or int(match["hours"]) > 14:
-        raise UsageError(f"option utc_offset of onnxruntime is an offset such as +02:00, not {text!r}")
-    minutes = int(match["hours"]) * 60 + int(match["minutes"])
-    return timezone(timedelta(minutes=-minutes if match["sign"] == "-" else minutes))
-
-
 def _time_in_name(name: str, zone: timezone) -> tuple[int, int, str] | None:
     """The start in the name of a profile: Unix ns, the step of the digits in ns, and the step in words."""
     match = _NAME_TIME.search(name)
     if match is None:
         return None
     try:
-        moment = datetime.strptime(match[1], "%Y-%m-%d_%H-%M-%S").replace(tzinfo=zone)
+        moment = datetime.strptime(match[1], "%Y-%m-%d_%H-%M-%S")
     except ValueError:
         return None
-    seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
+    seconds = seconds_since_1970(moment, zone)
     if match[2] is None:
         return seconds * 10**9, 10**9, "1 s"
     return seconds * 10**9 + int(match[2]) * 10**6, 10**6, "1 ms"

@@ -26,6 +26,7 @@ from typing import ClassVar
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._ansi import plain
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, Level, TrackId
 from traceconv.registry import Match, importer
@@ -95,7 +96,7 @@ class _Reader:
     def read(self, source: Source) -> None:
         balance = self.out.balance
         for line in source.lines():
-            text = line.text.strip()
+            text = plain(line.text).strip()
             balance.read += 1
             if not text:
                 balance.skipped["blank lines"] += 1

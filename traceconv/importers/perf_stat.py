@@ -27,6 +27,7 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_stat_lines as lines
+from traceconv.importers._ansi import plain
 from traceconv.importers._local_time import seconds_since_1970, zone_of
 from traceconv.importers._perf_stat_lines import NOT_SUPPORTED, Row
 from traceconv.ir.builder import Builder
@@ -66,10 +67,10 @@ MULTIPLEXED = declare(
 _STARTED = re.compile(r"# started on (\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*")
 _TITLE = re.compile(r"\s*Performance counter stats for (.*?)(?: \((\d+) runs\))?:\s*")
 _ELAPSED = re.compile(
-    r"\s*(\d{1,9}[.,]\d+)(?: \+- (\d{1,9}[.,]\d+))? seconds time elapsed(?:\s+\( \+-\s*(\d+[.,]\d+)% \))?\s*"
+    r"(?a)\s*(\d{1,9}[.,]\d+)(?: \+- (\d{1,9}[.,]\d+))? seconds time elapsed(?:\s+\( \+-\s*(\d+[.,]\d+)% \))?\s*"
 )
-_CPU_TIME = re.compile(r"\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
-_ONE_OF_RUNS = re.compile(r"\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
+_CPU_TIME = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
+_ONE_OF_RUNS = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
 _HEADING = re.compile(r"#\s+time\s.*\bcounts unit events\s*")
 _LINES_TO_JUDGE = 400
 #: Longer ones are none of perf stat.
@@ -133,7 +134,7 @@ class _Reader:
         """All lines."""
         for number, line in source.lines():
             self._out.balance.read = number
-            self._line(number, line)
+            self._line(number, plain(line))
         self._close()
         if all(recording.empty for recording in self.recordings):
             raise MalformedInput(
@@ -455,7 +456,7 @@ class PerfStat:
         if b"Performance counter stats for " in head.data:
             return Match.yes("the title of perf stat")
         separator = ""
-        for line in head.data.splitlines()[:_LINES_TO_JUDGE]:
+        for line in map(plain, head.data.splitlines()[:_LINES_TO_JUDGE]):
             if line.startswith(b"{") and b'"counter-value"' in line and b'"event"' in line:
                 return Match.yes("counts of perf stat -j")
             text = line[:1000].decode("utf-8", "replace")

@@ -31,8 +31,10 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _cupti
+from traceconv.importers._ansi import plain_text
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
+from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
 from traceconv.registry import Match, importer
@@ -145,7 +147,7 @@ class _Table:
         balance = self._out.balance
         with source.open() as stream:
             text = io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", "replace", newline="")  # type: ignore[type-var]
-            reader = csv.reader(text)
+            reader = csv.reader(map(plain_text, text))
             for cells in _rows(reader):
                 number = reader.line_num
                 balance.read += 1
@@ -250,14 +252,13 @@ def _int(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
+#: Longer ones are ids or hashes.
+_MOST_DIGITS = 40
+
+
 def _number(text: str) -> int | float | str:
-    whole = _int(text)
-    if whole is not None:
-        return whole
-    try:
-        return float(text) if len(text) < 40 else text
-    except ValueError:
-        return text
+    number = number_of(text)
+    return text if number is None or len(text) >= _MOST_DIGITS else number
 
 
 # -- JSON of ROCprofiler-SDK ----------------------------------------------------------------------------------------

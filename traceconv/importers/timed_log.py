@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 from itertools import islice
 from typing import ClassVar
 
@@ -30,6 +30,8 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _log_times as log_times
 from traceconv.importers import _timed_json as timed_json
+from traceconv.importers._ansi import plain
+from traceconv.importers._local_time import zone_of
 from traceconv.importers._log_times import Form, Kind, TimeReader
 from traceconv.importers._timed_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
 from traceconv.importers._timed_json import TimeField
@@ -66,7 +68,6 @@ _ENTRY_LINES = 500
 _BACK_NS = 10**9
 #: The resolution that a clock is given at most: durations are finer than coarse times, and are not to be cut to fit.
 _MOST_NS = 1000
-_ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 #: What may stand between the begin of a line and its time, besides fields.
 _OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
 #: A message in the style of logfmt, with nothing after it.
@@ -190,7 +191,7 @@ class _TextReader:
         """All lines; how many hold a time."""
         for line in source.lines():
             self._out.balance.read += 1
-            self._line(line.number, _plain(line.text))
+            self._line(line.number, plain(line.text))
         self._writer.flush()
         return self._writer.entries
 
@@ -224,10 +225,6 @@ class _TextReader:
         for one in unclear:
             self._out.problem(AMBIGUOUS_DURATION if "," in one else BAD_DURATION, number, repr(one[:60]))
         return found
-
-
-def _plain(line: bytes) -> bytes:
-    return _ESCAPES.sub(b"", line) if b"\x1b" in line else line
 
 
 def _text(data: bytes) -> str:
@@ -267,15 +264,15 @@ class TimedLog:
     Attributes:
         time: where the time stands: a pattern such as "[%d/%m/%Y %H:%M:%S.%f]" or "%{ms} ms", or the name of a form
             such as iso, epoch, seconds; for JSON lines the name of the field. Found by itself when not given.
-        tz: the zone of times that do not state theirs, such as +02:00 or UTC: makes them real time.
+        utc_offset: the zone of times that do not state theirs, such as +02:00 or UTC: makes them real time.
         clockid: what times since an unknown start count: monotonic, monotonic_raw or boottime.
         host: the machine whose clock that is, as other files name it (perf does), to share the clock with them.
         year: the year of the first line, for forms without a year.
-        date: the day of the first line, as 2018-10-26, for forms without a date; with `tz`.
+        date: the day of the first line, as 2018-10-26, for forms without a date; with `utc_offset`.
     """
 
     time: str = ""
-    tz: str = ""
+    utc_offset: str = ""
     clockid: str = ""
     host: str = ""
     year: int | None = None
@@ -300,9 +297,9 @@ class TimedLog:
         "The thread, unless the line states it.",
     )
     line_up: ClassVar[str] = (
-        "Times with a zone and times since 1970 need nothing. Others: -O tz=+02:00 for local times (and -O year=2024 "
-        "where there is none); -O clockid=monotonic for seconds of CLOCK_MONOTONIC, with -O host=NAME where the other "
-        "file names its machine (perf does); or --offset FILE=TIME."
+        "Times with a zone and times since 1970 need nothing. Others: -O utc_offset=+02:00 for local times (and "
+        "-O year=2024 where there is none); -O clockid=monotonic for seconds of CLOCK_MONOTONIC, with -O host=NAME "
+        "where the other file names its machine (perf does); or --offset FILE=TIME."
     )
 
     def sniff(self, head: Head) -> Match:
@@ -317,7 +314,7 @@ class TimedLog:
             if where is None or known or len(lines) < 2:
                 return _NO_TIMES
             return Match.fallback(f"JSON lines with the time in {where.key}")
-        fit = log_times.recognise([_plain(line) for line in lines])
+        fit = log_times.recognise([plain(line) for line in lines])
         if fit is None or not fit.good or fit.fits < 2:
             return _NO_TIMES
         return Match.fallback(f"{fit.fits} of {fit.of} lines hold a time ({fit.form.name})")
@@ -325,7 +322,7 @@ class TimedLog:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
         out.info.unit, out.balance.unit = "line", "lines"
-        sample = [_plain(line.text) for line in islice(source.lines(), _SAMPLE)]
+        sample = [plain(line.text) for line in islice(source.lines(), _SAMPLE)]
         if source.head().text.startswith(b"{"):
             self._read_json(source, out, sample)
         else:
@@ -373,7 +370,7 @@ class TimedLog:
                 raise UsageError(f"option time of timed-log: {error}", hint=f"it is {log_times.PATTERN_HELP}") from None
         fit = log_times.recognise(sample)
         if fit is not None and fit.good:
-            return fit.form
+            return self._sure_of_date(source, fit.form, sample)
         best = f"the best, {fit.form.name}, fits {fit.fits} of {fit.of} lines" if fit is not None else "none fits"
         if fit is not None and 2 * fit.fits >= fit.of:
             best = f"the times of {fit.form.name} go back {fit.back} times in {fit.fits} lines"
@@ -384,14 +381,37 @@ class TimedLog:
             hint="say where the time stands, for instance -O time='[%d/%m/%Y %H:%M:%S.%f]' or -O time=iso",
         )
 
+    def _sure_of_date(self, source: Source, form: Form, sample: list[bytes]) -> Form:
+        """The form, with the order of day and month that the file tells. Raises MalformedInput if a date is unclear."""
+        if form.name in log_times.ORDERS:
+            order = log_times.date_order(sample) or log_times.date_order(plain(line.text) for line in source.lines())
+            if order is not None:
+                return order
+            raise MalformedInput(
+                source.display,
+                "",
+                "dates such as 3/4/2024, expected one number above 12 that tells whether the day or the month is first",
+                hint="say which: -O time=month/day/year or -O time=day/month/year",
+            )
+        beside = log_times.date_beside(form, sample) if form.kind is Kind.TIME_OF_DAY else ""
+        if beside:
+            raise MalformedInput(
+                source.display,
+                "",
+                f"the times stand beside dates of no known form (the first is {beside!r})",
+                hint="say how to read them, for instance -O time='%y/%m/%d %H:%M:%S' or -O time=time-of-day",
+            )
+        return form
+
     # -- the clock --------------------------------------------------------------------------------------------
 
     def _clock(self, source: Source, kind: Kind, year: int | None, step_ns: int) -> tuple[ClockDomain, int]:
         """What the times count, and how far ahead of UTC they are in ns. Raises when an option does not fit."""
         self._check_options(source, kind, year)
         step_ns = min(step_ns, _MOST_NS)
-        if kind is Kind.UNIX or self.tz:
-            ahead = 0 if kind is Kind.UNIX else log_times.zone_ns(self.tz.encode())
+        if kind is Kind.UNIX or self.utc_offset:
+            zone = zone_of(self.name, self.utc_offset)
+            ahead = 0 if kind is Kind.UNIX else zone.utcoffset(None) // timedelta(microseconds=1) * 1000
             ahead -= _day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
             return replace(REALTIME, resolution_ns=step_ns, machine=self.host), ahead
         if self.clockid:
@@ -403,10 +423,7 @@ class TimedLog:
         """Whether the options fit the times. Raises MalformedInput if not, UsageError if they fit no times at all."""
         if self.clockid and self.clockid not in CLOCKS:
             raise UsageError(f"option clockid of timed-log is {', '.join(CLOCKS)}, not {self.clockid!r}")
-        try:
-            log_times.zone_ns(self.tz.encode() or b"Z")
-        except ValueError:
-            raise UsageError(f"option tz of timed-log is an offset such as +02:00 or UTC, not {self.tz!r}") from None
+        zone_of(self.name, self.utc_offset)
         if self.date and not _is_day(self.date):
             raise UsageError(f"option date of timed-log is a day such as 2018-10-26, not {self.date!r}")
         if self.date and kind not in (Kind.TIME_OF_DAY, Kind.YEARLESS):
@@ -415,16 +432,16 @@ class TimedLog:
         if self.clockid and kind is not Kind.SINCE_START:
             found = f"option clockid does not fit: the times are {kind.value}"
             raise MalformedInput(source.display, "", found, hint="it is for times since an unknown start")
-        if self.tz and (kind is Kind.SINCE_START or (kind is Kind.TIME_OF_DAY and not self.date)):
-            found = f"option tz does not fit: the times are {kind.value}"
+        if self.utc_offset and (kind is Kind.SINCE_START or (kind is Kind.TIME_OF_DAY and not self.date)):
+            found = f"option utc_offset does not fit: the times are {kind.value}"
             raise MalformedInput(
                 source.display,
                 "",
                 found,
                 hint="it is for times with a date (-O date=2018-10-26); or use --offset FILE=TIME",
             )
-        if self.tz and kind is Kind.YEARLESS and year is None:
-            found = "option tz needs the year, which the times do not state"
+        if self.utc_offset and kind is Kind.YEARLESS and year is None:
+            found = "option utc_offset needs the year, which the times do not state"
             raise MalformedInput(source.display, "", found, hint="-O year=2024")
 
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
@@ -432,10 +449,10 @@ class TimedLog:
         if kind is Kind.SINCE_START and not self.clockid:
             out.note("if the times are those of CLOCK_MONOTONIC, say so: -O clockid=monotonic")
         elif kind is Kind.YEARLESS and year is None:
-            out.note("a leap year was assumed; -O year=2024 -O tz=+02:00 makes these times real ones")
-        elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.tz:
-            out.note("the zone is not known; -O tz=+02:00 (or UTC) makes these times real ones")
-        elif kind is Kind.TIME_OF_DAY and not (self.tz and self.date):
+            out.note("a leap year was assumed; -O year=2024 -O utc_offset=+02:00 makes these times real ones")
+        elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.utc_offset:
+            out.note("the zone is not known; -O utc_offset=+02:00 (or UTC) makes these times real ones")
+        elif kind is Kind.TIME_OF_DAY and not (self.utc_offset and self.date):
             out.note("the date is not known; midnights are counted where the time goes back by more than 12 h")
 
     def _first_year(self) -> int | None:

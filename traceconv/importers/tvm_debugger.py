@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
@@ -37,6 +36,7 @@ from traceconv.importers import _tvm_dump as dumps
 from traceconv.importers import _tvm_report as reports
 from traceconv.importers import _tvm_table as tables
 from traceconv.importers import _tvm_text as text
+from traceconv.importers._local_time import local_ns, zone_of
 from traceconv.importers._tvm_dump import Dump
 from traceconv.importers._tvm_table import Row, Table
 from traceconv.ir.builder import Builder
@@ -347,16 +347,15 @@ class TvmDebugger:
 
     def _midnight(self) -> int | None:
         """The Unix time in ns of the midnight that Start Time counts from, if the user gives the day."""
+        zone = zone_of(self.name, self.utc_offset)
         if not self.date:
+            if self.utc_offset:
+                raise UsageError(f"option utc_offset of {self.name} needs the day", hint="-O date=2018-10-26")
             return None
         try:
-            moment = datetime.fromisoformat(f"{self.date}T00:00:00{self.utc_offset or '+00:00'}")
+            return local_ns(f"{self.date} 00:00:00", zone)
         except ValueError:
-            raise UsageError(
-                f"options date and utc_offset of {self.name} are like 2018-10-26 and +02:00, "
-                f"not {self.date!r} and {self.utc_offset!r}"
-            ) from None
-        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+            raise UsageError(f"option date of {self.name} is a day such as 2018-10-26, not {self.date!r}") from None
 
     def _say(self, found: list[Table], runs: list[Table], out: Builder) -> None:
         """Notes about what the times mean, and facts of each table."""
@@ -374,7 +373,10 @@ class TvmDebugger:
             out.note(
                 "durations are means of nodes that were run alone, and positions are invented: the log has no times"
             )
-        if any(table.has_clock for table in found) and not self.date:
+        has_clock = any(table.has_clock for table in found)
+        if self.date and not has_clock:
+            out.note("the option date was not used: no table has Start Time and End Time")
+        if has_clock and not self.date:
             out.note(
                 "Start Time and End Time are local times of day: to line them up with other files give the day, "
                 "-O date=2018-10-26 -O utc_offset=+02:00"
