@@ -276,9 +276,10 @@ def _settle(
 def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAlignment:
     """Why two traces are not put together although they fit."""
     names = f"{pair.a.name} and {pair.b.name}"
+    files = " ".join(shlex.quote(name) for name in (pair.a.name, pair.b.name))
     settle = (
-        "say it: --offset FILE=TIME or --anchor; or record so that one clock is known (traceconv how FORMAT), or the "
-        "begin of the run in both; --on-ambiguous best takes the best place and marks it"
+        f"`traceconv clocks {files}` says what would relate their clocks; or say it: --offset FILE=TIME, --anchor; "
+        "--on-ambiguous best takes the best place and marks it"
     )
     rivals = ", ".join(f"{offset / 1e6:+.3f} ms" for offset in pair.rival_offsets()[:4])
     places = f"; other places, from the best one on: {rivals}" if rivals else ""
@@ -407,7 +408,8 @@ def _refuse_unrelated(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
             f"{target.describe()}, the second {clock}{_tried(index, pairs)}",
             hint=f"say how: --offset {name}=TIME adds TIME to all times of that file, for instance "
-            f"--offset {shlex.quote(name)}={shift:+d}ns to let both begin together; or record with a wall clock",
+            f"--offset {shlex.quote(name)}={shift:+d}ns to let both begin together; `traceconv clocks` "
+            "with these files says what else would relate them",
             pairs=pairs,
         )
 
