@@ -458,3 +458,8 @@ def test_texts_of_json_hold_durations(read: Any) -> None:
         ("y", 5 * 10**6),
         ("z took 5 ms", 5 * 10**6),
     ]
+
+
+@pytest.mark.parametrize("time", ["02/Jan/2024:03:04:05 +0000", "Tue Jan  2 03:04:05 2024", "02.01.2024 03:04:05"])
+def test_forms_of_times_in_json(read: Any, time: str) -> None:
+    assert [one["ts"] for one in logs(read(f'{{"time": "{time}", "msg": "a"}}\n' * 2))] == [T, T]

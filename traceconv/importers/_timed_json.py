@@ -34,7 +34,7 @@ _DURATION_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:
 #: Its text states the unit: "1.5s".
 _DURATION_TEXT_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?$")
 _SUFFIX = re.compile(r"_(ns|us|ms|s|sec|seconds)$")
-_TEXT_FORMS = FORMS[:4]
+_TEXT_FORMS = FORMS[: [form.name for form in FORMS].index("glog")]
 #: Bunyan and pino write levels as numbers.
 _LEVEL_NUMBERS = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
 
