@@ -180,3 +180,23 @@ def test_names_of_steps() -> None:
     assert step_name("train", {"step_num": 3}) == step_name("train 3", {"step_num": 3}) == "train 3"
     assert step_name("3", {"step_num": 3}) == "3"
     assert step_name("op", {}) == "op"
+
+
+def test_a_cut_file_shows_what_is_whole(tmp_path: Path) -> None:
+    whole = (ROOT / "xplane" / "tensorflow-2.18" / "input.pb").read_bytes()
+    events = read(write(tmp_path, whole), format="xplane").sources[0].balance.written
+    for percent in (90, 50):
+        source = read(write(tmp_path, whole[: len(whole) * percent // 100]), format="xplane").sources[0]
+        assert 0 < source.balance.written <= events
+        assert source.balance.even
+        assert "xplane.cut" in {one.code.name for one in source.diagnostics}
+
+
+def test_events_before_the_cut_keep_their_metadata_ids(tmp_path: Path) -> None:
+    whole = device()
+    written = [
+        read(write(tmp_path, whole[:size]), format="xplane").sources[0].balance.written
+        for size in range(len(whole) // 2, len(whole), 7)
+    ]
+    assert written == sorted(written)
+    assert min(written) > 0

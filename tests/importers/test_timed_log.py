@@ -433,3 +433,33 @@ def test_unclear_dates_and_rows_of_tables_are_refused(read: Any, text: str, word
 @pytest.mark.parametrize("line", ["[1,5] abc", "1,5 INFO abc", "1,5 s abc", "1,500 abc", "+1,5 abc"])
 def test_a_decimal_comma_with_evidence(read: Any, line: str) -> None:
     assert logs(read(f"{line}\n" * 2))[0]["ts"] == 3 * S // 2
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("elapsed: 5 us, duration=2 s", [("elapsed", 5000), ("duration", 2 * S)]),
+        ("took 5 ms for x, took 3 ms for y", [("for x", 5 * 10**6), ("for y", 3 * 10**6)]),
+        ("elapsed: 5 us loading took 2 s", [("elapsed", 5000), ("loading", 2 * S)]),
+    ],
+)
+def test_no_duration_is_the_name_of_another(text: str, found: list[tuple[str, int]]) -> None:
+    assert [tuple(one) for one in durations(text)[0]] == found
+
+
+def test_texts_of_json_hold_durations(read: Any) -> None:
+    trace = read(
+        '{"time": "2024-01-02T03:04:05Z", "message": "x", "duration": "1.5s"}\n'
+        '{"time": "2024-01-02T03:04:06Z", "message": "y took 5 ms"}\n'
+        '{"time": "2024-01-02T03:04:07Z", "message": "z took 5 ms", "duration_ms": 5}\n'
+    )
+    assert sorted((name, dur) for name, _, dur in slices(trace)) == [
+        ("x", 3 * S // 2),
+        ("y", 5 * 10**6),
+        ("z took 5 ms", 5 * 10**6),
+    ]
+
+
+@pytest.mark.parametrize("time", ["02/Jan/2024:03:04:05 +0000", "Tue Jan  2 03:04:05 2024", "02.01.2024 03:04:05"])
+def test_forms_of_times_in_json(read: Any, time: str) -> None:
+    assert [one["ts"] for one in logs(read(f'{{"time": "{time}", "msg": "a"}}\n' * 2))] == [T, T]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 from traceconv.diagnostics import Severity, declare
@@ -165,14 +166,21 @@ def durations(text: str) -> tuple[list[Duration], list[str]]:
     found: list[Duration] = []
     unclear: list[str] = []
     start = 0
-    for match in _DURATION.finditer(text):
+    matches = list(_DURATION.finditer(text))
+    for match, following in zip_longest(matches, matches[1:]):
         before = text[start : match.start()]
         if match["word"].lower() == "in" and _FUTURE.search(before):
             continue
         start = match.end()
-        name = before.strip(_NAME_ENDS) or text[match.end() :].strip(_NAME_ENDS) or match["word"]
+        name = before.strip(_NAME_ENDS)
+        if not name:
+            behind = text[match.end() : following.start() if following else None]
+            if following is None or behind.rstrip().endswith((",", ";")):  # else it is the name of the next one
+                name, start = behind.strip(_NAME_ENDS), match.end() + len(behind)
         try:
-            found.append(Duration(name, sum(_amount_ns(one) for one in _AMOUNTS.finditer(match["amounts"]))))
+            found.append(
+                Duration(name or match["word"], sum(_amount_ns(one) for one in _AMOUNTS.finditer(match["amounts"])))
+            )
         except ValueError:
             unclear.append(match[0])
     return found, unclear

@@ -17,7 +17,7 @@ from typing import Any
 from traceconv.clocks import looks_like_unix_time
 from traceconv.importers import _log_times as log_times
 from traceconv.importers._log_times import FORMS, Form, Kind, TimeReader
-from traceconv.importers._timed_fields import Duration, Fields
+from traceconv.importers._timed_fields import Duration, Fields, durations
 from traceconv.times import parse_ns
 
 _EXPONENTS = {"ns": 0, "us": 3, "ms": 6, "s": 9, "sec": 9, "seconds": 9}
@@ -31,8 +31,10 @@ _KEYS = {
     "source": ("caller", "logger", "logger_name", "module", "component", "source"),
 }
 _DURATION_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?_?(ns|us|ms|s|sec|seconds)$")
+#: Its text states the unit: "1.5s".
+_DURATION_TEXT_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?$")
 _SUFFIX = re.compile(r"_(ns|us|ms|s|sec|seconds)$")
-_TEXT_FORMS = FORMS[:4]
+_TEXT_FORMS = FORMS[: [form.name for form in FORMS].index("glog")]
 #: Bunyan and pino write levels as numbers.
 _LEVEL_NUMBERS = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
 
@@ -155,6 +157,8 @@ def _durations(record: dict[str, Any], text: str) -> list[Duration]:
     found = []
     for key, value in record.items():
         match = _DURATION_KEY.search(key)
+        if isinstance(value, str) and _DURATION_TEXT_KEY.search(key):
+            found += [Duration(text or key, one.ns) for one in durations(f"took {value}")[0]]
         if match is None or isinstance(value, bool) or not isinstance(value, int | Decimal):
             continue
         try:
@@ -163,7 +167,7 @@ def _durations(record: dict[str, Any], text: str) -> list[Duration]:
             continue
         if ns >= 0:
             found.append(Duration(text or key, ns))
-    return found
+    return found or durations(text)[0]
 
 
 def _plain(value: Any) -> Any:

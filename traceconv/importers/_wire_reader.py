@@ -109,6 +109,44 @@ def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
         raise BadWire("a field longer than its message")
 
 
+def whole_part(data: bytes, path: tuple[int, ...]) -> bytes:
+    """What is whole of a message whose end is missing.
+
+    Args:
+        data: the message.
+        path: the number of the field that may be the last one and is cut, then that of the field in it, and so on:
+            such a message is kept with what is whole in it.
+    """
+    end = at = 0
+    try:
+        while at < len(data):
+            end = at
+            tag, at = varint(data, at)
+            if tag & 7 == VARINT:
+                _, at = varint(data, at)
+                continue
+            size, at = varint(data, at) if tag & 7 == BLOB else (_WIDTHS[tag & 7], at)
+            begin, at = at, at + size
+            if at > len(data):
+                if tag & 7 == BLOB and path and tag >> 3 == path[0]:
+                    inner = whole_part(data[begin:], path[1:])
+                    return data[:end] + to_varint(tag) + to_varint(len(inner)) + inner
+                return data[:end]
+    except (IndexError, KeyError, BadWire):
+        return data[:end]
+    return data
+
+
+def to_varint(number: int) -> bytes:
+    """A number that is not negative, as a varint."""
+    found = bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
 def signed(value: Value) -> int:
     """An int32 or int64."""
     if not isinstance(value, int):

@@ -9,7 +9,8 @@
          9.33%  python   libscipy_openblas.so  [.] blas_thread_server
 
 The line of dots says where the columns begin and end; which there are is up to --sort, --children, -n, --percentage.
-A row has no time. Lines of call chains (-g) below a row are not read: they are in the samples themselves.
+A locale may write 9,33%. A row has no time. Lines of call chains (-g) below a row are not read: the
+samples themselves have them.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ _SAMPLES = re.compile(r"# Samples: (\S+)\s+of events? '(.*)'.*")
 _COUNT = re.compile(r"# Event count \(approx\.\): (\d+)")
 _LOST = re.compile(r"# Total Lost Samples: (\d+)")
 _RULE = re.compile(rb"# *\.\.[. ]*")
-_ROW = re.compile(r"\s*\d+\.\d+%")
-_PERCENT = re.compile(r"\d+\.\d+%")
+_ROW = re.compile(r"\s*\d+[.,]\d+%")
+_PERCENT = re.compile(r"\d+[.,]\d+%")
 _WHOLE = re.compile(r"\d{1,18}")
 _SYMBOL_KIND = re.compile(r"\[(\S)\] ")
 _MARK = re.compile(rb"(?m)^# Samples: .* of events? '")
@@ -133,7 +134,7 @@ class _Reader:
 def _cell(name: str, text: str) -> dict[str, Any]:
     """The args of a cell: percentages and counts are numbers, the kind of a symbol is apart from its name."""
     if _PERCENT.fullmatch(text):
-        return {f"{name}_percent": float(text[:-1])}
+        return {f"{name}_percent": float(text[:-1].replace(",", "."))}
     if _WHOLE.fullmatch(text):
         return {name: int(text)}
     kind = _SYMBOL_KIND.match(text) if name == "symbol" else None

@@ -38,6 +38,7 @@ from traceconv.importers._wire_reader import (
     scan,
     signed,
     unsigned,
+    whole_part,
 )
 from traceconv.importers._xprof import HOST, INTERNAL, PLANES, Timeline
 from traceconv.ir.builder import Builder
@@ -54,7 +55,8 @@ ROUNDED = declare(
 CUT = declare(
     "xplane.cut",
     Severity.DATA_LOSS,
-    "the file ends inside a plane: its names stand behind its events, so that nothing of it can be read",
+    "the file ends inside a plane: its lines and events before the end are shown, what stood behind them is lost; "
+    "names that stood behind the end are shown as numbers",
 )
 NOT_A_MESSAGE = declare("xplane.not_a_message", Severity.DATA_LOSS, "an event or line that is no message was skipped")
 NO_NAME = declare("xplane.no_name", Severity.NOTICE, "an event or stat refers to a name that its plane does not have")
@@ -121,7 +123,7 @@ class Xplane:
                 source.display,
                 "byte 0",
                 "no XSpace, expected a message with planes",
-                hint="`traceconv identify` says what the file is",
+                hint="if this is an .xplane.pb, its beginning is damaged or missing: copy or record it again",
             )
         _Space(out).read(space, source.name)
         if cut:
@@ -136,6 +138,9 @@ def _top_level(data: bytes) -> tuple[list[tuple[int, Value]], str]:
         scan(data, found)
     except BadWire as error:
         problem = str(error)
+        found = []
+        with contextlib.suppress(BadWire):
+            scan(whole_part(data, (1, 3)), found)
     for place, (number, value) in enumerate(found):
         if number not in _SPACE_FIELDS or not isinstance(value, bytes):
             return found[:place], f"field {number} where a plane was expected"
