@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ def build(
         page_size: small pages keep small databases small; exports have pages of 4096 bytes.
     """
     path.unlink(missing_ok=True)
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute(f"PRAGMA page_size = {page_size}")
         for table, rows in tables.items():
             columns = schema[table].split()

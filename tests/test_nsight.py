@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def process_of(trace: Trace, row: int) -> int | None:
 
 
 def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         return database.execute(sql).fetchall()
 
 
@@ -70,7 +71,7 @@ def test_golden_inputs_are_what_the_helper_makes(case: str, tmp_path: Path) -> N
     make_nsight.CASES[case](made)
     dumps = []
     for path in (made, make_nsight.GOLDEN / case / "input.sqlite"):
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database, database:
             dumps.append(list(database.iterdump()))
     assert dumps[0] == dumps[1]
 
@@ -147,7 +148,7 @@ def thinned(tmp_path: Path, table: str, keep: Any) -> Path:
     """The session without the table, or with the chosen columns of it only."""
     path = tmp_path / "thinned.sqlite"
     path.write_bytes(SESSION.read_bytes())
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
         kept = [column for number, column in enumerate(columns) if keep(number)]
         database.execute(f"ALTER TABLE {table} RENAME TO old")
@@ -195,7 +196,7 @@ def test_nothing_in_a_database_runs(tmp_path: Path) -> None:
     path.write_bytes(SESSION.read_bytes())
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
     endless += ' SELECT i AS start, i AS "end", i AS globalTid FROM n'
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute(f"CREATE VIEW CUDNN_EVENTS AS {endless}")
         database.execute("CREATE TRIGGER t AFTER DELETE ON StringIds BEGIN DELETE FROM PROCESSES; END")
         database.execute("""CREATE TABLE "x""; DROP TABLE StringIds; --" ("start", "end", globalTid, "a""b")""")
@@ -212,7 +213,7 @@ def test_nothing_in_a_database_runs(tmp_path: Path) -> None:
 
 def test_other_databases_are_not_claimed(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         for table in ("StringTable", "Version", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL"):
             database.execute(f"CREATE TABLE {table} (_id_ INTEGER PRIMARY KEY, value)")
     database.close()

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+from traceconv.align.boots import apart_by_boot
 from traceconv.align.consistency import Accepted, contradicted, contradiction, note_overruled, relate_all
 from traceconv.align.domains import spans
 from traceconv.align.estimate import Estimate
@@ -126,7 +127,7 @@ def align(
         UsageError: a fact does not fit its input.
     """
     policy = policy or Policy()
-    stated = state(traces, facts, offsets)
+    stated = state(apart_by_boot(traces), facts, offsets)
     traces, lines = lines_of_readings(stated.traces)
     domains = [trace.clocks for trace in traces]
     graph = clock_graph(traces, [*stated.relations, *lines])
@@ -262,7 +263,8 @@ def _settle(
         way = replace(best.way, verdict=Verdict.UNVERIFIED, bound_ns=None)
         graph.relate(domain_of[best.a], domain_of[best.b], way)
     elif policy.on_ambiguous == "separate":
-        first = min(side.span()[0] for side in (one for its, one in sides if its in graph.maps_to(target)))
+        known = graph.maps_to(target)
+        first = min(known[its].at(one.span()[0]) for its, one in sides if its in known)
         way = ClockMap(
             first - side.span()[0], None, "nothing: beside the others, from their begin on", Verdict.UNVERIFIED
         )
@@ -348,7 +350,17 @@ def _placed_by_durations(
         guest = Side(index, alone[0], trace)
         found = placement_of(guest, hosts, policy.names, same_run=policy.same_run)
         pairs += found
-        if found and found[0].rows is not None and is_accepted(found[0].estimate, same_run=policy.same_run):
+        if policy.on_ambiguous != "fail" and hosts and not (found and found[0].rows is not None):
+            begin = min(maps[host.index][host.clock].at(host.span()[0]) for host in hosts)
+            method = "nothing: beside the others, from their begin on"
+            maps[index] |= {
+                number: ClockMap(begin - first[number], None, method, Verdict.UNVERIFIED) for number in alone
+            }
+        elif (
+            found
+            and found[0].rows is not None
+            and (is_accepted(found[0].estimate, same_run=policy.same_run) or policy.on_ambiguous == "best")
+        ):
             host = found[0].a
             begin = host.span()[0] + maps[host.index][host.clock].offset_ns
             method = f"durations of the same work in {host.name}"
@@ -407,11 +419,18 @@ def _refuse_unrelated(
         raise UnrelatedClocks(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
             f"{target.describe()}, the second {clock}{_tried(index, pairs)}",
-            hint=f"say how: --offset {name}=TIME adds TIME to all times of that file, for instance "
+            hint=f"{_word_wanted(index, pairs)}say how: --offset {name}=TIME adds TIME to all times of that file, "
+            "for instance "
             f"--offset {shlex.quote(name)}={shift:+d}ns to let both begin together; `traceconv clocks` "
             "with these files says what else would relate them",
             pairs=pairs,
         )
+
+
+def _word_wanted(index: int, pairs: Sequence[PairEstimate]) -> str:
+    """The option that would settle it, if the word of the user is all that is missing."""
+    own = [pair.estimate.verdict for pair in pairs if index in (pair.a.index, pair.b.index)]
+    return "--same-run says that both are of one run; or " if Verdict.UNVERIFIED in own else ""
 
 
 def _tried(index: int, pairs: Sequence[PairEstimate]) -> str:

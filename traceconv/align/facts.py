@@ -30,6 +30,7 @@ from traceconv.times import parse_duration
 
 #: More than any clock drifts, and what a map can hold.
 _MOST_PPM = 900
+_NUMBERED = re.compile(r"(.+) \(([2-9])\)")
 _PPM = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*(ppm|ppb)\s*")
 _ZONE = re.compile(r"([+-])(\d\d):?([0-5]\d)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -201,6 +202,10 @@ def pairs(texts: Sequence[str], option: str, *, first: bool = False) -> dict[str
 def input_named(name: str, paths: Sequence[str], option: str) -> int:
     """Which input a name means: the path as given, or the file name if only one input has it."""
     name = "-" if name == "<stdin>" else name
+    numbered = _NUMBERED.fullmatch(name)  # as messages call an input that is given more than once
+    same = [index for index, path in enumerate(paths) if numbered and numbered[1] in (path, os.path.basename(path))]
+    if numbered and int(numbered[2]) <= len(same):
+        return same[int(numbered[2]) - 1]
     exact = [index for index, path in enumerate(paths) if path == name]
     found = exact or [index for index, path in enumerate(paths) if os.path.basename(path) == name]
     if len(found) != 1:

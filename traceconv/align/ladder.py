@@ -29,9 +29,9 @@ _Seen = TypeVar("_Seen", Events, Samples, Bins)
 _METHODS = {"sequence of named events": "the same events in both", "activity": "the same activity in both"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """A clock of an input, with the events on it.
+    """A clock of an input, with the events on it. Each is made once and is equal to itself only.
 
     Attributes:
         index: which input.

@@ -49,6 +49,8 @@ from traceconv.times import format_time
 
 #: Two clocks of one machine do not drift further than the kernel slews them.
 MAX_DRIFT = 500e-6
+#: What clocks drift apart when nothing is known about them.
+_USUAL_DRIFT = 200e-6
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000
 #: What no snapshot whose bound nobody knows is off.
@@ -369,6 +371,7 @@ def _similar(point: EventPoint, trace: Trace) -> str:
 def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mapping[int, int]) -> None:
     """One relation for each two clocks that anchors tie together."""
     groups: dict[tuple[int, int, int, int], list[_Pair]] = defaultdict(list)
+    unknown_drift: list[int] = []
     for pair in pairs:
         one, other = pair.sides
         groups[one.input, one.clock, other.input, other.clock].append(_corrected(pair, found))
@@ -378,7 +381,16 @@ def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mappin
         rigid = bool({one_input, other_input} & set(facts.drifts))
         span = spans(found.traces[one_input]).get(one_clock, (group[0].sides[0].ts,) * 2)
         domains = found.traces[one_input].clocks[one_clock], found.traces[other_input].clocks[other_clock]
-        found.relations.append(Relation(*domains, _way(group, span, 0.0 if rigid else MAX_DRIFT)))
+        way = _way(group, span, 0.0 if rigid else MAX_DRIFT)
+        alone = len(group) == 1 and not rigid and not any(domain.synthetic for domain in domains)
+        farthest = max(abs(end - group[0].sides[0].ts) for end in span)
+        unknown_drift.append(round(_USUAL_DRIFT * farthest) if alone else 0)
+        found.relations.append(Relation(*domains, way))
+    # One instant says nothing of the drift: the farther from it, the less is known. The checks above are at the instant.
+    for at, more in enumerate(unknown_drift, len(found.relations) - len(unknown_drift)):
+        relation = found.relations[at]
+        bound = None if relation.way.bound_ns is None else relation.way.bound_ns + more
+        found.relations[at] = replace(relation, way=replace(relation.way, bound_ns=bound))
 
 
 def _corrected(pair: _Pair, found: Stated) -> _Pair:

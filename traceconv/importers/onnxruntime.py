@@ -172,7 +172,7 @@ class OnnxRuntime:
         half = (step + _OPENING_NS) // 2
         method = f"start time in the file name (local time read as {zone}), good to {precision}"
         guessed = not self.utc_offset
-        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, assumed=guessed))
+        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, assumed=True))
         if guessed:
             out.note(
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
