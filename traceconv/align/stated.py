@@ -386,7 +386,7 @@ def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mappin
         farthest = max(abs(end - group[0].sides[0].ts) for end in span)
         unknown_drift.append(round(_USUAL_DRIFT * farthest) if alone else 0)
         found.relations.append(Relation(*domains, way))
-    # One instant says nothing of the drift: the farther from it, the less is known. The checks above are at the instant.
+    # One instant says nothing of the drift: the farther from it, the less is known. What was checked is at the instant.
     for at, more in enumerate(unknown_drift, len(found.relations) - len(unknown_drift)):
         relation = found.relations[at]
         bound = None if relation.way.bound_ns is None else relation.way.bound_ns + more
