@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden import ROOT
+from tests.golden import ROOT, Case, cases
 from traceconv.api import identify, read
+from traceconv.errors import TraceconvError
 from traceconv.ir.trace import Trace
 from traceconv.source import Source
-from traceconv.streams import Stream, streams_of
+from traceconv.streams import _LEAST_LINES, Stream, streams_of
 
 ONEDNN = ROOT / "onednn-verbose" / "v2-threads-ts" / "input.log"
 INPUTS = {
@@ -91,3 +92,36 @@ def test_a_log_of_its_own_is_left_alone(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
         source = Source(path)
         assert streams_of(source, None) == [source]
+
+
+def _text_cases() -> list[Case]:
+    """The goldens in lines that bear a mark as well as not; a mark makes no JSON of a JSON file."""
+    found = []
+    for case in cases():
+        head = case.input.read_bytes()[:4096] if case.format != "merge" else b""
+        is_text = head[:2] not in (b"\x1f\x8b", b"PK", b"\xff\xfe", b"\xfe\xff") and b"\0" not in head
+        if (
+            is_text
+            and head.count(b"\n") > _LEAST_LINES
+            and head.lstrip()[:1] not in b"{["
+            and head[:3] != b"\xef\xbb\xbf"
+        ):
+            found.append(case)
+    return found
+
+
+@pytest.mark.parametrize("case", _text_cases(), ids=lambda case: case.name)
+def test_two_ranks_of_every_log(case: Case, tmp_path: Path) -> None:
+    """Both ranks are read, and nothing of one is mixed into the other."""
+    path = tmp_path / "log"
+    path.write_bytes(marked(case.input, "[rank0]: "))
+    try:
+        one = read(path, format=case.format, options=case.options)
+    except TraceconvError:
+        return  # as without the mark; what is pinned there is pinned by the golden
+    path.write_bytes(marked(case.input, "[rank0]: ", "[rank1]: "))
+    two = read(path, format=case.format, options=case.options)
+    if not case.input.read_bytes().endswith(b"\n"):
+        return  # the last line of the first rank would be cut in the middle of the log
+    assert two.counts() == {what: 2 * count for what, count in one.counts().items()}
+    assert two.sources[0].balance.read == 2 * one.sources[0].balance.read

@@ -61,7 +61,7 @@ class PerfHeader:
         out.balance.unit = "lines"
         header = Header()
         for number, line in source.lines():
-            out.balance.read = number
+            out.balance.read += 1
             if line.strip() and not line.startswith(b"#"):
                 raise MalformedInput(
                     source.display,

@@ -67,7 +67,7 @@ class _Reader:
     def read(self, source: Source) -> None:
         """All lines."""
         for number, line in source.lines():
-            self._out.balance.read = number
+            self._out.balance.read += 1
             self._line(number, line)
         if self._table is None:
             raise MalformedInput(

@@ -133,8 +133,8 @@ class _Reader:
     def read(self, source: Source) -> None:
         """All lines."""
         known = self._frames
-        number, line = 0, b"\n"
-        for number, line in source.lines(keep_ends=True):
+        count, number, line = 0, 0, b"\n"
+        for count, (number, line) in enumerate(source.lines(keep_ends=True), 1):  # noqa: B007 - of one writer of several
             if line[:1] == b"\t":
                 frame = known.get(line)
                 if frame is not None and self._event is not None:
@@ -145,7 +145,7 @@ class _Reader:
         if self._event is not None and (line[:1] == b"\t" or not line.endswith(b"\n")):
             self._out.problem(CUT_STACK, number)
         self._flush()
-        self._finish(source, number)
+        self._finish(source, count)
 
     def _line(self, number: int, line: bytes) -> None:
         stripped = line.rstrip()

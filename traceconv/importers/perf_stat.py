@@ -133,7 +133,7 @@ class _Reader:
     def read(self, source: Source) -> None:
         """All lines."""
         for number, line in source.lines():
-            self._out.balance.read = number
+            self._out.balance.read += 1
             self._line(number, plain(line))
         self._close()
         if all(recording.empty for recording in self.recordings):
