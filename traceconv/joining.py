@@ -106,6 +106,8 @@ def _note_strangers(totals: Trace, host: Trace) -> None:
     names = {plain_name(totals.strings[name]) for name in np.unique(totals.instants.name).tolist()}
     known = {plain_name(text) for text in host.strings} | {plain_name(frame.name) for frame in host.frames}
     strangers = names - known
+    if not len(host.slices.ts):
+        return  # samples may hold addresses where the table has the names of functions
     if len(strangers) > _MANY_STRANGERS * len(names):
         totals.sources[0].notes.append(
             f"{len(strangers)} of the {len(names)} names in the table do not occur in {host.sources[0].name}: "

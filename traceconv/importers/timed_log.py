@@ -315,7 +315,8 @@ class TimedLog:
                 return _NO_TIMES
             return Match.fallback(f"JSON lines with the time in {where.key}")
         fit = log_times.recognise([plain(line) for line in lines])
-        if fit is None or not fit.good or fit.fits < 2:
+        alone = fit is not None and fit.of == 1 and _BEGINS_WITH_A_TIME.match(head.text) is not None
+        if fit is None or not fit.good or (fit.fits < 2 and not alone):
             return _NO_TIMES
         return Match.fallback(f"{fit.fits} of {fit.of} lines hold a time ({fit.form.name})")
 
@@ -472,6 +473,8 @@ def _day_ns(text: str) -> int:
     return (date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9
 
 
+#: A single line is a log only if it begins like one: a number somewhere in it may be anything.
+_BEGINS_WITH_A_TIME = re.compile(rb"\[\d{1,2}:\d\d:\d\d(?:\.\d+)?\]|\[?\d{4}-\d\d-\d\d[T ]\d{1,2}:\d\d:\d\d")
 _NO_TIMES = Match.no("no form of time fits most lines")
 
 
