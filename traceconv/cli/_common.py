@@ -104,6 +104,33 @@ _POLICY_OPTIONS = (
 )
 
 
+_INPUT_OPTIONS = (
+    click.option(
+        "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
+    ),
+    click.option(
+        "--offset",
+        "offsets",
+        multiple=True,
+        metavar="FILE=TIME",
+        help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself.",
+    ),
+    click.option(
+        "--same-machine",
+        is_flag=True,
+        help="All inputs were recorded on one machine: equal pids are the same process, clocks since boot the same "
+        "clock.",
+    ),
+)
+
+
+def input_options(function: Function) -> Function:
+    """The options that say something about the inputs of several; `inputs_of` takes their values."""
+    for option in reversed(_INPUT_OPTIONS):
+        function = option(function)
+    return function
+
+
 def fact_options(function: Function) -> Function:
     """The options by which the user says what the clocks of the inputs are; `facts_of` takes their values."""
     for option in reversed(_FACT_OPTIONS):

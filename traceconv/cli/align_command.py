@@ -10,13 +10,7 @@ from traceconv.cli import _common as common
 
 @click.command("align")
 @click.argument("files", nargs=-1, required=True)
-@click.option(
-    "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
-)
-@click.option(
-    "--offset", "offsets", multiple=True, metavar="FILE=TIME", help="Add TIME (such as +1.5ms) to all times of FILE."
-)
-@click.option("--same-machine", is_flag=True, help="All inputs were recorded on one machine.")
+@common.input_options
 @common.fact_options
 @common.policy_options
 @common.importer_option

@@ -12,21 +12,7 @@ from traceconv.cli import _common as common
 @click.argument("files", nargs=-1, required=True)
 @common.output_option
 @common.to_option
-@click.option(
-    "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
-)
-@click.option(
-    "--offset",
-    "offsets",
-    multiple=True,
-    metavar="FILE=TIME",
-    help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself.",
-)
-@click.option(
-    "--same-machine",
-    is_flag=True,
-    help="All inputs were recorded on one machine: equal pids are the same process, clocks since boot the same clock.",
-)
+@common.input_options
 @common.fact_options
 @common.policy_options
 @common.importer_option
