@@ -1,6 +1,6 @@
 """What traceconv is compared with.
 
-Each runs in a process of its own: `python -m tests.benchmarks.contestants NAME IN OUT`.
+Each runs in a process of its own: `python -m tests.benchmarks.contestants NAME PATH...`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,20 @@ def load_only(source: Path, target: Path) -> None:
     import orjson
 
     orjson.loads(source.read_bytes())
+
+
+def load_and_dump(source: Path, target: Path) -> None:
+    """Decode the file and encode what it holds: the least that any script costs that changes a trace."""
+    import orjson
+
+    target.write_bytes(orjson.dumps(orjson.loads(source.read_bytes())))
+
+
+def trace_fuse(target: Path, *ranks: Path) -> None:
+    """Merge as TraceLens documents it; it adds .gz to the name of the target."""
+    from TraceLens import TraceFuse
+
+    TraceFuse([str(rank) for rank in ranks]).merge_and_save(str(target))
 
 
 def proto_builder(source: Path, target: Path) -> None:
@@ -139,7 +153,12 @@ def _set_value(annotation: Any, value: Any) -> None:
             _set_value(entry, item)
 
 
-CONTESTANTS: dict[str, Callable[[Path, Path], None]] = {"load_only": load_only, "proto_builder": proto_builder}
+CONTESTANTS: dict[str, Callable[..., None]] = {
+    "load_only": load_only,
+    "load_and_dump": load_and_dump,
+    "proto_builder": proto_builder,
+    "trace_fuse": trace_fuse,
+}
 
 if __name__ == "__main__":
-    CONTESTANTS[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    CONTESTANTS[sys.argv[1]](*map(Path, sys.argv[2:]))

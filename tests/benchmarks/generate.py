@@ -16,8 +16,10 @@ from pathlib import Path
 _PID = 31854
 _MAIN, _BACKWARD = 31854, 31990
 _STREAMS = (7, 20)
-_BASE_NS = 1790857026000000000
-_FIRST_NS = 4388822164992817
+#: Threads and streams, each a track with slices.
+TRACKS = 2 + len(_STREAMS)
+BASE_NS = 1790857026000000000
+FIRST_NS = 4388822164992817
 
 _OPS = [
     ("aten::conv2d", ["aten::convolution", "aten::_convolution", "aten::cudnn_convolution"]),
@@ -47,15 +49,27 @@ class Summary:
     Attributes:
         events: all events.
         slices: complete events ("X") and pairs of begin and end.
+        arrows: pairs of the begin and the end of a flow.
         bytes: the size of the file.
     """
 
     events: int
     slices: int
+    arrows: int
     bytes: int
 
 
-def generate(path: Path, events: int, *, pretty: bool = True, seed: int = 1, begin_end: bool = False) -> Summary:
+def generate(
+    path: Path,
+    events: int,
+    *,
+    pretty: bool = True,
+    seed: int = 1,
+    begin_end: bool = False,
+    rank: int | None = None,
+    base_ns: int = BASE_NS,
+    first_ns: int = FIRST_NS,
+) -> Summary:
     """Write a trace with exactly so many events.
 
     Args:
@@ -64,37 +78,46 @@ def generate(path: Path, events: int, *, pretty: bool = True, seed: int = 1, beg
         pretty: white space as Kineto writes it, or none.
         begin_end: write the slices of the threads as pairs of begin ("B") and end ("E"), as writers other than
             PyTorch do; those of the streams stay complete.
+        rank: the rank that the file says it is of.
+        base_ns: `baseTimeNanoseconds`, from which times count.
+        first_ns: the time of the first event.
     """
-    generator = _Generator(random.Random(seed), pretty, begin_end)
-    written = slices = 0
+    generator = _Generator(random.Random(seed), pretty, begin_end, first_ns)
+    written = slices = arrows = 0
     separator = ",\n  " if pretty else ","
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(_HEAD_PRETTY if pretty else _HEAD_COMPACT)
+        file.write(_head(pretty, rank, base_ns))
         for batch in generator.batches(events):
             file.write((separator if written else "") + separator.join(batch))
             written += len(batch)
             slices += sum(text.startswith(generator.slice_prefixes) for text in batch)
+            arrows += sum(text.startswith(generator.arrow_prefix) for text in batch)
         file.write(_TAIL_PRETTY if pretty else _TAIL_COMPACT)
-    return Summary(written, slices, path.stat().st_size)
+    return Summary(written, slices, arrows, path.stat().st_size)
 
 
-_HEAD_PRETTY = f"""{{
+def _head(pretty: bool, rank: int | None, base_ns: int) -> str:
+    distributed = "" if rank is None else f'"distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": 2}},'
+    if not pretty:
+        return _HEAD_COMPACT + distributed.replace(" ", "") + f'"baseTimeNanoseconds":{base_ns},"traceEvents":['
+    return _HEAD_PRETTY + distributed + f'\n    "baseTimeNanoseconds": {base_ns},\n    "traceEvents": [\n  '
+
+
+_HEAD_PRETTY = """{
     "schemaVersion": 1,
     "deviceProperties": [
-    {{
+    {
       "id": 0, "name": "Generated GPU", "totalGlobalMem": 85899345920, "computeMajor": 8, "computeMinor": 0
-    }}
+    }
     ],
     "record_shapes": 1,
     "with_stack": 1,
     "profile_memory": 1,
     "displayTimeUnit": "ms",
-    "baseTimeNanoseconds": {_BASE_NS},
-    "traceEvents": [
-  """
+    """
 _HEAD_COMPACT = (
     '{"schemaVersion":1,"deviceProperties":[{"id":0,"name":"Generated GPU","totalGlobalMem":85899345920}],'
-    f'"displayTimeUnit":"ms","baseTimeNanoseconds":{_BASE_NS},"traceEvents":['
+    '"displayTimeUnit":"ms",'
 )
 _TAIL_PRETTY = '\n  ],"traceName": "generated.pt.trace.json" }'
 _TAIL_COMPACT = '],"traceName":"generated.pt.trace.json"}'
@@ -105,21 +128,23 @@ def _us(ns: int) -> str:
 
 
 class _Generator:
-    def __init__(self, rng: random.Random, pretty: bool, begin_end: bool) -> None:
+    def __init__(self, rng: random.Random, pretty: bool, begin_end: bool, first_ns: int) -> None:
         self._rng = rng
+        self._first_ns = first_ns
         self._begin_end = begin_end
         self._pretty = pretty
         self._batch: list[str] = []
         self._index = self._sequence = self._correlation = self._python = self._allocated = 0
         self._stream_free = dict.fromkeys(_STREAMS, 0)
         self.slice_prefixes = ('{\n    "ph": "X"', '{\n    "ph": "B"') if pretty else ('{"ph":"X"', '{"ph":"B"')
+        self.arrow_prefix = '{\n    "ph": "s"' if pretty else '{"ph":"s"'
 
     def batches(self, events: int) -> Iterator[list[str]]:
         """The events in pieces that are whole steps; the rest of the number is memory instants."""
-        self._metadata(_FIRST_NS)
+        self._metadata(self._first_ns)
         left = events - len(self._batch)
         yield self._take()
-        ts, step = _FIRST_NS + 1_000_000, 0
+        ts, step = self._first_ns + 1_000_000, 0
         while True:
             ts = self._step(ts, step) + self._rng.randrange(1_000, 50_000)
             batch = self._take()

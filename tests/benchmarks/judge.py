@@ -1,0 +1,72 @@
+"""What Perfetto's trace processor sees in an output, and the command that has it load a file and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import oracle
+from tests.benchmarks.frame import NotMeasured
+
+_LOADER = Path(__file__).with_name("tp_load.mjs")
+_SQL = """
+select
+  (select count() from slice where dur != 0) as slices,
+  (select count() from flow) as arrows,
+  (select count() from flow f join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in
+   where i.ts < o.ts) as backward,
+  (select count(distinct track_id) from slice) as tracks
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the trace processor shows.
+
+    Attributes:
+        slices: slices, without instants, which the trace processor keeps as slices of length 0.
+        arrows: flows between two slices.
+        backward: those of them that lead to something earlier.
+        tracks: tracks with slices on them.
+        problems: what it counted as an error or as lost.
+    """
+
+    slices: int
+    arrows: int
+    backward: int
+    tracks: int
+    problems: int
+
+    def __str__(self) -> str:
+        text = f"{self.slices:,} slices on {self.tracks} tracks, {self.arrows:,} arrows"
+        text += f" ({self.backward:,} of them back in time)" if self.backward else ""
+        return text + (f", {self.problems:,} errors of import" if self.problems else "")
+
+
+def judge(trace: Path) -> Seen:
+    """Load a trace and count.
+
+    Raises:
+        NotMeasured: the trace processor is not installed.
+    """
+    try:
+        with oracle.open_trace(trace) as processor:
+            (row,) = oracle.rows(processor, _SQL)
+            problems = sum(int(one["value"]) for one in oracle.import_problems(processor))
+    except oracle.OracleMissing as missing:
+        raise NotMeasured(str(missing)) from missing
+    finally:
+        oracle.shutdown()  # it keeps the memory of its largest trace
+    return Seen(row["slices"], row["arrows"], row["backward"], row["tracks"], problems)
+
+
+def load_command(trace: Path) -> list[str]:
+    """The command that loads a trace and ends.
+
+    Raises:
+        NotMeasured: the trace processor is not installed.
+    """
+    try:
+        return [oracle.node_executable(), str(_LOADER), str(oracle.ui_dir()), str(trace)]
+    except oracle.OracleMissing as missing:
+        raise NotMeasured(str(missing)) from missing

@@ -1,0 +1,118 @@
+"""Two ranks of a distributed job merged, by traceconv and by what people use today.
+
+Both ranks are as two containers write them: the same pid, and ids of flows that count from 1 in each. Rank 1 began a
+quarter of a second later. All outputs are looked at with the trace processor. A second pair, of a few events and
+outside the race, was recorded across the turn of a quarter of a year, from which Kineto counts the times of a file.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests import oracle
+from tests.benchmarks.frame import (
+    Contestant,
+    Race,
+    Work,
+    Wrong,
+    faster,
+    measure,
+    memory_share,
+    script,
+    traceconv,
+)
+from tests.benchmarks.generate import FIRST_NS, TRACKS, Summary, generate
+from tests.benchmarks.judge import Seen, judge
+from tests.benchmarks.to_pftrace import OURS
+
+FUSE = "TraceFuse"
+COMBINE = "viztracer --combine"
+_LATER_NS = 250_000_000
+# 2026-07-01 and 2026-10-01, UTC.
+_QUARTERS_NS = (1782864000 * 10**9, 1790812800 * 10**9)
+_FIRST_STEPS = "select ts from slice where name = 'ProfilerStep#0'"
+
+
+def _prepare(folder: Path, events: int) -> Race:
+    ranks = [folder / "rank0.json", folder / "rank1.json"]
+    totals = [
+        generate(path, events, seed=rank + 1, rank=rank, first_ns=FIRST_NS + rank * _LATER_NS)
+        for rank, path in enumerate(ranks)
+    ]
+    contestants, absent = _contestants(ranks, folder)
+    size = sum(total.bytes for total in totals)
+    inputs = f"two ranks, {totals[0].events:,} events each, {size / 1e6:.1f} MB together"
+    return Race(contestants, inputs, absent=absent, verify=partial(_verify, contestants, totals, folder))
+
+
+def _contestants(ranks: list[Path], folder: Path) -> tuple[dict[str, Contestant], dict[str, str]]:
+    ours, combined, fused = folder / "merged.pftrace", folder / "combined.json", folder / "fused.json.gz"
+    found = {OURS: Contestant(traceconv("merge", *ranks, "-o", ours), ours)}
+    absent = {}
+    if find_spec("viztracer"):
+        combine = [sys.executable, "-m", "viztracer", "--combine", *map(str, ranks), "-o", str(combined)]
+        found[COMBINE] = Contestant(combine, combined)
+    else:
+        absent[COMBINE] = "viztracer is not installed"
+    if find_spec("TraceLens"):
+        # It adds .gz to the name itself.
+        found[FUSE] = Contestant(script("trace_fuse", fused.with_suffix(""), *ranks), fused, slow=True)
+    else:
+        absent[FUSE] = "TraceLens is not installed"
+    return found, absent
+
+
+def _verify(contestants: dict[str, Contestant], totals: list[Summary], folder: Path) -> list[str]:
+    slices, arrows = (sum(getattr(total, what) for total in totals) for what in ("slices", "arrows"))
+    remarks = [f"the inputs: {slices:,} slices on {2 * TRACKS} tracks, {arrows:,} arrows"]
+    shifts = _shifts(folder)
+    for name, contestant in contestants.items():
+        assert contestant.output is not None
+        seen = judge(contestant.output)
+        right = Seen(slices, arrows, 0, 2 * TRACKS, 0)
+        if name == OURS and (seen != right or shifts[name]):
+            raise Wrong(f"{name} shows {seen}, off by {shifts[name]} ns; the inputs hold {right}")
+        off = f"{shifts[name] / 86400e9:.2f} days off" if shifts[name] else "right"
+        size = contestant.output.stat().st_size / 1e6
+        remarks.append(f"{name}: {seen}; across a quarter of a year {off}; {size:.1f} MB")
+    return remarks
+
+
+def _shifts(folder: Path) -> dict[str, int]:
+    """By how many ns rank 1 is off, where the times of the ranks count from different quarters of a year."""
+    ranks = [folder / "quarter0.json", folder / "quarter1.json"]
+    starts = (_QUARTERS_NS[1] - 100_000_000, _QUARTERS_NS[1] - 100_000_000 + _LATER_NS)
+    for rank, path in enumerate(ranks):
+        base = _QUARTERS_NS[rank]
+        generate(path, 2000, seed=rank + 1, rank=rank, base_ns=base, first_ns=starts[rank] - base)
+    contestants, _ = _contestants(ranks, folder / "quarters")
+    return {name: _shift(contestant) for name, contestant in contestants.items()}
+
+
+def _shift(contestant: Contestant) -> int:
+    assert contestant.output is not None
+    contestant.output.parent.mkdir(exist_ok=True)
+    measure(contestant)
+    with oracle.open_trace(contestant.output) as processor:
+        begins = sorted(row["ts"] for row in oracle.rows(processor, _FIRST_STEPS))
+    if len(begins) != 2:
+        raise Wrong(f"{contestant.output.name} has {len(begins)} first steps of two ranks")
+    return int(begins[1] - begins[0]) - _LATER_NS
+
+
+MERGE = Work(
+    name="merge",
+    title="Two ranks merged",
+    goals=(
+        faster(10, OURS, FUSE),
+        faster(1, OURS, COMBINE),
+        memory_share(1 / 3, OURS, COMBINE, "peak memory ≤ 1/3 of that of viztracer --combine"),
+        memory_share(1 / 3, OURS, FUSE, "peak memory ≤ 1/3 of that of TraceFuse"),
+    ),
+    events=300_000,
+    small=40_000,
+    prepare=_prepare,
+)

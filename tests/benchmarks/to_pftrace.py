@@ -1,0 +1,120 @@
+"""Chrome JSON of the PyTorch profiler to .pftrace: the main work, its memory, and how both grow."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+from tests.benchmarks.count import count_slices
+from tests.benchmarks.frame import (
+    Contestant,
+    Goal,
+    Measured,
+    NotMeasured,
+    Race,
+    Reached,
+    Work,
+    Wrong,
+    at_most,
+    faster,
+    memory_for_input,
+    script,
+    traceconv,
+)
+from tests.benchmarks.generate import Summary, generate
+
+PARSER = "orjson.loads"
+BUILDER = "TraceProtoBuilder"
+OURS = "traceconv"
+MEMORY = memory_for_input(0.8, 100e6, OURS)
+
+
+def prepare(folder: Path, events: int, *, peers: bool = True) -> Race:
+    """One trace; with the peers, or traceconv alone."""
+    source, output = folder / "trace.json", folder / "traceconv.pftrace"
+    summary = generate(source, events)
+    contestants = {OURS: Contestant(traceconv("convert", source, "-o", output), output)}
+    if peers:
+        built = folder / "builder.pftrace"
+        parse = Contestant(script("load_only", source, os.devnull))
+        contestants = {PARSER: parse} | contestants
+        contestants[BUILDER] = Contestant(script("proto_builder", source, built), built, slow=True)
+    facts = {"input_bytes": float(summary.bytes)}
+    return Race(contestants, describe(summary), facts, verify=partial(verify_slices, output, summary.slices))
+
+
+def describe(summary: Summary) -> str:
+    """What was generated."""
+    return f"{summary.events:,} events, {summary.slices:,} slices, {summary.bytes / 1e6:.1f} MB"
+
+
+def verify_slices(output: Path, slices: int) -> list[str]:
+    """Every slice is in the output.
+
+    Raises:
+        Wrong: it is not.
+    """
+    found = count_slices(output)
+    if found != slices:
+        raise Wrong(f"{output.name} has {found} slices, the input {slices}")
+    return [f"{output.name}: {output.stat().st_size / 1e6:.1f} MB, all {found:,} slices"]
+
+
+def _prepare_growth(folder: Path, events: int) -> Race:
+    """The same kind of trace at two sizes, one ten times the other."""
+    contestants, totals = {}, []
+    for name, count in (("small", events // 10), ("large", events)):
+        source, output = folder / f"{name}.json", folder / f"{name}.pftrace"
+        totals.append(generate(source, count))
+        contestants[name] = Contestant(traceconv("convert", source, "-o", output), output, slow=name == "large")
+    sizes = " and ".join(f"{total.events:,} events ({total.bytes / 1e6:.0f} MB)" for total in totals)
+    facts = {"events small": float(totals[0].events), "events large": float(totals[1].events)}
+    return Race(contestants, sizes, facts, verify=partial(verify_slices, folder / "large.pftrace", totals[1].slices))
+
+
+def _growth(measured: Measured) -> Reached:
+    per_event = {name: measured.cpu(name) / measured.race.facts[f"events {name}"] for name in ("small", "large")}
+    ratio = per_event["large"] / per_event["small"]
+    return Reached(f"{ratio:.2f} × ({per_event['large'] * 1e6:.2f} µs an event)", ratio / 1.15)
+
+
+def _prepare_spill(folder: Path, events: int) -> Race:
+    raise NotMeasured("convert has no --memory yet")
+
+
+CONVERT = Work(
+    name="pftrace",
+    title="Chrome JSON to pftrace",
+    goals=(at_most(1.0, OURS, PARSER), faster(12, OURS, BUILDER), MEMORY),
+    events=500_000,
+    small=100_000,
+    prepare=prepare,
+)
+LARGE = Work(
+    name="large",
+    title="Chrome JSON to pftrace, a large file",
+    goals=(MEMORY,),
+    events=4_200_000,
+    small=0,
+    prepare=partial(prepare, peers=False),
+    by_default=False,
+)
+SPILL = Work(
+    name="spill",
+    title="Chrome JSON to pftrace, --memory 2G",
+    goals=(Goal("a 5 GB input passes in 2 GB", _growth),),
+    events=13_000_000,
+    small=0,
+    prepare=_prepare_spill,
+    by_default=False,
+)
+GROWTH = Work(
+    name="growth",
+    title="Chrome JSON to pftrace, growth",
+    goals=(Goal("time per event ≤ 1.15 × that of a tenth of the events", _growth),),
+    events=10_000_000,
+    small=200_000,
+    prepare=_prepare_growth,
+    by_default=False,
+)

@@ -1,0 +1,151 @@
+"""The benchmark works on tiny inputs; what it measures is not judged here, but that it measures and says so is."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import __main__ as command
+from tests.benchmarks.frame import (
+    Contestant,
+    Cost,
+    Measured,
+    NotMeasured,
+    Race,
+    Work,
+    Wrong,
+    at_most,
+    compete,
+    faster,
+    measure,
+    memory_for_input,
+    memory_share,
+)
+from tests.benchmarks.generate import generate
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="wait4 is of POSIX")
+
+_BUSY = "sum(range(3_000_000))"
+_LARGE = "b = bytearray(200_000_000); b[::4096] = bytes(len(b[::4096]))"
+
+
+def _python(code: str) -> Contestant:
+    return Contestant([sys.executable, "-S", "-c", code])
+
+
+def _costs(**runs: tuple[float, int]) -> Measured:
+    race = Race({}, "", {"input_bytes": 1e9}, {"absent": "absent is not installed"})
+    return Measured(race, {name: [Cost(cpu, 0.0, peak)] for name, (cpu, peak) in runs.items()})
+
+
+def test_a_run_costs_its_own_time_and_memory() -> None:
+    ballast = bytearray(300_000_000)
+    ballast[::4096] = bytes(len(ballast[::4096]))  # of this process, which is not the contestant's
+    idle, busy, large = measure(_python("pass")), measure(_python(_BUSY)), measure(_python(_LARGE))
+    assert busy.cpu_s > idle.cpu_s
+    assert idle.peak_bytes < 60e6
+    assert 200e6 < large.peak_bytes < 260e6
+
+
+def test_a_failure_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Wrong, match=r"(?s)exit code 3.*what it said"):
+        measure(_python("import sys; print('what it said', file=sys.stderr); sys.exit(3)"))
+    with pytest.raises(Wrong, match="exit code 127"):
+        measure(Contestant([str(tmp_path / "nothing")]))
+
+
+def test_an_output_is_of_the_last_run(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.write_text("old")
+    measure(Contestant([sys.executable, "-c", "print('new')"], output, output))
+    assert output.read_text() == "new\n"
+    measure(Contestant([sys.executable, "-c", "pass"], output))
+    assert not output.exists()
+
+
+def test_contestants_run_in_turns_and_slow_ones_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = f"open({str(log)!r}, 'a').write("
+    runs = compete(
+        Race({"a": _python(f"{code}'a')"), "b": Contestant(_python(f"{code}'b')").command, slow=True)}, ""), 3
+    ).runs
+    assert log.read_text() == "abaa"
+    assert [len(costs) for costs in runs.values()] == [3, 1]
+
+
+def test_goals_compare() -> None:
+    costs = _costs(ours=(2.0, 300_000_000), peer=(4.0, 600_000_000))
+    assert at_most(1, "ours", "peer").judge(costs).off == 0.5
+    assert at_most(1, "peer", "ours").judge(costs).off == 2
+    assert faster(1, "ours", "peer").judge(costs).off == 0.5
+    assert faster(12, "ours", "peer").judge(costs).off == 6
+    assert memory_share(1 / 3, "ours", "peer").judge(costs).off == 1.5
+    assert memory_for_input(0.2, 100e6, "ours").judge(costs).off == 1
+    with pytest.raises(NotMeasured, match="absent is not installed"):
+        faster(1, "ours", "absent").judge(costs)
+
+
+@pytest.mark.parametrize(("limit", "code", "verdict"), [(1e9, 0, "reached"), (1e-9, 1, "missed")])
+def test_the_small_version_fails_when_far_off(
+    limit: float, code: int, verdict: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    race = Race({"idle": _python("pass"), "busy": _python(_BUSY)}, "nothing")
+    goal = at_most(limit, "busy", "idle")
+    work = Work("nothing", "Nothing", [goal], 10, 5, lambda folder, events: race)
+    absent = Work("none", "None", [goal], 10, 0, lambda folder, events: race)
+    monkeypatch.setattr(command, "WORKS", (work, absent))
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--small", "--repeats", "1"])
+    assert ended.value.code == code
+    told = capsys.readouterr()
+    assert told.out.splitlines()[-2].split("|")[-2].strip() == verdict
+    assert told.out.splitlines()[-1].split("|")[-2].strip() == "not measured"
+    assert bool(told.err) == bool(code)
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--repeats", "1"])
+    assert ended.value.code == 0  # only the small version judges
+
+
+def test_work_that_is_wrong_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify() -> list[str]:
+        raise Wrong("a slice is lost")
+
+    race = Race({"a": _python("pass")}, "", verify=verify)
+    monkeypatch.setattr(command, "WORKS", (Work("w", "W", [at_most(1, "a", "a")], 1, 1, lambda folder, events: race),))
+    with pytest.raises(SystemExit, match="w: a slice is lost"):
+        command.main(["--repeats", "1"])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("trace_processor")
+@pytest.mark.parametrize("work", [work.name for work in command.WORKS])
+def test_each_work_on_tiny_inputs(work: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if importlib.util.find_spec("orjson") is None:
+        pytest.skip("orjson is not installed: pip install traceconv[bench]")
+    with pytest.raises(SystemExit) as ended:
+        command.main([work, "--events", "2000", "--repeats", "1", "--json", str(tmp_path / "rows.json")])
+    assert ended.value.code == 0
+    rows = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
+    (goals,) = [one.goals for one in command.WORKS if one.name == work]
+    assert [row["goal"] for row in rows] == [goal.text for goal in goals]
+    for row in rows:
+        assert row["off"] is None or row["off"] > 0
+        assert row["reached"]
+    shown = capsys.readouterr().out
+    assert all(goal.text in shown for goal in goals)
+
+
+@pytest.mark.parametrize("pretty", [True, False])
+def test_what_is_generated_is_counted(pretty: bool, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    told = generate(path, 3000, pretty=pretty, rank=1)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    phases = [event["ph"] for event in document["traceEvents"]]
+    assert document["distributedInfo"]["rank"] == 1
+    assert (told.events, told.slices, told.arrows) == (3000, phases.count("X"), phases.count("s"))
+    assert phases.count("s") == phases.count("f")
+    assert told.bytes == path.stat().st_size
