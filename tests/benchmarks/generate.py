@@ -48,7 +48,7 @@ class Summary:
 
     Attributes:
         events: all events.
-        slices: complete events ("X") and pairs of begin and end.
+        slices: complete events ("X").
         arrows: pairs of the begin and the end of a flow.
         bytes: the size of the file.
     """
@@ -65,7 +65,6 @@ def generate(
     *,
     pretty: bool = True,
     seed: int = 1,
-    begin_end: bool = False,
     rank: int | None = None,
     base_ns: int = BASE_NS,
     first_ns: int = FIRST_NS,
@@ -76,13 +75,11 @@ def generate(
         path: the file to write.
         events: at least some tens, for the metadata.
         pretty: white space as Kineto writes it, or none.
-        begin_end: write the slices of the threads as pairs of begin ("B") and end ("E"), as writers other than
-            PyTorch do; those of the streams stay complete.
         rank: the rank that the file says it is of.
         base_ns: `baseTimeNanoseconds`, from which times count.
         first_ns: the time of the first event.
     """
-    generator = _Generator(random.Random(seed), pretty, begin_end, first_ns)
+    generator = _Generator(random.Random(seed), pretty, first_ns)
     written = slices = arrows = 0
     separator = ",\n  " if pretty else ","
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -90,7 +87,7 @@ def generate(
         for batch in generator.batches(events):
             file.write((separator if written else "") + separator.join(batch))
             written += len(batch)
-            slices += sum(text.startswith(generator.slice_prefixes) for text in batch)
+            slices += sum(text.startswith(generator.slice_prefix) for text in batch)
             arrows += sum(text.startswith(generator.arrow_prefix) for text in batch)
         file.write(_TAIL_PRETTY if pretty else _TAIL_COMPACT)
     return Summary(written, slices, arrows, path.stat().st_size)
@@ -128,15 +125,14 @@ def _us(ns: int) -> str:
 
 
 class _Generator:
-    def __init__(self, rng: random.Random, pretty: bool, begin_end: bool, first_ns: int) -> None:
+    def __init__(self, rng: random.Random, pretty: bool, first_ns: int) -> None:
         self._rng = rng
         self._first_ns = first_ns
-        self._begin_end = begin_end
         self._pretty = pretty
         self._batch: list[str] = []
         self._index = self._sequence = self._correlation = self._python = self._allocated = 0
         self._stream_free = dict.fromkeys(_STREAMS, 0)
-        self.slice_prefixes = ('{\n    "ph": "X"', '{\n    "ph": "B"') if pretty else ('{"ph":"X"', '{"ph":"B"')
+        self.slice_prefix = '{\n    "ph": "X"' if pretty else '{"ph":"X"'
         self.arrow_prefix = '{\n    "ph": "s"' if pretty else '{"ph":"s"'
 
     def batches(self, events: int) -> Iterator[list[str]]:
@@ -178,13 +174,9 @@ class _Generator:
     def _slice(
         self, slot: int, category: str, name: str, place: tuple[int, int], start: int, end: int, args: dict[str, str]
     ) -> None:
-        """Fill a reserved place; where the slice is a pair, its end is the latest event of the batch."""
+        """Fill a reserved place."""
         members = {"cat": f'"{category}"', "name": f'"{name}"', "pid": place[0], "tid": place[1], "ts": _us(start)}
-        if self._begin_end and place[0] == _PID:
-            self._batch[slot] = self._event({"ph": '"B"', **members}, args)
-            self._batch.append(self._event({"ph": '"E"', **members, "ts": _us(end)}, None))
-        else:
-            self._batch[slot] = self._event({"ph": '"X"', **members, "dur": _us(end - start)}, args)
+        self._batch[slot] = self._event({"ph": '"X"', **members, "dur": _us(end - start)}, args)
 
     def _flow(self, phase: str, name: str, id: int, place: tuple[int, int], ts: int) -> None:
         members: dict[str, object] = {"ph": f'"{phase}"', "id": id, "pid": place[0], "tid": place[1]}
