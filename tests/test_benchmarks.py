@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.benchmarks import __main__ as command
 from tests.benchmarks.frame import (
+    ROOT,
     Contestant,
     Cost,
     Measured,
@@ -149,3 +151,17 @@ def test_what_is_generated_is_counted(pretty: bool, tmp_path: Path) -> None:
     assert (told.events, told.slices, told.arrows) == (3000, phases.count("X"), phases.count("s"))
     assert phases.count("s") == phases.count("f")
     assert told.bytes == path.stat().st_size
+
+
+def test_phases_add_up_to_the_whole(tmp_path: Path) -> None:
+    source, output = tmp_path / "trace.json", tmp_path / "trace.pftrace"
+    generate(source, 5000)
+    command_line = [sys.executable, "-m", "tests.benchmarks.phases", "convert", str(source), "-o", str(output)]
+    told = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
+    first, second = ([line.split() for line in part.splitlines()] for part in told.strip().split("\n\n"))
+    phases = {" ".join(words[3:]): float(words[0]) for words in first}
+    assert phases.keys() >= {"start-up", "reading", "encoding"}
+    functions = {words[-1]: float(words[0]) for words in second}
+    assert any(name.startswith("traceconv.importers.") for name in functions)
+    assert 0 < sum(functions.values()) <= sum(phases.values()) + 0.2
+    assert output.stat().st_size

@@ -23,11 +23,12 @@ from pathlib import Path
 from tests.benchmarks.frame import Goal, Measured, NotMeasured, Work, Wrong, compete
 from tests.benchmarks.merge import MERGE
 from tests.benchmarks.result import RESULT
+from tests.benchmarks.start import START
 from tests.benchmarks.to_json import FROM_JSON, FROM_PFTRACE
 from tests.benchmarks.to_pftrace import CONVERT, GROWTH, LARGE, SPILL
 from traceconv.kernel import COMPILED
 
-WORKS: tuple[Work, ...] = (CONVERT, LARGE, SPILL, FROM_JSON, FROM_PFTRACE, MERGE, GROWTH, RESULT)
+WORKS: tuple[Work, ...] = (CONVERT, LARGE, SPILL, FROM_JSON, FROM_PFTRACE, MERGE, GROWTH, START, RESULT)
 PEERS = ("orjson", "perfetto", "viztracer", "TraceLens")
 HEAD = ("work", "to reach", "reached", "")
 NOT_MEASURED = "not measured"

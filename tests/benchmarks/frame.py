@@ -71,6 +71,7 @@ class Race:
         facts: figures that goals need besides the costs, such as the size of the input in bytes.
         absent: contestants that cannot run here, with the reason.
         verify: looks at the outputs after the last run; gives back remarks for the reader, raises `Wrong`.
+        least_turns: how often contestants run at least, where one run takes milliseconds.
     """
 
     contestants: dict[str, Contestant]
@@ -78,6 +79,7 @@ class Race:
     facts: dict[str, float] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     verify: Callable[[], list[str]] = list
+    least_turns: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +134,10 @@ class Goal:
     Attributes:
         text: what is to reach.
         judge: compares the costs with it.
-        small: whether it says anything on the small inputs, too.
     """
 
     text: str
     judge: Callable[[Measured], Reached]
-    small: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +163,14 @@ class Work:
     by_default: bool = True
 
 
-def at_most(limit: float, of: str, to: str) -> Goal:
+def at_most(limit: float, of: str, to: str, text: str | None = None) -> Goal:
     """CPU time of one contestant as a multiple of another's."""
 
     def judge(measured: Measured) -> Reached:
         ratio = measured.cpu(of) / measured.cpu(to)
         return Reached(f"{ratio:.2f} ×", ratio / limit)
 
-    return Goal(f"≤ {limit:g} × {to}", judge)
+    return Goal(text or f"≤ {limit:g} × {to}", judge)
 
 
 def faster(factor: float, of: str, than: str) -> Goal:
@@ -221,7 +221,7 @@ def compete(race: Race, repeats: int) -> Measured:
         Wrong: a command failed.
     """
     runs: dict[str, list[Cost]] = {name: [] for name in race.contestants}
-    for turn in range(repeats):
+    for turn in range(max(repeats, race.least_turns)):
         for name, contestant in race.contestants.items():
             if turn == 0 or not contestant.slow:
                 runs[name].append(measure(contestant))
@@ -240,7 +240,12 @@ def measure(contestant: Contestant) -> Cost:
         report = Path(folder, "report.json")
         launch = [sys.executable, "-I", "-S", str(LAUNCHER), str(report), str(contestant.stdout or os.devnull)]
         ended = subprocess.run(
-            [*launch, *contestant.command], cwd=ROOT, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False
+            [*launch, *contestant.command],
+            cwd=ROOT,
+            env=_environment(),
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
         said = ended.stderr.decode(errors="replace")[-2000:]
         if ended.returncode:
@@ -249,3 +254,8 @@ def measure(contestant: Contestant) -> Cost:
     if code:
         raise Wrong(f"exit code {code} from: {' '.join(contestant.command)}\n{said}")
     return Cost(user_s, system_s, peak * _MAXRSS_UNIT)
+
+
+def _environment() -> dict[str, str]:
+    # Users have the byte code of what they installed: from the first run on, if need be.
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

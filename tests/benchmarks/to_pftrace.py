@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.count import count_slices
 from tests.benchmarks.frame import (
+    ROOT,
     Contestant,
     Goal,
     Measured,
@@ -27,6 +31,8 @@ from tests.benchmarks.generate import Summary, generate
 PARSER = "orjson.loads"
 BUILDER = "TraceProtoBuilder"
 OURS = "traceconv"
+_BUDGET_BYTES = 2 * 10**9
+_BYTES_OF_EVENT = 400
 MEMORY = memory_for_input(0.8, 100e6, OURS)
 
 
@@ -80,7 +86,23 @@ def _growth(measured: Measured) -> Reached:
 
 
 def _prepare_spill(folder: Path, events: int) -> Race:
-    raise NotMeasured("convert has no --memory yet")
+    """One trace that is larger than the memory that may be used."""
+    told = subprocess.run(traceconv("convert", "--help"), cwd=ROOT, capture_output=True, text=True, check=True)
+    if "--memory" not in told.stdout:
+        raise NotMeasured("traceconv convert has no --memory")
+    needed = events * _BYTES_OF_EVENT * 3  # the input, the output, and what is spilled
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise NotMeasured(f"{folder} has {free / 1e9:.0f} GB free, {needed / 1e9:.0f} are needed")
+    race = prepare(folder, events, peers=False)
+    ours = race.contestants[OURS]
+    command = [*ours.command, "--memory", f"{_BUDGET_BYTES // 2**20}M"]
+    return replace(race, contestants={OURS: replace(ours, command=command, slow=True)})
+
+
+def _budget(measured: Measured) -> Reached:
+    peak = measured.peak(OURS)
+    return Reached(f"{peak / 1e6:.0f} MB", peak / _BUDGET_BYTES)
 
 
 CONVERT = Work(
@@ -88,7 +110,7 @@ CONVERT = Work(
     title="Chrome JSON to pftrace",
     goals=(at_most(1.0, OURS, PARSER), faster(12, OURS, BUILDER), MEMORY),
     events=500_000,
-    small=100_000,
+    small=200_000,
     prepare=prepare,
 )
 LARGE = Work(
@@ -102,8 +124,8 @@ LARGE = Work(
 )
 SPILL = Work(
     name="spill",
-    title="Chrome JSON to pftrace, --memory 2G",
-    goals=(Goal("a 5 GB input passes in 2 GB", _growth),),
+    title="Chrome JSON to pftrace, --memory of 2 GB",
+    goals=(Goal("an input of 5 GB passes in 2 GB", _budget),),
     events=13_000_000,
     small=0,
     prepare=_prepare_spill,
@@ -114,7 +136,7 @@ GROWTH = Work(
     title="Chrome JSON to pftrace, growth",
     goals=(Goal("time per event ≤ 1.15 × that of a tenth of the events", _growth),),
     events=10_000_000,
-    small=200_000,
+    small=0,
     prepare=_prepare_growth,
     by_default=False,
 )
