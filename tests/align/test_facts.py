@@ -465,11 +465,22 @@ def test_realtime_and_none() -> None:
         (REALTIME, UNIX, "monotonic", "after zero"),
         (MONOTONIC, 5 * S, "boottime", "says itself that it is CLOCK_MONOTONIC"),
         (MONOTONIC, 5 * S, "monotonic@other", "says itself that it is of vm"),
+        (TIME_OF_DAY, 3600 * S, "monotonic", "local time of day"),
     ],
 )
 def test_clocks_that_cannot_be(domain: ClockDomain, start: int, text: str, message: str) -> None:
     with pytest.raises(InconsistentClocks, match=message):
         align([trace("a", domain, [start])], facts=clock(0, text))
+
+
+@pytest.mark.parametrize("text", ["monotonic", "boottime", "perf", "monotonic_raw@vm"])
+def test_a_file_that_says_when_zero_was_has_no_other_clock(text: str) -> None:
+    base = ClockSnapshot(PRIVATE, 0, REALTIME, UNIX, None, "base time of the file")
+    with pytest.raises(InconsistentClocks, match=r"wall clock \(base time of the file\)"):
+        align([trace("a", PRIVATE, [5 * S], [base])], facts=clock(0, text))
+    both = [trace("a", PRIVATE, [5 * S], [base]), trace("b", REALTIME, [UNIX])]
+    said = align(both, facts=clock(0, "realtime"))
+    assert said.receipt == align(both).receipt  # it is what the file says, too
 
 
 def test_a_stated_clock_must_fit_what_the_file_says() -> None:

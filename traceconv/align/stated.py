@@ -202,8 +202,9 @@ def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -
         clocks = [order if one == domain else one for one in trace.clocks]
         kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
         return trace.with_tables(clocks=clocks, snapshots=kept)
-    _refuse_other_clock(trace, number, fact)
-    if fact.kind is ClockKind.REALTIME and domain.zero is Zero.UNIX_EPOCH:
+    base = _base(trace, domain)
+    _refuse_other_clock(trace, number, fact, base)
+    if fact.kind is ClockKind.REALTIME and (domain.zero is Zero.UNIX_EPOCH or base is not None):
         return trace
     stated = _stated_clock(fact, domain, only_machine, name)
     if domain == stated or domain.same_timebase(stated):
@@ -247,7 +248,13 @@ def _stated_clock(fact: ClockFact, domain: ClockDomain, only_machine: str, name:
     return replace(_STATED[fact.kind], machine=machine)
 
 
-def _refuse_other_clock(trace: Trace, number: int, fact: ClockFact) -> None:
+def _base(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
+    """Where a file says itself when zero of its times was; None if it does not."""
+    said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and _is_definition(snap))
+    return next((snap for snap in said if snap.other.zero is Zero.UNIX_EPOCH), None)
+
+
+def _refuse_other_clock(trace: Trace, number: int, fact: ClockFact, base: ClockSnapshot | None) -> None:
     """Refuse what the file itself, or the size of its times, speaks against."""
     domain, span = trace.clocks[number], spans(trace).get(number)
     name = trace.sources[0].name
@@ -256,8 +263,10 @@ def _refuse_other_clock(trace: Trace, number: int, fact: ClockFact) -> None:
     reason = ""
     if domain.synthetic:
         reason = "it has no times"
-    elif domain.zero is Zero.RUN_START:
+    elif domain.zero is Zero.RUN_START or (wanted is not REALTIME and "local" in domain.name):
         reason = f"its times count {domain.describe()}"
+    elif base is not None and domain.zero is Zero.UNKNOWN:
+        reason = "" if wanted is REALTIME else f"it says itself where its times are on the wall clock ({base.method})"
     elif (wanted is REALTIME) != is_unix and span is not None:
         reason = f"its first time is {format_time(span[0])} after zero"
     elif domain.name in OS_CLOCKS - {wanted.name}:
