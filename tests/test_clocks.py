@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -13,7 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceconv.align import Alignment, align
-from traceconv.clocks import DRIFT_UNIT, REALTIME, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Run, Verdict, Zero
+from traceconv.clocks import (
+    DRIFT_UNIT,
+    REALTIME,
+    Bend,
+    ClockDomain,
+    ClockGraph,
+    ClockMap,
+    ClockSnapshot,
+    Run,
+    Verdict,
+    Zero,
+)
 from traceconv.errors import UnrelatedClocks
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import ClockId, SourceInfo, Trace
@@ -315,7 +327,7 @@ def test_a_clock_that_no_event_uses_needs_no_relation() -> None:
     st.integers(-(2**60), 2**60),
     st.integers(-round(500e-6 / DRIFT_UNIT), round(500e-6 / DRIFT_UNIT)),
     st.integers(-(10**18), 10**18),
-    st.lists(st.integers(-(2**52), 2**52), min_size=1, max_size=20),
+    st.lists(st.integers(-(2**61), 2**61), min_size=1, max_size=20),
 )
 def test_a_map_with_drift(offset: int, drift: int, at: int, away: list[int]) -> None:
     there = ClockMap(offset, drift=drift, at_ns=at)
@@ -323,7 +335,7 @@ def test_a_map_with_drift(offset: int, drift: int, at: int, away: list[int]) -> 
     mapped = there.apply(np.array(ts, np.int64)).tolist()
     assert mapped == sorted(mapped)
     for t, found in zip(ts, mapped, strict=True):
-        assert abs(found - (t + offset + Fraction(drift * (t - at), 2**40))) <= 2
+        assert found == there.at(t) == math.floor(t + offset + Fraction(drift * (t - at), 2**40))
         # The way back has a rate of its own, rounded to the unit of drifts.
         assert abs(there.inverse().at(found) - t) <= 3 + abs(t - at) * DRIFT_UNIT
 
@@ -340,10 +352,67 @@ def test_maps_with_drift_follow_each_other() -> None:
     assert ClockMap().then(first).at(10**12) == first.at(10**12)
 
 
-def test_a_time_out_of_reach_of_a_drift() -> None:
+def test_a_drift_reaches_as_far_as_times_do() -> None:
+    """A clock since 1970 whose drift is known at zero of another one: 56 years away."""
+    way = ClockMap(0, drift=round(900e-6 / DRIFT_UNIT), at_ns=0)
+    far = 2**62
+    assert way.apply(np.array([far, -far], np.int64)).tolist() == [way.at(far), way.at(-far)]
     with pytest.raises(OverflowError):
-        ClockMap(0, drift=1).at(2**60)
+        ClockMap(2**62).apply(np.array([2**62], np.int64))
     assert ClockMap(5).at(2**60) == 2**60 + 5
+
+
+_PPM = round(1e-6 / DRIFT_UNIT)
+
+
+def bent(start: int, drift: int, parts: list[tuple[int, int, int]]) -> ClockMap:
+    """A map of lines that follow each other: each after some ns, a step ahead, along a drift."""
+    way, at = ClockMap(start, 7, "bent", drift=drift, at_ns=0), 0
+    for after, step, its in parts:
+        at += after
+        way = replace(way, bends=(*way.bends, Bend(at, way.at(at) - at + step, its)))
+    return way
+
+
+drifts = st.integers(-600 * _PPM, 600 * _PPM)
+bent_maps = st.builds(
+    bent,
+    st.integers(-(10**15), 10**15),
+    drifts,
+    st.lists(st.tuples(st.integers(10**6, 10**12), st.sampled_from([0, 0, 10**4, 10**9]), drifts), max_size=4),
+)
+times = st.lists(st.integers(-(10**12), 5 * 10**12), min_size=1, max_size=30)
+
+
+@given(bent_maps, times)
+def test_a_bent_map_keeps_the_order_and_leads_back(way: ClockMap, ts: list[int]) -> None:
+    around = [bend.at_ns + by for bend in way.bends for by in (-1, 0, 1)]
+    ts = sorted([*ts, *around])
+    mapped = way.apply(np.array(ts, np.int64)).tolist()
+    assert mapped == [way.at(t) for t in ts]
+    assert mapped == sorted(mapped)
+    back = way.inverse()
+    for t, found in zip(ts, mapped, strict=True):
+        assert abs(back.at(found) - t) <= 10
+    gaps = sorted(found + by for found in mapped for by in (-5000, 0, 5000))
+    returned = back.apply(np.array(gaps, np.int64)).tolist()
+    assert returned == sorted(returned) == [back.at(t) for t in gaps]
+
+
+@given(bent_maps, bent_maps, times)
+def test_bent_maps_follow_each_other(first: ClockMap, second: ClockMap, ts: list[int]) -> None:
+    both = first.then(second)
+    for t in ts:
+        there = first.at(t)
+        near = min((abs(there - bend.at_ns) for bend in second.bends), default=10**9) < 20
+        assert near or abs(both.at(t) - second.at(there)) <= 20
+    mapped = [both.at(t) for t in sorted(ts)]
+    assert mapped == sorted(mapped)
+
+
+def test_a_line_that_begins_lower_waits() -> None:
+    way = ClockMap(0, bends=(Bend(1000, -100),))
+    assert [way.at(t) for t in (800, 900, 950, 999, 1000, 1100)] == [800, 900, 900, 900, 900, 1000]
 
 
 def test_the_worst_verdict_counts() -> None:

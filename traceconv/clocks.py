@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -123,8 +123,8 @@ class ClockDomain:
 
 _WORST = 2**63
 #: Drifts are counted in these: 2**-40 is 9e-13, that is 1 ns in 18 minutes.
-DRIFT_UNIT = 2.0**-40
-_DRIFT_REACH_NS = 2**53
+_DRIFT_BITS = 40
+DRIFT_UNIT = 2.0**-_DRIFT_BITS
 _BADNESS = list(Verdict)
 
 #: Between these a number of ns can only be a time since 1970: 2001 and 2096. A clock since boot would need 31 years.
@@ -178,8 +178,26 @@ class ClockSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Bend:
+    """Where a map goes on along another line: from `at_ns` on, t' = t + offset_ns + drift * (t - at_ns).
+
+    Attributes:
+        at_ns: the first time on the new line.
+        offset_ns: what is added there.
+        drift: in units of DRIFT_UNIT.
+    """
+
+    at_ns: int
+    offset_ns: int
+    drift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ClockMap:
-    """Turns times of one domain into another: t' = t + offset_ns + drift * (t - at_ns).
+    """Turns times of one domain into another: t' = t + offset_ns + drift * (t - at_ns), up to the first bend.
+
+    Times never change their order: where the line of a bend begins below that before it, the latter stays level until
+    there. Everything is in integers, and exact for all times that fit into 64 bits.
 
     Attributes:
         offset_ns: what is added at `at_ns`.
@@ -188,6 +206,7 @@ class ClockMap:
         verdict: how far to trust it.
         drift: how much faster the other clock runs, in units of DRIFT_UNIT: the times stay integers.
         at_ns: where the offset holds; of no account without drift.
+        bends: where one of the clocks was slewed or set, in order; later ones begin at no smaller results.
     """
 
     offset_ns: int = 0
@@ -196,39 +215,66 @@ class ClockMap:
     verdict: Verdict = Verdict.OK
     drift: int = 0
     at_ns: int = 0
+    bends: tuple[Bend, ...] = ()
+
+    @property
+    def lines(self) -> tuple[Bend, ...]:
+        """The lines of the map, the first one from its beginning on: its `at_ns` is not where it begins."""
+        return (Bend(self.at_ns, self.offset_ns, self.drift), *self.bends)
 
     def apply(self, ts: I64) -> I64:
         """Times of the one domain in the other, ns; their order does not change.
 
         Raises:
-            OverflowError: there is a drift, and a time is more than 100 days away from `at_ns`.
+            OverflowError: a result does not fit into 64 bits.
         """
-        if not self.drift:
-            return ts + np.int64(self.offset_ns)
-        away = ts - np.int64(self.at_ns)
-        if len(away) and int(np.abs(away).max()) > _DRIFT_REACH_NS:
-            raise OverflowError("a time is too far away from where the drift is known")
-        # drift * away / 2**40 without leaving 64 bits: the drift is below 2**30, the reach below 2**53.
-        high, low = away >> 20, away & 0xFFFFF
-        return ts + np.int64(self.offset_ns) + ((high * self.drift + ((low * self.drift) >> 20)) >> 20)
+        lines = self.lines
+        reach = max(-int(np.min(ts)), int(np.max(ts))) if len(ts) else 0
+        if reach + max(abs(line.at_ns) + abs(line.offset_ns) for line in lines) >= _WORST // 2:
+            return np.array([self.at(int(t)) for t in ts], np.int64)
+        found = _on_line(ts, lines[0])
+        for number, bend in enumerate(self.bends):
+            later = ts >= bend.at_ns
+            np.minimum(found, bend.at_ns + bend.offset_ns, out=found, where=~later)
+            here = later if number + 1 == len(self.bends) else later & (ts < self.bends[number + 1].at_ns)
+            found[here] = _on_line(ts[here], bend)
+        return found
 
     def at(self, ts: int) -> int:
         """One time of the one domain in the other, ns."""
-        if not self.drift:
-            return ts + self.offset_ns
-        return int(self.apply(np.array([ts], np.int64))[0])
+        number = self._line(ts)
+        mapped = _mapped(ts, self.lines[number])
+        if number == len(self.bends):
+            return mapped
+        following = self.bends[number]
+        return min(mapped, following.at_ns + following.offset_ns)
+
+    def _bends_with(self, after: ClockMap) -> Iterator[tuple[int, int, int]]:
+        """Where this map followed by another one bends, and the numbers of their lines from there on."""
+        back = self.inverse() if after.bends else self
+        begins = [(bend.at_ns, 0) for bend in self.bends]
+        begins += [(back.at(bend.at_ns), number) for number, bend in enumerate(after.bends, 1)]
+        number = 0
+        for begin in sorted({begin for begin, _ in begins}):
+            line = self.lines[self._line(begin)]
+            there = [other for at, other in begins if at == begin]  # told by number: going back rounds
+            number = max(number, after._line(_mapped(begin, line)), *there)
+            yield begin, self._line(begin), number
+
+    def _line(self, ts: int) -> int:
+        """Which line a time is on."""
+        return sum(1 for bend in self.bends if bend.at_ns <= ts)
 
     @property
     def drift_ppm(self) -> float:
-        """The drift in parts per million, for people."""
+        """The drift in parts per million, for people; that of the first line if there are several."""
         return self.drift * DRIFT_UNIT * 1e6
 
     def inverse(self) -> ClockMap:
         """The way back."""
-        rate = self.drift * DRIFT_UNIT
-        drift = round(-rate / (1 + rate) / DRIFT_UNIT)
         at = self.at_ns + self.offset_ns if self.drift else 0
-        return ClockMap(-self.offset_ns, self.bound_ns, self.method, self.verdict, drift, at)
+        bends = (Bend(bend.at_ns + bend.offset_ns, -bend.offset_ns, _back(bend.drift)) for bend in self.bends)
+        return ClockMap(-self.offset_ns, self.bound_ns, self.method, self.verdict, _back(self.drift), at, tuple(bends))
 
     @property
     def uncertainty(self) -> int:
@@ -238,16 +284,45 @@ class ClockMap:
     def then(self, after: ClockMap) -> ClockMap:
         """This map followed by another one; an identity adds nothing to the method."""
         methods = [m.method for m in (self, after) if m.method != "same clock"]
-        at = self.at_ns if self.drift else after.at_ns - self.offset_ns if after.drift else 0
-        rate, more = self.drift * DRIFT_UNIT, after.drift * DRIFT_UNIT
+        first, other = self.lines[0], after.lines[0]
+        at = first.at_ns if first.drift else other.at_ns - first.offset_ns if other.drift else 0
+        first = _chained(at, first, other)
+        bends = [_chained(begin, self.lines[i], after.lines[j]) for begin, i, j in self._bends_with(after)]
         return ClockMap(
-            after.at(self.at(at)) - at,
+            first.offset_ns,
             None if self.bound_ns is None or after.bound_ns is None else self.bound_ns + after.bound_ns,
             ", then ".join(methods) or "same clock",
             max(self.verdict, after.verdict, key=_BADNESS.index),
-            round((rate + more + rate * more) / DRIFT_UNIT),
-            at,
+            first.drift,
+            first.at_ns,
+            tuple(bends),
         )
+
+
+def _on_line(ts: I64, line: Bend) -> I64:
+    """Times moved along one line, exactly, without leaving 64 bits: drifts are below 2**31."""
+    if not line.drift:
+        return ts + np.int64(line.offset_ns)
+    away = ts - np.int64(line.at_ns)
+    high, low = away >> 31, away & 0x7FFFFFFF
+    return ts + np.int64(line.offset_ns) + ((high * line.drift + ((low * line.drift) >> 31)) >> (_DRIFT_BITS - 31))
+
+
+def _back(drift: int) -> int:
+    """The drift of the way back."""
+    rate = drift * DRIFT_UNIT
+    return round(-rate / (1 + rate) / DRIFT_UNIT)
+
+
+def _mapped(ts: int, line: Bend) -> int:
+    """One time moved along one line."""
+    return ts + line.offset_ns + ((ts - line.at_ns) * line.drift >> _DRIFT_BITS)
+
+
+def _chained(at: int, line: Bend, after: Bend) -> Bend:
+    """Two lines one after the other, as one whose offset holds at a time."""
+    rate, more = line.drift * DRIFT_UNIT, after.drift * DRIFT_UNIT
+    return Bend(at, _mapped(_mapped(at, line), after) - at, round((rate + more + rate * more) / DRIFT_UNIT))
 
 
 class ClockGraph:

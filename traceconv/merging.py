@@ -18,7 +18,6 @@ from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.placing import laid_inside
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.diagnostics import Severity, declare
-from traceconv.errors import UsageError
 from traceconv.ir.trace import (
     I64,
     NO_TRACK,
@@ -36,7 +35,7 @@ from traceconv.ir.trace import (
 )
 from traceconv.joining import adopt_totals, join_totals
 from traceconv.lanes import drop_unused_tracks, sort_events
-from traceconv.times import LIMIT_NS, format_bound, format_drift, format_time
+from traceconv.times import format_bound, format_drift, format_time
 
 SAME_PID = declare(
     "merge.same_pid",
@@ -88,13 +87,6 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
 
 def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
     """The trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
-    offsets = [abs(found.offset_ns) for found in maps.values()]
-    farthest = max((abs(time) for time in trace.span() or ()), default=0) + max(offsets, default=0)
-    if farthest > LIMIT_NS:
-        raise UsageError(
-            f"{trace.sources[0].name}: its times lie more than 146 years from zero once they are moved",
-            hint="check --offset and the unit of the times (-O ts_unit=...)",
-        )
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():

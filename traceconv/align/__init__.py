@@ -23,8 +23,9 @@ from traceconv.align.names import NameMap
 from traceconv.align.placing import Placement, placement_of
 from traceconv.align.stated import Relation, lines_of_readings, state
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
-from traceconv.errors import AmbiguousAlignment, UnrelatedClocks
+from traceconv.errors import AmbiguousAlignment, UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
+from traceconv.times import LIMIT_NS
 
 _SAME_CLOCK = ClockMap().method
 #: Clocks that are related within this are left alone.
@@ -152,6 +153,7 @@ def align(
         placements = _placed_by_durations(traces, domains, used, maps, policy, pairs)
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs)
+    _refuse_far(traces, maps)
     receipt = [
         _receipt_line(trace, clocks[number], found[number], _basis(index, number, found[number], pairs))
         for index, (trace, clocks, found) in enumerate(zip(traces, domains, maps, strict=True))
@@ -321,7 +323,7 @@ def _trace_time(domains: list[list[ClockDomain]], used: list[dict[int, int]], gr
 
 def _place_synthetic(found: dict[int, ClockMap], clocks: list[ClockDomain], first: dict[int, int]) -> None:
     """Tracks without times, beside others of the same file that have times: from the first of these on."""
-    starts = [first[number] + found[number].offset_ns for number in found]
+    starts = [found[number].at(first[number]) for number in found]
     for number in first:
         if starts and number not in found and clocks[number].synthetic:
             found[number] = ClockMap(min(starts), 0, "no times in the file: placed at its first timed event")
@@ -362,7 +364,7 @@ def _placed_by_durations(
             and (is_accepted(found[0].estimate, same_run=policy.same_run) or policy.on_ambiguous == "best")
         ):
             host = found[0].a
-            begin = host.span()[0] + maps[host.index][host.clock].offset_ns
+            begin = maps[host.index][host.clock].at(host.span()[0])
             method = f"durations of the same work in {host.name}"
             for number in alone:
                 way = ClockMap(begin - first[number], None, method, found[0].estimate.verdict)
@@ -376,7 +378,7 @@ def _place_totals(
 ) -> None:
     """Tables without times stand at the begin of everything that has times."""
     starts = [
-        first[number] + found[number].offset_ns
+        found[number].at(first[number])
         for clocks, first, found in zip(domains, used, maps, strict=True)
         for number in found
         if clocks[number].run is not Run.TOTALS
@@ -414,7 +416,7 @@ def _refuse_unrelated(
                 f"{name} holds times of two clocks that nothing relates: {target.describe()}, and {clock}",
                 hint="split it where the second recording begins, and merge the parts with --offset",
             )
-        start = min(used[other][number] + maps[other][number].offset_ns for number in maps[other])
+        start = min(found_there.at(used[other][number]) for number, found_there in maps[other].items())
         shift = start - first[lost[0]]
         raise UnrelatedClocks(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
@@ -425,6 +427,16 @@ def _refuse_unrelated(
             "with these files says what else would relate them",
             pairs=pairs,
         )
+
+
+def _refuse_far(traces: Sequence[Trace], maps: list[dict[int, ClockMap]]) -> None:
+    for trace, found in zip(traces, maps, strict=True):
+        ends = [found[clock].at(end) for clock, span in spans(trace).items() for end in span]
+        if any(abs(end) > LIMIT_NS for end in ends):
+            raise UsageError(
+                f"{trace.sources[0].name}: its times lie more than 146 years from zero once they are moved",
+                hint="check --offset and the unit of the times (-O ts_unit=...)",
+            )
 
 
 def _word_wanted(index: int, pairs: Sequence[PairEstimate]) -> str:

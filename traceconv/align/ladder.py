@@ -118,7 +118,8 @@ def _by_activity(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | Non
     back = known.inverse() if known else None
     found = [*_activity(a, b, known), *map(_turned, _activity(b, a, back))]
     certain = [pair for pair in found if not pair.estimate.verdict.refused]
-    if any(abs(pair.way.offset_ns - certain[0].way.offset_ns) > 2 * _apart(pair, certain[0]) for pair in certain):
+    begin = a.span()[0]
+    if any(abs(pair.way.at(begin) - certain[0].way.at(begin)) > 2 * _apart(pair, certain[0]) for pair in certain):
         reason = "different views of the activity are certain of different places"
         return replace(certain[0], estimate=refused(certain[0].estimate.method, Verdict.AMBIGUOUS, reason))
     return certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)

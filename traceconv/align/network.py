@@ -270,12 +270,12 @@ class _Network:
         allowed = self._allowed(node, rows, tree)
         if allowed is not None:
             offset = min(max(offset, allowed[0]), allowed[1])
-        at = way.inverse().at(fit.epoch)
         moved = replace(
-            way, offset_ns=way.at(at) - at + round(offset), drift=way.drift + round(drift / DRIFT_UNIT), at_ns=at
+            way.then(ClockMap(round(offset), drift=round(drift / DRIFT_UNIT), at_ns=fit.epoch)), bound_ns=way.bound_ns
         )
         if way.bound_ns is None:
             return moved
+        at = way.inverse().at(fit.epoch)
         turned = max((abs(drift * (ts - at)) for row in rows for ts in self._times_of(node, row)), default=0.0)
         bound = way.bound_ns + abs(offset)
         if allowed is not None:
