@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import heapq
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -53,6 +54,9 @@ class Verdict(enum.StrEnum):
         """Whether the traces are not put together on this."""
         return self in (Verdict.AMBIGUOUS, Verdict.INSUFFICIENT, Verdict.INCONSISTENT)
 
+
+#: How methods begin that are the word of the user, also where they are one step of several.
+_USERS_WORDS = re.compile(r"(?:^|, then |^\d+ x |, then \d+ x )--[a-z]|given by the user|--same-machine says")
 
 #: Clocks of Linux that differ from each other, by the names that importers use.
 OS_CLOCKS = {"CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_TAI"}
@@ -150,6 +154,11 @@ TAI = ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL)
 
 #: Where the rows of a table without times stand.
 NO_TIME = ClockDomain("none", Zero.UNKNOWN, Run.TOTALS)
+
+
+def is_users_word(method: str) -> bool:
+    """Whether a method is what the user says, and not what a file says or what was guessed."""
+    return _USERS_WORDS.search(method) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +284,11 @@ class ClockMap:
         at = self.at_ns + self.offset_ns if self.drift else 0
         bends = (Bend(bend.at_ns + bend.offset_ns, -bend.offset_ns, _back(bend.drift)) for bend in self.bends)
         return ClockMap(-self.offset_ns, self.bound_ns, self.method, self.verdict, _back(self.drift), at, tuple(bends))
+
+    @property
+    def by_user(self) -> bool:
+        """Whether it rests on the word of the user, at least in part."""
+        return is_users_word(self.method)
 
     @property
     def uncertainty(self) -> int:

@@ -317,4 +317,6 @@ def _placing(line: ReceiptLine) -> str:
         words.append(f"{line.matches} matches, {format_time(line.residual_ns)} apart in the median")
     if line.verdict == Verdict.UNVERIFIED:
         words.append("unverified")
+    if line.warning:
+        words.append(f"but {line.warning}")
     return "; ".join(words) + "."

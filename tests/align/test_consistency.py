@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import traceconv.align
 from tests.benchmarks.alignment.simulate import Run, Shape, run
 from traceconv.align import align
+from traceconv.align.facts import parse_facts
 from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.names import NameMap
 from traceconv.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Zero
@@ -75,10 +77,51 @@ def test_files_that_the_events_contradict_are_refused() -> None:
     assert "--offset" in caught.value.hint
 
 
-def test_the_word_of_the_user_is_not_contradicted() -> None:
+def two(late_ns: int = 40_000_000, drift: float = 0.0) -> list[Trace]:
+    """Two views of one run on the wall clock, of which the second says that it was later."""
     work = made()
-    traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS + 40_000_000, REALTIME, 1)]
-    assert align(traces, {1: 0}).receipt[1].offset_ns == 0
+    late = replace(work, start=work.start * (1 + drift)) if drift else work
+    return [
+        view("a.json", work, EPOCH_NS, REALTIME),
+        view("b.json", late, EPOCH_NS + late_ns, REALTIME, 1),
+    ]
+
+
+@pytest.mark.parametrize(("offset", "late"), [(0, 40_000_000), (-39_900_000, 40_000_000), (50_000, 0), (10**12, 0)])
+def test_the_word_of_the_user_stands_and_is_doubted(offset: int, late: int) -> None:
+    """Far from where the events fit, and near to it."""
+    found = align(two(late), {1: offset})
+    first, second = found.receipt
+    assert (second.offset_ns, second.verdict, first.warning) == (offset, "assumed", "")
+    match = re.search(r"belongs ([+-]\d+) ns from here .*--offset b.json=([+-]\d+)ns would agree", second.warning)
+    assert match is not None
+    assert abs(int(match[1]) - (-late - offset)) < 5_000
+    assert int(match[2]) == offset + int(match[1])
+    assert not align(two(late), {1: int(match[2])}).receipt[1].warning
+    assert second.as_json()["warning"] == second.warning
+
+
+@pytest.mark.parametrize(("offset", "late"), [(0, 0), (-40_000_000, 40_000_000), (700, 0)])
+def test_the_word_of_the_user_that_events_do_not_contradict(offset: int, late: int) -> None:
+    assert not any(line.warning for line in align(two(late), {1: offset}).receipt)
+
+
+def test_an_anchor_and_a_drift_are_doubted_and_stand() -> None:
+    begin = "a.json:Conv#1.start=b.json:Conv#2.start"
+    names = ["a.json", "b.json"]
+    traces = [view("a.json", made(), EPOCH_NS, REALTIME), view("b.json", made(), 7_000_000, OWN, 1)]
+    found = align(traces, facts=parse_facts(names, anchors=[begin.replace("#2", "#1") + "~2s"]))
+    assert not any(line.warning for line in found.receipt)  # within what the anchor leaves open
+    found = align(traces, facts=parse_facts(names, anchors=[f"{begin}~1us"]))
+    assert [line.verdict for line in found.receipt] == ["ok", "assumed"]
+    assert "say that it belongs" in found.receipt[1].warning
+    found = align(two(0), facts=parse_facts(names, drifts=["b.json=800ppm"]))
+    assert "at its begin and" in found.receipt[1].warning
+
+
+def test_no_warning_where_events_say_nothing() -> None:
+    traces = [view("a.json", made(1000), EPOCH_NS, REALTIME), view("b.json", made(1001), EPOCH_NS, REALTIME, 1)]
+    assert not any(line.warning for line in align(traces, {1: 5_000_000}).receipt)
 
 
 @pytest.mark.parametrize("late_ns", [0, 500, 20_000, 600_000])

@@ -14,7 +14,14 @@ from itertools import combinations
 from typing import Any
 
 from traceconv.align.boots import apart_by_boot
-from traceconv.align.consistency import Accepted, contradicted, contradiction, note_overruled, relate_all
+from traceconv.align.consistency import (
+    Accepted,
+    contradicted,
+    contradiction,
+    doubt,
+    note_overruled,
+    relate_all,
+)
 from traceconv.align.domains import spans
 from traceconv.align.estimate import Estimate
 from traceconv.align.facts import NO_FACTS, Facts
@@ -47,6 +54,10 @@ class ReceiptLine:
         bound_ns: how wrong the position can be at most, the resolution of the clock included; None: not known.
         verdict: "ok" when the file says so; "assumed" when it rests on the word of the user or on an assumption, or
             when positions are synthetic.
+        drift_ppm: how much faster trace time runs than the clock.
+        matches: how many events were matched with those of another input, if it rests on that.
+        residual_ns: how far apart these are, the median; None without any.
+        warning: what speaks against it, where it rests on the word of the user; "" if nothing does.
     """
 
     file: str
@@ -59,11 +70,13 @@ class ReceiptLine:
     drift_ppm: float = 0.0
     matches: int = 0
     residual_ns: int | None = None
+    warning: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """For metadata; what does not apply is left out."""
         members = asdict(self)
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": not self.matches}
+        absent["warning"] = not self.warning
         return {name: value for name, value in members.items() if not absent.get(name)}
 
 
@@ -154,8 +167,17 @@ def align(
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs)
     _refuse_far(traces, maps)
+    warnings: dict[tuple[int, int], str] = {}
+    if policy.estimate and len(traces) > 1:
+        warnings = _doubts(traces, domains, maps, offsets or {}, policy, pairs)
     receipt = [
-        _receipt_line(trace, clocks[number], found[number], _basis(index, number, found[number], pairs))
+        _receipt_line(
+            trace,
+            clocks[number],
+            found[number],
+            _basis(index, number, found[number], pairs),
+            warnings.get((index, number), ""),
+        )
         for index, (trace, clocks, found) in enumerate(zip(traces, domains, maps, strict=True))
         for number in sorted(found)
     ]
@@ -275,6 +297,35 @@ def _settle(
         for pair in tried:
             if pair.estimate.verdict is Verdict.AMBIGUOUS:
                 raise _ambiguous(pair, made)
+
+
+def _doubts(
+    traces: Sequence[Trace],
+    domains: list[list[ClockDomain]],
+    maps: list[dict[int, ClockMap]],
+    offsets: Mapping[int, int],
+    policy: Policy,
+    pairs: list[PairEstimate],
+) -> dict[tuple[int, int], str]:
+    """What the events say against the word of the user, by input and clock; adds to the pairs what is certain."""
+    sides = [
+        Side(index, number, trace)
+        for index, (trace, own, found) in enumerate(zip(traces, domains, maps, strict=True))
+        for number in found
+        if not own[number].synthetic
+    ]
+    warnings: dict[tuple[int, int], str] = {}
+    for side, other in combinations(sides, 2):
+        ways = [maps[one.index][one.clock] for one in (side, other)]
+        placed = [way.by_user for way in ways]
+        if side.index == other.index or not any(placed):
+            continue
+        found = doubt(side, other, ways[0].then(ways[1].inverse()), policy.names, pairs)
+        if found is not None:
+            pairs += [] if found.pair in pairs else [found.pair]
+            one = other if placed[1] else side
+            warnings.setdefault((one.index, one.clock), found.against(one, offsets.get(one.index)))
+    return warnings
 
 
 def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAlignment:
@@ -462,7 +513,9 @@ def _basis(index: int, clock: int, found: ClockMap, pairs: Sequence[PairEstimate
     return max(used, key=lambda estimate: estimate.matches, default=None)
 
 
-def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap, basis: Estimate | None) -> ReceiptLine:
+def _receipt_line(
+    trace: Trace, clock: ClockDomain, found: ClockMap, basis: Estimate | None, warning: str
+) -> ReceiptLine:
     source = trace.sources[0]
     method = "its own times" if found.method == _SAME_CLOCK else found.method
     bound = None if found.bound_ns is None else found.bound_ns + clock.resolution_ns
@@ -477,4 +530,5 @@ def _receipt_line(trace: Trace, clock: ClockDomain, found: ClockMap, basis: Esti
         round(found.drift_ppm, 4),
         basis.matches if basis else 0,
         round(basis.residuals.median) if basis and basis.matches else None,
+        warning,
     )

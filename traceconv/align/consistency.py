@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -84,7 +85,8 @@ def _declared(sides: Sequence[Placed], graph: ClockGraph, target: ClockDomain, o
         for number, (other, side) in enumerate(sides):
             if number not in placed and other in known:
                 placed.add(number)
-                edges.append(Edge(number, root, known[other], side.span(), known[other].verdict is Verdict.OK))
+                way = known[other]
+                edges.append(Edge(number, root, way, side.span(), way.by_user or way.verdict is Verdict.OK))
     return edges
 
 
@@ -128,7 +130,7 @@ def contradiction(a: Side, b: Side, known: ClockMap, names: NameMap) -> PairEsti
     """
     if known.bound_ns is None or max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
         return None
-    if not (_overlap(a, b, known) if known.verdict is Verdict.OK else known.bound_ns > LEAST_GUESS_NS):
+    if not (_overlap(a, b, known) if known.verdict is Verdict.OK else _is_guess(known)):
         return None
     near = replace(known, bound_ns=max(known.bound_ns, _LEAST_CONTRADICTION_NS))
     there = estimate_pair(a, b, near, names)
@@ -140,6 +142,66 @@ def contradiction(a: Side, b: Side, known: ClockMap, names: NameMap) -> PairEsti
     apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
     least = _CONTRADICTED_BOUNDS * (known.bound_ns + found.bound_ns) + _LEAST_CONTRADICTION_NS
     return found if apart > least else None
+
+
+def _is_guess(known: ClockMap) -> bool:
+    return not known.by_user and known.uncertainty > LEAST_GUESS_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What the events say against the word of the user.
+
+    Attributes:
+        pair: what they say.
+        begin, end: by how much they would move clock a of it further, at its first and at its last time, ns.
+        allowed: how much of that both leave open, ns.
+    """
+
+    pair: PairEstimate
+    begin: int
+    end: int
+    allowed: int
+
+    def against(self, side: Side, offset: int | None) -> str:
+        """The warning for one of the two clocks; `offset` is what --offset says of it, None if it does not."""
+        moves = (self.begin, self.end) if side is self.pair.a else (-self.begin, -self.end)
+        other = self.pair.b if side is self.pair.a else self.pair.a
+        steady = abs(moves[1] - moves[0]) <= self.allowed
+        words = [f"{move:+d} ns" for move in (moves[:1] if steady else moves)]
+        where = f"{words[0]} from here" if steady else f"{words[0]} from here at its begin and {words[-1]} at its end"
+        text = (
+            f"its events and those of {other.name} say that it belongs {where} "
+            f"({self.pair.estimate.matches} matches, within {format_time(self.allowed)})"
+        )
+        if offset is None or not steady:
+            return text
+        return f"{text}; --offset {shlex.quote(side.name)}={offset + moves[0]:+d}ns would agree"
+
+
+def doubt(a: Side, b: Side, said: ClockMap, names: NameMap, made: Sequence[PairEstimate] = ()) -> Doubt | None:
+    """What the events say, if they are certain, and of something else than what the user says; None otherwise.
+
+    Args:
+        a, b: two clocks.
+        said: from a to b, as the user has it.
+        names: which names mean the same work.
+        made: what was estimated before; it is not estimated again.
+    """
+    if max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
+        return None
+    keys = [(side.index, side.clock) for side in (a, b)]
+    known = [one for one in made if [(side.index, side.clock) for side in (one.a, one.b)] == keys]
+    found = known[0] if known else estimate_pair(a, b, None, names)
+    if found is None or found.estimate.verdict is not Verdict.OK:
+        near = replace(said, bound_ns=max(said.bound_ns or 0, _LEAST_CONTRADICTION_NS))
+        found = estimate_pair(a, b, near, names)
+    if found is None or found.estimate.verdict is not Verdict.OK or found.way.bound_ns is None:
+        return None
+    begin, end = (found.way.at(ts) - said.at(ts) for ts in a.span())
+    steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (a, b))
+    allowed = found.way.bound_ns + (said.bound_ns or 0) + steps
+    return Doubt(found, begin, end, allowed) if max(abs(begin), abs(end)) > allowed else None
 
 
 def contradicted(pair: PairEstimate, known: ClockMap) -> InconsistentClocks:

@@ -174,6 +174,8 @@ def _file_row(one: Json, clock: Json, report: Json) -> list[str]:
     drift = format_drift(place["drift_ppm"]).replace("-", "−") if place["drift_ppm"] else ""
     verdict = f"{_pill(place['verdict'])}<br><small>{_MEANINGS[place['verdict']]}</small>"
     method = escape(place["method"])
+    if place["warning"]:
+        method += f"<br><strong>But {escape(place['warning'])}.</strong>"
     return [name, verdict, method, _signed(place["offset_ns"]), drift, _within(place), matches, domain]
 
 

@@ -40,6 +40,7 @@ from traceconv.clocks import (
     Run,
     Verdict,
     Zero,
+    is_users_word,
     looks_like_unix_time,
 )
 from traceconv.errors import InconsistentClocks, UsageError
@@ -500,7 +501,7 @@ def _check(found: Stated, group: Sequence[_Pair]) -> None:
 
 def _is_guess(snap: ClockSnapshot) -> bool:
     """Whether an importer assumed the snapshot, and not the user."""
-    return snap.assumed and not snap.method.startswith("--") and "given by the user" not in snap.method
+    return snap.assumed and not is_users_word(snap.method)
 
 
 def _is_definition(snap: ClockSnapshot) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from traceconv.align import Policy, ReceiptLine
+from traceconv.align.causality import Causality
 from traceconv.align.facts import Facts, by_input, input_named, pairs, parse_facts
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Input, Result
@@ -229,13 +230,21 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
         print_source(source, verbose)
     if len(result.trace.sources) > 1:
         click.echo(f"\nOn one time axis: {result.trace.clocks[0].describe()}", err=True)
-        console().print(receipt_table(result.receipt))
-        for line in result.causality.describe():
-            click.echo(line, err=True)
+        print_receipt(result.receipt, result.causality)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     click.echo(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}", err=True)
+
+
+def print_receipt(receipt: list[ReceiptLine], checks: Causality) -> None:
+    """How each input was placed, what speaks against it, and whether causes come before effects then."""
+    console().print(receipt_table(receipt))
+    for line in receipt:
+        if line.warning:
+            click.echo(f"warning: {line.file}: {line.warning}", err=True)
+    for words in checks.describe():
+        click.echo(words, err=True)
 
 
 def print_source(source: SourceInfo, verbose: bool) -> None:

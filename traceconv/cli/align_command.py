@@ -52,11 +52,9 @@ def command(
             force=force,
         )
     click.echo(f"On one time axis: {alignment.clock.describe()}", err=True)
-    common.console().print(common.receipt_table(alignment.receipt))
+    common.print_receipt(alignment.receipt, checks)
     for pair in alignment.pairs:
         estimate = pair.estimate
         click.echo(
             f"{pair.a.name} and {pair.b.name}: {estimate.method}: {estimate.verdict}: {estimate.reason}", err=True
         )
-    for line in checks.describe():
-        click.echo(line, err=True)
