@@ -119,6 +119,17 @@ def test_an_anchor_and_a_drift_are_doubted_and_stand() -> None:
     assert "at its begin and" in found.receipt[1].warning
 
 
+def test_a_place_between_the_places_where_events_fit_is_doubted() -> None:
+    one = made(iterations=1)
+    period = float(one.start[-1] + one.dur[-1]) + 300_000
+    starts = np.concatenate([one.start + number * period for number in range(6)])
+    work = replace(one, start=starts, dur=np.tile(one.dur, 6), kind=np.tile(one.kind, 6))
+    traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS, REALTIME, 1)]
+    between = align(traces, {1: round(0.5 * period)}).receipt[1]
+    assert "do not fit each other here, but elsewhere, in several places" in between.warning
+    assert not align(traces, {1: round(period)}).receipt[1].warning
+
+
 def test_no_warning_where_events_say_nothing() -> None:
     traces = [view("a.json", made(1000), EPOCH_NS, REALTIME), view("b.json", made(1001), EPOCH_NS, REALTIME, 1)]
     assert not any(line.warning for line in align(traces, {1: 5_000_000}).receipt)

@@ -23,6 +23,11 @@ _CONTRADICTED_BOUNDS = 10
 #: A relation that is assumed within less than this is the exact word of somebody, not a guess.
 LEAST_GUESS_NS = 100_000
 
+#: How far from the word of the user events are looked for that fit in several places.
+_NEAR_NS = (50_000, _LEAST_CONTRADICTION_NS)
+#: An estimate lists no more rivals than this.
+_ALL_RIVALS = 10
+
 Placed = tuple[ClockDomain, Side]
 
 
@@ -155,7 +160,7 @@ class Doubt:
     Attributes:
         pair: what they say.
         begin, end: by how much they would move clock a of it further, at its first and at its last time, ns.
-        allowed: how much of that both leave open, ns.
+        allowed: how much of that both leave open, ns; 0 if the events fit elsewhere, but in several places.
     """
 
     pair: PairEstimate
@@ -165,8 +170,11 @@ class Doubt:
 
     def against(self, side: Side, offset: int | None) -> str:
         """The warning for one of the two clocks; `offset` is what --offset says of it, None if it does not."""
-        moves = (self.begin, self.end) if side is self.pair.a else (-self.begin, -self.end)
-        other = self.pair.b if side is self.pair.a else self.pair.a
+        is_a = (side.index, side.clock) == (self.pair.a.index, self.pair.a.clock)
+        moves = (self.begin, self.end) if is_a else (-self.begin, -self.end)
+        other = self.pair.b if is_a else self.pair.a
+        if not self.allowed:
+            return f"its events and those of {other.name} do not fit each other here, but elsewhere, in several places"
         steady = abs(moves[1] - moves[0]) <= self.allowed
         words = [f"{move:+d} ns" for move in (moves[:1] if steady else moves)]
         where = f"{words[0]} from here" if steady else f"{words[0]} from here at its begin and {words[-1]} at its end"
@@ -193,15 +201,40 @@ def doubt(a: Side, b: Side, said: ClockMap, names: NameMap, made: Sequence[PairE
     keys = [(side.index, side.clock) for side in (a, b)]
     known = [one for one in made if [(side.index, side.clock) for side in (one.a, one.b)] == keys]
     found = known[0] if known else estimate_pair(a, b, None, names)
-    if found is None or found.estimate.verdict is not Verdict.OK:
-        near = replace(said, bound_ns=max(said.bound_ns or 0, _LEAST_CONTRADICTION_NS))
-        found = estimate_pair(a, b, near, names)
-    if found is None or found.estimate.verdict is not Verdict.OK or found.way.bound_ns is None:
+    if found is None:
+        return None
+    steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (a, b))
+    left_open = (said.bound_ns or 0) + steps
+    if found.estimate.verdict is not Verdict.OK:
+        near = [pair for within in _NEAR_NS if (pair := _near(a, b, said, names, within)) is not None]
+        fits = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
+        if not fits:
+            elsewhere = found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method == METHOD
+            return (
+                Doubt(found, 0, 0, 0) if elsewhere and not any(_fits(pair, said, left_open) for pair in near) else None
+            )
+        found = fits[0]
+    if found.way.bound_ns is None:
         return None
     begin, end = (found.way.at(ts) - said.at(ts) for ts in a.span())
-    steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (a, b))
-    allowed = found.way.bound_ns + (said.bound_ns or 0) + steps
+    allowed = found.way.bound_ns + left_open
     return Doubt(found, begin, end, allowed) if max(abs(begin), abs(end)) > allowed else None
+
+
+def _fits(pair: PairEstimate, said: ClockMap, left_open: int) -> bool:
+    """Whether one of the places of an estimate, which is not certain of any, is that of the user."""
+    if pair.estimate.verdict is Verdict.INSUFFICIENT:
+        return False
+    if len(pair.estimate.rivals) >= _ALL_RIVALS:
+        return True  # there may be more than are listed
+    begin = pair.a.span()[0]
+    apart, sign = pair.way.at(begin) - said.at(begin), -1 if pair.turned else 1
+    places = [apart, *(apart + sign * offset for offset in pair.rival_offsets())]
+    return any(abs(place) <= left_open + (pair.way.bound_ns or _LEAST_CONTRADICTION_NS) for place in places)
+
+
+def _near(a: Side, b: Side, said: ClockMap, names: NameMap, within_ns: int) -> PairEstimate | None:
+    return estimate_pair(a, b, replace(said, bound_ns=max(said.bound_ns or 0, within_ns)), names)
 
 
 def contradicted(pair: PairEstimate, known: ClockMap) -> InconsistentClocks:
