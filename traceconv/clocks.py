@@ -347,6 +347,7 @@ class ClockGraph:
     """
 
     def __init__(self, domains: Iterable[ClockDomain], snapshots: Iterable[ClockSnapshot]) -> None:
+        # For each domain those beside it, each with how its times become times of the first.
         self._edges: dict[ClockDomain, list[tuple[ClockDomain, ClockMap]]] = {}
         for domain in domains:
             self._edges.setdefault(domain, [])
@@ -359,10 +360,10 @@ class ClockGraph:
         verdict = Verdict.ASSUMED if snap.assumed else Verdict.OK
         self.relate(snap.clock, snap.other, ClockMap(offset, snap.bound_ns, snap.method, verdict))
 
-    def relate(self, clock: ClockDomain, other: ClockDomain, way: ClockMap) -> None:
-        """Add an edge: how times of `clock` become times of `other`."""
-        self._edges.setdefault(clock, []).append((other, way))
-        self._edges.setdefault(other, []).append((clock, way.inverse()))
+    def relate(self, clock: ClockDomain, other: ClockDomain, way: ClockMap, back: ClockMap | None = None) -> None:
+        """Add an edge: how times of `clock` become times of `other`, and back, if that has another bound."""
+        self._edges.setdefault(other, []).append((clock, way))
+        self._edges.setdefault(clock, []).append((other, back or way.inverse()))
 
     def copy(self) -> ClockGraph:
         """The same domains and edges; what is added to the one is not in the other."""
@@ -391,7 +392,6 @@ class ClockGraph:
             for neighbour, edge in self._edges.get(domain, ()):
                 if neighbour not in best:
                     pushed += 1
-                    # The edge leads away from the target: its reverse comes first on the way back.
-                    back = edge.inverse().then(path)
+                    back = edge.then(path)
                     heapq.heappush(queue, (back.uncertainty, hops + 1, pushed, neighbour, back))
         return best

@@ -178,7 +178,8 @@ def test_an_anchor_of_times_relates_two_files() -> None:
     assert mapped(found, 1, 5 * S) == UNIX + 7
     line = found.receipt[1]
     assert (line.method, line.verdict) == ("--anchor", "assumed")
-    assert line.bound_ns == MS + 1 + 1  # the last digit of 5.000s, the ns of the other time, the steps of the clock
+    # The last digit of 5.000s, the ns of the other time, the steps of the clock, and 200 ppm over 5 s on either side.
+    assert line.bound_ns == MS + 1 + 1 + MS
     given = align(both, facts=anchors(f"b@5s=a@{UNIX}ns~30us", traces=both))
     assert given.receipt[1].bound_ns == 30 * US + 1
 

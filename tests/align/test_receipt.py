@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
 from rich.console import Console
 
-from tests.align.pairs import TRUTH, recordings
+from tests.align.pairs import TRUTH, recordings, trace_of
+from tests.benchmarks.alignment.simulate import Shape
 from traceconv.align import Alignment, ReceiptLine, align
+from traceconv.align.estimate import Events
+from traceconv.align.facts import parse_facts
 from traceconv.cli._common import receipt_table
 from traceconv.ir.trace import Trace
 from traceconv.merging import merge_traces
@@ -47,6 +51,26 @@ def test_the_table_has_no_columns_that_say_nothing(alignment: Alignment) -> None
     assert f" {second.matches}, {second.residual_ns} ns apart " in line
     header, *_ = printed(alignment.receipt[:1])
     assert header.split() == ["file", "clock", "placed", "by", "offset", "within", "verdict"]
+
+
+def test_the_bound_is_that_of_the_events_that_are_moved() -> None:
+    """A short recording within a long one: what is known of the drift matters less to the short one."""
+    long, short = recordings(3, Shape(iterations=400), part=(0.45, 0.5))
+    moved_short, moved_long = align([long, short]).receipt[1], align([short, long]).receipt[1]
+    assert moved_short.bound_ns is not None
+    assert moved_long.bound_ns is not None
+    assert moved_long.bound_ns > 2 * moved_short.bound_ns
+    assert moved_short.bound_ns < 10_000
+
+
+def test_the_bound_of_an_anchor_is_that_of_the_events_that_are_moved() -> None:
+    far = trace_of(Events(np.array([0.0, 100e9]), np.ones(2), np.zeros(2, np.int32), 0), "far")
+    near = trace_of(Events(np.array([0.0, 1e9]), np.ones(2), np.zeros(2, np.int32), 0), "near")
+    for first, second, bound in ((far, near, 200_000), (near, far, 20_000_000)):
+        names = [one.sources[0].name for one in (first, second)]
+        facts = parse_facts(names, anchors=[f"{names[0]}@0s={names[1]}@0s~1us"])
+        line = align([first, second], facts=facts).receipt[1]
+        assert line.bound_ns == pytest.approx(bound, abs=3_000)
 
 
 def test_the_tracks_and_the_metadata_tell_it(traces: list[Trace], alignment: Alignment) -> None:

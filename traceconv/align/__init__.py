@@ -254,7 +254,7 @@ def _pairs(
             made.append(pair)
             if is_accepted(pair.estimate, same_run=policy.same_run):
                 accepted.append(Accepted(i, j, pair))
-                work.relate(domain, other, pair.way)
+                work.relate(domain, other, pair.way, pair.back)
                 progress = True
     return made, accepted, overruled
 
@@ -348,7 +348,7 @@ def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> Clock
     domains += [end for relation in relations for end in (relation.clock, relation.other)]
     graph = ClockGraph([REALTIME, *domains], snapshots)
     for relation in relations:
-        graph.relate(relation.clock, relation.other, relation.way)
+        graph.relate(relation.clock, relation.other, relation.way, relation.back)
     return graph
 
 

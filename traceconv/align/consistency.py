@@ -72,7 +72,7 @@ def relate_all(
     kept = [one for row, one in enumerate(accepted, first) if row not in solution.dropped]
     for one in kept:
         if not solution.loops or one.a not in solution.maps:
-            graph.relate(sides[one.a][0], sides[one.b][0], one.pair.way)
+            graph.relate(sides[one.a][0], sides[one.b][0], one.pair.way, one.pair.back)
     if solution.loops:
         for number in {number for one in kept for number in (one.a, one.b)} & set(solution.maps):
             graph.relate(sides[number][0], target, solution.maps[number])
@@ -96,7 +96,7 @@ def _declared(sides: Sequence[Placed], graph: ClockGraph, target: ClockDomain, o
 
 
 def _edge(one: Accepted) -> Edge:
-    return Edge(one.a, one.b, one.pair.way, one.pair.a.span())
+    return Edge(one.a, one.b, one.pair.way, one.pair.a.span(), back_way=one.pair.back)
 
 
 def _inconsistent(
@@ -170,7 +170,7 @@ class Doubt:
 
     def against(self, side: Side, offset: int | None) -> str:
         """The warning for one of the two clocks; `offset` is what --offset says of it, None if it does not."""
-        is_a = (side.index, side.clock) == (self.pair.a.index, self.pair.a.clock)
+        is_a = side.key == self.pair.a.key
         moves = (self.begin, self.end) if is_a else (-self.begin, -self.end)
         other = self.pair.b if is_a else self.pair.a
         if not self.allowed:
@@ -198,8 +198,8 @@ def doubt(a: Side, b: Side, said: ClockMap, names: NameMap, made: Sequence[PairE
     """
     if max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
         return None
-    keys = [(side.index, side.clock) for side in (a, b)]
-    known = [one for one in made if [(side.index, side.clock) for side in (one.a, one.b)] == keys]
+    keys = [a.key, b.key]
+    known = [one for one in made if [one.a.key, one.b.key] == keys]
     found = known[0] if known else estimate_pair(a, b, None, names)
     if found is None:
         return None

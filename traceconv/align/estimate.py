@@ -190,6 +190,10 @@ class Estimate:
         """Times of clock x on clock y, both relative to their zeros."""
         return x + self.offset_ns + self.drift * (x - self.x0)
 
+    def back(self, y: F64) -> F64:
+        """Times of clock y on clock x, both relative to their zeros."""
+        return self.x0 + (y - self.offset_ns - self.x0) / (1 + self.drift)
+
 
 def refused(method: str, verdict: Verdict, reason: str) -> Estimate:
     """An estimate that says only why there is none."""

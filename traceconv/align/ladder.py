@@ -16,6 +16,7 @@ import numpy as np
 from traceconv.align.activity import align_bins, align_samples
 from traceconv.align.activity_views import bins_of, busy_slices, samples_of
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
+from traceconv.align.geometry import F64
 from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.align.views import View, shared_work
@@ -48,6 +49,11 @@ class Side:
         """The file."""
         return self.trace.sources[0].name
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """The numbers of the input and of the clock."""
+        return self.index, self.clock
+
     def span(self) -> tuple[int, int]:
         """The first and the last time on this clock, ns."""
         clocks = np.array([int(track.clock) for track in self.trace.tracks] or [0])
@@ -67,6 +73,7 @@ class PairEstimate:
         estimate: the answer, with a as clock x, the outer one; or with b, if it is turned.
         zero_a, zero_b: what its numbers are relative to, ns.
         way: the map from a to b that follows, with the bound over all events of a.
+        back_bound_ns: the bound of the way back over all events of b; None: not known.
         known: what was known before, as a map from a to b; None if nothing was.
         turned: whether clock x of the estimate, the one with the outer events, is b instead of a.
         rows: the matched slices, as rows in the traces of a and b; None if the estimate does not tell.
@@ -78,6 +85,7 @@ class PairEstimate:
     zero_a: int
     zero_b: int
     way: ClockMap
+    back_bound_ns: int | None = None
     known: ClockMap | None = None
     turned: bool = False
     rows: tuple[Array, Array] | None = None
@@ -86,6 +94,15 @@ class PairEstimate:
     def bound_ns(self) -> int:
         """How wrong the map is at most, over the events of a."""
         return self.way.bound_ns if self.way.bound_ns is not None else 2**62
+
+    @property
+    def back(self) -> ClockMap:
+        """The way from b to a."""
+        return replace(self.way.inverse(), bound_ns=self.back_bound_ns)
+
+    def bound_of(self, side: Side) -> int | None:
+        """How wrong the events of one of the two sides are at most where they are moved to the other one."""
+        return self.way.bound_ns if side.key == self.a.key else self.back_bound_ns
 
     def rival_offsets(self) -> list[int]:
         """The other places where the traces fit, as differences to the best one, ns."""
@@ -176,35 +193,54 @@ def _pair(
         offset = float(known.at(one.zero_ns) - other.zero_ns)
         prior = Prior(offset - known.bound_ns, offset + known.bound_ns, MAX_DRIFT)
     estimate = estimator(one, other, prior)
+    way = _way(estimate, one.zero_ns, other.zero_ns)
+    ends, ends_b = np.array([a.span(), b.span()], np.float64) - [[one.zero_ns], [other.zero_ns]]
     return PairEstimate(
-        a, b, estimate, one.zero_ns, other.zero_ns, _way(estimate, one.zero_ns, other.zero_ns, a.span()), known
+        a,
+        b,
+        estimate,
+        one.zero_ns,
+        other.zero_ns,
+        replace(way, bound_ns=_bound(estimate, ends)),
+        _bound(estimate, estimate.back(ends_b)),
+        known,
     )
 
 
-def _way(estimate: Estimate, zero_a: int, zero_b: int, span: tuple[int, int]) -> ClockMap:
-    """The map that an estimate means, in integers; its bound holds for all of a span of clock a."""
+def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
+    """The map that an estimate means, in integers."""
     at = zero_a + round(estimate.x0)
     middle = estimate.offset_ns + estimate.drift * (round(estimate.x0) - estimate.x0)
     method = _METHODS.get(estimate.method, estimate.method)
-    way = ClockMap(
+    return ClockMap(
         round(middle) + zero_b - zero_a, None, method, estimate.verdict, round(estimate.drift / DRIFT_UNIT), at
     )
+
+
+def _bound(estimate: Estimate, x: F64) -> int | None:
+    """How wrong an estimate is at most between two times of clock x; None if it has no region."""
     if estimate.region is None:
-        return way
-    ends = np.array([span[0] - zero_a, span[1] - zero_a], np.float64)
-    low, high = estimate.bounds(ends)
-    line = estimate.offset_ns + estimate.drift * (ends - estimate.x0)
-    bound = max(float(np.max(high - line)), float(np.max(line - low)))
-    return replace(way, bound_ns=int(np.ceil(bound)) + 1)
+        return None
+    low, high = estimate.bounds(x)
+    line = estimate.map(x) - x
+    return int(np.ceil(max(float(np.max(high - line)), float(np.max(line - low))))) + 1
 
 
 def _turned(pair: PairEstimate) -> PairEstimate:
     """The same estimate, seen from the other side."""
     known = pair.known.inverse() if pair.known else None
     rows = (pair.rows[1], pair.rows[0]) if pair.rows else None
-    way = pair.way.inverse()
-    return PairEstimate(
-        pair.b, pair.a, pair.estimate, pair.zero_b, pair.zero_a, way, known, turned=not pair.turned, rows=rows
+    return replace(
+        pair,
+        a=pair.b,
+        b=pair.a,
+        zero_a=pair.zero_b,
+        zero_b=pair.zero_a,
+        way=pair.back,
+        back_bound_ns=pair.way.bound_ns,
+        known=known,
+        turned=not pair.turned,
+        rows=rows,
     )
 
 

@@ -38,6 +38,7 @@ class Edge:
         way: how times of a become times of b, with its bound.
         span: the first and last time of clock a that it is known from, ns.
         exact: whether files say so; such a relation is never dropped.
+        back_way: the way back, where its bound is another one.
     """
 
     a: int
@@ -45,6 +46,12 @@ class Edge:
     way: ClockMap
     span: tuple[int, int]
     exact: bool = False
+    back_way: ClockMap | None = None
+
+    @property
+    def back(self) -> ClockMap:
+        """How times of b become times of a."""
+        return self.back_way or self.way.inverse()
 
     @property
     def bound(self) -> float:
@@ -169,8 +176,8 @@ class _Network:
             found[node] = place
             for other, row in beside.get(node, ()):
                 if other not in found:
-                    way = self.edges[row].way
-                    there = (way if self.edges[row].a == other else way.inverse()).then(place.way)
+                    edge = self.edges[row]
+                    there = (edge.way if edge.a == other else edge.back).then(place.way)
                     pushed += 1
                     step = _Place(there, (*place.path, row), (*place.clocks, other))
                     heapq.heappush(queue, (there.uncertainty, pushed, other, step))

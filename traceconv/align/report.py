@@ -160,22 +160,14 @@ def _map(
 def _bound_at(side: Side, time: int, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate]) -> int | None:
     """How wrong a map is at most at one time: less than over all times, if it rests on a region of relations."""
     for pair in pairs:
-        if (
-            line.bound_ns is not None
-            and found.bound_ns is not None
-            and pair.way.bound_ns is not None
-            and found.bound_ns >= pair.way.bound_ns
-            and pair.way.method in found.method
-            and pair.estimate.matches == line.matches
-            and (side.index, side.clock) in (_key(pair.a), _key(pair.b))
-        ):
+        if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or found.bound_ns is None:
+            continue
+        bound = pair.bound_of(side)
+        rests_on_it = pair.way.method in found.method and pair.estimate.matches == line.matches
+        if bound is not None and found.bound_ns >= bound and rests_on_it:
             low, high = _interval(pair, _on_x(pair, side, time))
-            return min(line.bound_ns, line.bound_ns - pair.way.bound_ns + int(np.ceil(max(-low, high))) + 1)
+            return min(line.bound_ns, line.bound_ns - bound + int(np.ceil(max(-low, high))) + 1)
     return line.bound_ns
-
-
-def _key(side: Side) -> tuple[int, int]:
-    return side.index, side.clock
 
 
 # -- pairs ----------------------------------------------------------------------------------------------------------
@@ -191,9 +183,9 @@ def _on_x(pair: PairEstimate, side: Side, time: int) -> float:
     """A time of one of the two clocks as a time of clock x from its zero, ns."""
     (x, zero_x), (_, zero_y) = _x_and_y(pair)
     estimate = pair.estimate
-    if _key(side) == _key(x):
+    if side.key == x.key:
         return float(time - zero_x)
-    return estimate.x0 + (float(time - zero_y) - estimate.x0 - estimate.offset_ns) / (1 + estimate.drift)
+    return float(estimate.back(np.array([time - zero_y], np.float64))[0])
 
 
 def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:

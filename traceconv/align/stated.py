@@ -69,11 +69,18 @@ _ZONE_OPTIONS, _DATE_OPTIONS = ("utc_offset",), ("date", "year")
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An edge of the clock graph that has a drift: how times of `clock` become times of `other`."""
+    """An edge of the clock graph that has a drift.
+
+    Attributes:
+        clock, other: the two.
+        way: how times of the one become times of the other, with the bound for the events on the first.
+        back: the way back, with the bound for the events on the second; None: the bound is that of the way.
+    """
 
     clock: ClockDomain
     other: ClockDomain
     way: ClockMap
+    back: ClockMap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +388,7 @@ def _similar(point: EventPoint, trace: Trace) -> str:
 def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mapping[int, int]) -> None:
     """One relation for each two clocks that anchors tie together."""
     groups: dict[tuple[int, int, int, int], list[_Pair]] = defaultdict(list)
-    unknown_drift: list[int] = []
+    unknown_drift: list[list[int]] = []
     for pair in pairs:
         one, other = pair.sides
         groups[one.input, one.clock, other.input, other.clock].append(_corrected(pair, found))
@@ -389,18 +396,31 @@ def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mappin
         _refuse_moved(found.traces, group[0], offsets)
         _check(found, group)
         rigid = bool({one_input, other_input} & set(facts.drifts))
-        span = spans(found.traces[one_input]).get(one_clock, (group[0].sides[0].ts,) * 2)
         domains = found.traces[one_input].clocks[one_clock], found.traces[other_input].clocks[other_clock]
-        way = _way(group, span, 0.0 if rigid else MAX_DRIFT)
+        max_drift = 0.0 if rigid else MAX_DRIFT
+        ends, other_ends = (spans(found.traces[side.input]).get(side.clock, (side.ts,) * 2) for side in group[0].sides)
+        way = _way(group, ends, max_drift)
+        first, last = (way.inverse().at(end) for end in other_ends)
+        back = _way(group, (first, last), max_drift).inverse()
         alone = len(group) == 1 and not rigid and not any(domain.synthetic for domain in domains)
-        farthest = max(abs(end - group[0].sides[0].ts) for end in span)
-        unknown_drift.append(round(_USUAL_DRIFT * farthest) if alone else 0)
-        found.relations.append(Relation(*domains, way))
+        unknown_drift.append(
+            [
+                round(_USUAL_DRIFT * max(abs(end - side.ts) for end in its)) if alone else 0
+                for side, its in zip(group[0].sides, (ends, other_ends), strict=True)
+            ]
+        )
+        found.relations.append(Relation(*domains, way, back))
     # One instant says nothing of the drift: the farther from it, the less is known. What was checked is at the instant.
-    for at, more in enumerate(unknown_drift, len(found.relations) - len(unknown_drift)):
+    for at, (more, more_back) in enumerate(unknown_drift, len(found.relations) - len(unknown_drift)):
         relation = found.relations[at]
-        bound = None if relation.way.bound_ns is None else relation.way.bound_ns + more
-        found.relations[at] = replace(relation, way=replace(relation.way, bound_ns=bound))
+        assert relation.back is not None
+        found.relations[at] = replace(
+            relation, way=_less_sure(relation.way, more), back=_less_sure(relation.back, more_back)
+        )
+
+
+def _less_sure(way: ClockMap, more_ns: int) -> ClockMap:
+    return way if way.bound_ns is None else replace(way, bound_ns=way.bound_ns + more_ns)
 
 
 def _corrected(pair: _Pair, found: Stated) -> _Pair:
@@ -544,7 +564,7 @@ def _disagreement(
     """What the snapshots say against two times of two clocks being one instant."""
     graph = ClockGraph([REALTIME, *(clock for trace in found.traces for clock in trace.clocks)], snapshots)
     for relation in found.relations:
-        graph.relate(relation.clock, relation.other, relation.way)
+        graph.relate(relation.clock, relation.other, relation.way, relation.back)
     way = graph.maps_to(other[0]).get(one[0])
     if way is None:
         return None
@@ -571,8 +591,9 @@ def _drifted_ns(ts: int, domain: ClockDomain, snapshots: Sequence[ClockSnapshot]
 def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relation]]:
     """Two clocks that were read several times, each time within a bound, are related by a line with a drift.
 
-    The snapshots of these are taken out of the traces. The bound holds from as long before the first reading as the
-    last one is after it, to as long after the last one. Readings that no line fits stay as they are.
+    The snapshots of these are taken out of the traces. The bound holds over all events on the first clock, and at least
+    from as long before the first reading as the last one is after it, to as long after the last one. Readings that no
+    line fits stay as they are.
     """
     groups: dict[tuple[ClockDomain, ClockDomain], list[ClockSnapshot]] = defaultdict(list)
     for trace in traces:
@@ -586,10 +607,17 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
         if len({ts for ts, _, _ in readings}) < 2:
             continue
         first, last = readings[0][0], readings[-1][0]
-        span = 2 * first - last, 2 * last - first
+        ends = [end for trace in traces for end in _ends(trace, clock)]
+        span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
         way = line(readings, span, f"{group[0].method}, read {len(readings)} times")
         if way is not None:
             relations.append(Relation(clock, other, way))
             used += group
     kept = [trace.with_tables(snapshots=[snap for snap in trace.snapshots if snap not in used]) for trace in traces]
     return kept, relations
+
+
+def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
+    """The first and the last time of events on a clock, by whatever resolution its file has; empty without any."""
+    same = [number for number, domain in enumerate(trace.clocks) if domain == clock or domain.same_timebase(clock)]
+    return [end for number, span in spans(trace).items() if number in same for end in span]
