@@ -402,3 +402,12 @@ def test_the_report_is_written_also_of_a_refusal(tmp_path: Path) -> None:
     assert "cannot be related" in refused.read_text()
     assert not (tmp_path / "no.json").exists()
     assert "goes there" in refusal(run("merge", KINETO, ONEDNN, "--report", output, "-o", output, "-f")).message
+
+
+def test_several_reports_of_one_alignment(tmp_path: Path) -> None:
+    page, data = tmp_path / "align.html", tmp_path / "align.json"
+    assert run("align", KINETO, ONEDNN, "--report", page, "--report", data).exit_code == 0
+    assert page.read_text().startswith("<!doctype html>")
+    assert json.loads(data.read_text())["verdict"] == "ok"
+    twice = refusal(run("align", KINETO, ONEDNN, "--report", page, "--report", page, "-f"))
+    assert "is given twice" in twice.message

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, BinaryIO
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
@@ -176,7 +177,7 @@ def merge(
     same_machine: bool = False,
     facts: Facts = NO_FACTS,
     policy: Policy | None = None,
-    report: AnyPath | None = None,
+    report: AnyPath | Sequence[AnyPath] = (),
     force: bool = False,
     strict: bool = False,
 ) -> Result:
@@ -191,7 +192,7 @@ def merge(
             and clocks since boot the same clock.
         facts: what is known about the clocks of the inputs, besides what the files say.
         policy: how to align what neither the files nor the facts relate.
-        report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html.
+        report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html, or several.
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
 
@@ -207,10 +208,9 @@ def merge(
     sources = [Source(one.path) for one in given]
     _refuse_overwriting(sources, os.fspath(output))
     check_target(os.fspath(output), binary=writer.binary, force=force)
-    if report is not None:
-        _check_report(report, output, sources, force)
+    reports_to = _check_reports(report, output, sources, force)
     traces = _read_all(given, sources, dict(options or {}), facts)
-    alignment, checks = _aligned(traces, given, facts, policy, same_machine, report, force)
+    alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
@@ -228,7 +228,7 @@ def estimate(
     same_machine: bool = False,
     facts: Facts = NO_FACTS,
     policy: Policy | None = None,
-    report: AnyPath | None = None,
+    report: AnyPath | Sequence[AnyPath] = (),
     force: bool = False,
 ) -> tuple[Alignment, Causality]:
     """How several inputs would be put on one time axis, without writing a trace. The arguments are those of `merge`.
@@ -239,10 +239,9 @@ def estimate(
     """
     given = _given(inputs)
     sources = [Source(one.path) for one in given]
-    if report is not None:
-        _check_report(report, "", sources, force)
+    reports_to = _check_reports(report, "", sources, force)
     traces = _read_all(given, sources, dict(options or {}), facts)
-    return _aligned(traces, given, facts, policy, same_machine, report, force)
+    return _aligned(traces, given, facts, policy, same_machine, reports_to, force)
 
 
 def _aligned(
@@ -251,19 +250,19 @@ def _aligned(
     facts: Facts,
     policy: Policy | None,
     same_machine: bool,
-    report: AnyPath | None,
+    reports_to: Sequence[str],
     force: bool,
 ) -> tuple[Alignment, Causality]:
     """The alignment of traces that were read, and its report, also if it is a refusal."""
     try:
         alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
     except AlignmentError as error:
-        if report is not None:
-            _write_report(report, reports.refusal_document(traces, error), force)
+        if reports_to:
+            _write_reports(reports_to, reports.refusal_document(traces, error), force)
         raise
     checks = causality(traces, alignment) if len(traces) > 1 else Causality(())
-    if report is not None:
-        _write_report(report, reports.document(traces, alignment, checks), force)
+    if reports_to:
+        _write_reports(reports_to, reports.document(traces, alignment, checks), force)
     return alignment, checks
 
 
@@ -297,18 +296,30 @@ def _offsets(given: Sequence[Input]) -> dict[int, int]:
     return {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
 
 
-def _check_report(report: AnyPath, output: AnyPath, sources: Sequence[Source], force: bool) -> None:
-    """Refuse what could not be written, before the work for it is done."""
-    reports.check_ending(report)
-    if os.fspath(report) == os.fspath(output):
-        raise UsageError(f"--report {os.fspath(report)}: the trace goes there", hint="give the report another name")
-    _refuse_overwriting(sources, os.fspath(report))
-    check_target(os.fspath(report), binary=False, force=force)
+def _check_reports(
+    report: AnyPath | Sequence[AnyPath], output: AnyPath, sources: Sequence[Source], force: bool
+) -> list[str]:
+    """The paths of the reports. Refuses what could not be written, before the work for it is done."""
+    paths = [os.fspath(path) for path in ([report] if isinstance(report, str | os.PathLike) else report)]
+    for path in paths:
+        reports.check_ending(path)
+        if path == os.fspath(output):
+            raise UsageError(f"--report {path}: the trace goes there", hint="give the report another name")
+        if paths.count(path) > 1:
+            raise UsageError(f"--report {path} is given twice", hint="one page and one for programs: .html and .json")
+        _refuse_overwriting(sources, path)
+        check_target(path, binary=False, force=force)
+    return paths
 
 
-def _write_report(path: AnyPath, report: dict[str, Any], force: bool) -> None:
-    data = reports.rendered(report, path)
-    write_output(os.fspath(path), lambda sink: sink.write(data), binary=False, force=force)
+def _write_reports(paths: Sequence[str], report: dict[str, Any], force: bool) -> None:
+    for path in paths:
+        data = reports.rendered(report, path)
+        write_output(path, partial(_put, data), binary=False, force=force)
+
+
+def _put(data: bytes, sink: BinaryIO) -> None:
+    sink.write(data)
 
 
 def write(trace: Trace, output: AnyPath, *, to: str | None = None, force: bool = False) -> None:

@@ -101,7 +101,13 @@ _POLICY_OPTIONS = (
         metavar="CLASS=PATTERN,...",
         help="Which names mean the same kind of work: convolution=Conv*,*FusedConv*.",
     ),
-    click.option("--report", metavar="FILE", help="Write how the files were aligned, and why: align.json, align.html."),
+    click.option(
+        "--report",
+        "reports",
+        multiple=True,
+        metavar="FILE",
+        help="Write how the files were aligned, and why: align.json, align.html, or both.",
+    ),
 )
 
 

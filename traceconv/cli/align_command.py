@@ -29,7 +29,7 @@ def command(
     on_ambiguous: str,
     same_run: bool,
     classes: tuple[str, ...],
-    report: str | None,
+    reports: tuple[str, ...],
     force: bool,
 ) -> None:
     """Say how several recordings would be put on one time axis, and how sure that is; writes no trace.
@@ -48,7 +48,7 @@ def command(
             same_machine=same_machine,
             facts=facts,
             policy=policy,
-            report=report,
+            report=reports,
             force=force,
         )
     click.echo(f"On one time axis: {alignment.clock.describe()}", err=True)

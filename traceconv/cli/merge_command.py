@@ -36,7 +36,7 @@ def command(
     on_ambiguous: str,
     same_run: bool,
     classes: tuple[str, ...],
-    report: str | None,
+    reports: tuple[str, ...],
     force: bool,
     strict: bool,
     quiet: bool,
@@ -65,7 +65,7 @@ def command(
             same_machine=same_machine,
             facts=facts,
             policy=policy,
-            report=report,
+            report=reports,
             force=force,
             strict=strict,
         )
