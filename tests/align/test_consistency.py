@@ -220,3 +220,20 @@ def test_other_machines_and_a_clock_that_never_sleeps_stay_apart() -> None:
     here, there = (ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Runs.MONOTONIC, 1, name) for name in ("m", "n"))
     with pytest.raises(UnrelatedClocks):
         align([view("a", work, 0, here), view("b", other, 0, there)], same_machine=True)
+
+
+@pytest.mark.parametrize("clock", [OWN, REALTIME])
+def test_one_recording_given_twice(clock: ClockDomain) -> None:
+    traces = [view(name, made(), 12_345, clock) for name in ("a.json", "b.json")]
+    found = align(traces)
+    assert [line.offset_ns for line in found.receipt] == [0, 0]
+    assert [line.verdict for line in found.receipt] == ["ok", "ok"]
+    assert any("given twice" in note for note in traces[1].sources[0].notes)
+    assert "belongs -5 ns from here" in align(traces, {1: 5_000_000}).receipt[1].warning.replace("000000", "")
+
+
+def test_nearly_equal_recordings_are_two() -> None:
+    work = made()
+    traces = [view("a.json", work, 0), view("b.json", replace(work, dur=work.dur + 5_000), 0)]
+    align(traces)
+    assert not any("given twice" in note for trace in traces for note in trace.sources[0].notes)

@@ -29,6 +29,7 @@ from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepte
 from traceconv.align.names import NameMap
 from traceconv.align.placing import Placement, placement_of
 from traceconv.align.stated import Relation, lines_of_readings, state
+from traceconv.align.twins import note_twins
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
 from traceconv.errors import AmbiguousAlignment, UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
@@ -141,6 +142,7 @@ def align(
         UsageError: a fact does not fit its input.
     """
     policy = policy or Policy()
+    note_twins(traces)
     stated = state(apart_by_boot(traces), facts, offsets)
     traces, lines = lines_of_readings(stated.traces)
     domains = [trace.clocks for trace in traces]
