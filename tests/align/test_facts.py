@@ -98,11 +98,6 @@ def test_anchors(text: str, one: Any, other: Any, within: int | None) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a.json@1=b.log@2s", "expected FILE@TIME"),
-        ("a.json@1s", "expected FILE@TIME"),
-        ("c.json@1s=b.log@2s", "expected FILE@TIME"),
-        ("a.json@1s=b.log@2s~-5us", "expected FILE@TIME"),
-        ("a.json:x#1=b.log:x#1.start", "expected FILE@TIME"),
         ("a.json:x#0.start=b.log:x#1.start", "#0 is no occurrence"),
         ("a.json@1s=a.json@2s", "both sides are of dir/a.json"),
         ("a.json:x#1.start=b.log:y#1.start=b.log:z#1.start", "several ways"),
@@ -113,12 +108,36 @@ def test_wrong_anchors(text: str, message: str) -> None:
         parse_anchor(text, PATHS)
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("c.json@1s=b.log@1s", r"'c.json' is none of the inputs", "the inputs: dir/a.json, b.log"),
+        ("a.json@1s=c.log:x#1.start", r"'c.log' is none of the inputs", "the inputs: dir/a.json, b.log"),
+        ("a.json@12=b.log@1s", "'12' is no time with a unit", "such as 1.5ms"),
+        ("a.json@1s=b.log@1e30s", "'1e30s' is no time", "such as 1.5ms"),
+        ("a.json:Conv#1=b.log@1s", "'Conv#1' ends in neither .start nor .end", "a.json:Conv#1.start or"),
+        ("a.json:Conv#1.begin=b.log@1s", "ends in neither .start nor .end", "a.json:Conv#1.start or"),
+        ("a.json:Conv.start=b.log@1s", "no number in 'Conv.start'", "a.json:Conv#1.start is the first"),
+        ("a.json:Conv#x.end=b.log@1s", "no number in 'Conv#x.end'", "a.json:Conv#1.end is the first"),
+        ("a.json=b.log@1s", "no point behind 'a.json'", "a.json@TIME or a.json:NAME#1.start"),
+        ("a.json@1s=b.log@1s~5", "'5' behind the `~`", "such as ~5us"),
+        ("a.json@1s=b.log@1s~-5us", "'-5us' behind the `~`", "such as ~5us"),
+        ("a.json@1s", "with `=` in between", "the inputs: dir/a.json, b.log"),
+        ("=", "with `=` in between", "the inputs: dir/a.json, b.log"),
+    ],
+)
+def test_what_is_wrong_with_an_anchor(text: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=message) as error:
+        parse_anchor(text, PATHS)
+    assert hint in error.value.hint
+
+
 def test_names_of_files_may_hold_anything() -> None:
     paths = ["a=b@1s:c.json", "a", "-"]
     found = parse_anchor("a=b@1s:c.json@2s=a@3s", paths)
     assert (found.one, found.other) == (TimePoint(0, 2 * S, S), TimePoint(1, 3 * S, S))
     assert parse_anchor("<stdin>@2s=a@3s", paths).one == TimePoint(2, 2 * S, S)
-    with pytest.raises(UsageError, match="expected FILE@TIME"):
+    with pytest.raises(UsageError, match=r"'x\.json' fits several inputs"):
         parse_anchor("x.json@1s=y@1s", ["one/x.json", "two/x.json", "y"])  # of two files that are called so
 
 
@@ -181,7 +200,7 @@ def test_an_anchor_of_times_relates_two_files() -> None:
     # The last digit of 5.000s, the ns of the other time, the steps of the clock, and 200 ppm over 5 s on either side.
     assert line.bound_ns == MS + 1 + 1 + MS
     given = align(both, facts=anchors(f"b@5s=a@{UNIX}ns~30us", traces=both))
-    assert given.receipt[1].bound_ns == 30 * US + 1
+    assert given.receipt[1].bound_ns == 30 * US + 1 + MS
 
 
 @pytest.mark.parametrize(
@@ -220,6 +239,23 @@ def test_events_that_are_not_there(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as error:
         align(both, facts=anchors(text, traces=both))
     assert "'sam'" not in message or "'same'" in error.value.hint
+
+
+def test_entries_of_a_log_samples_and_counters_can_be_anchored() -> None:
+    out = Builder(SourceInfo("b", "timed-log"), PRIVATE)
+    thread, load = out.thread(out.process("p", pid=1), 1), out.counter_track("load")
+    for number in range(3):
+        out.log(thread, 10 * number, "step done: 5 #2")
+        out.sample(thread, 100 + number, out.frame("work", parent=out.frame("main")), "cycles")
+        out.counter(load, 200 + number, number)
+    both = [trace("a", REALTIME, [UNIX]), lay_out(out.finish())]
+    for name, ts in (("step done: 5 #2", 10), ("work", 101), ("cycles", 101), ("load", 201)):
+        point = f'b:"{name}"#2.start'
+        found = align(both, facts=anchors(f"a@{UNIX}ns={point}", traces=both))
+        assert mapped(found, 1, ts) == UNIX, name
+    with pytest.raises(UsageError, match="no event of the name 'main'") as error:
+        align(both, facts=anchors(f"a@{UNIX}ns=b:main#1.start", traces=both))
+    assert "'cycles', 'load', 'step done: 5 #2'" in error.value.hint
 
 
 def test_anchors_place_a_file_without_a_clock_and_two_private_ones() -> None:

@@ -279,10 +279,8 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
         for other, within in _last_points(text[at + 1 :], paths):
             found += [Anchor(one, other, within, text) for one in _points(text[:at], paths)]
     if not found:
-        raise UsageError(
-            f"--anchor {text!r}: expected {_ANCHOR_FORMS}",
-            hint=f"TIME has a unit, such as 1.5ms; the inputs: {', '.join(paths)}",
-        )
+        reason, hint = _what_is_wrong(text, paths)
+        raise UsageError(f"--anchor {text!r}: {reason}", hint=hint)
     if len(found) > 1:
         raise UsageError(
             f"--anchor {text!r} can be read in several ways", hint='put the names of events into double quotes: f:"a#1"'
@@ -293,6 +291,58 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
     if found[0].one.input == found[0].other.input:
         raise UsageError(f"--anchor {text!r}: both sides are of {paths[found[0].one.input]}, expected two inputs")
     return found[0]
+
+
+def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[str, str]:
+    """Why a text is no anchor, and what to do about it."""
+    places = [place for place, letter in enumerate(text) if letter == "="]
+    if not places or text in ("=", ""):
+        return f"expected two points with `=` in between: {_ANCHOR_FORMS}", f"the inputs: {', '.join(paths)}"
+    second = [place for place in places if _file_of(text[place + 1 :], paths)]
+    at = (second or places)[-1]
+    other, tilde, within = text[at + 1 :].rpartition("~")
+    if not tilde:
+        other, within = within, ""
+    for side in (text[:at], other):
+        wrong = _what_is_wrong_with(side, paths)
+        if wrong is not None:
+            return wrong
+    if tilde and (_duration(within) or -1) < 0:
+        return (
+            f"{within!r} behind the `~` is no time with a unit, 0 or more",
+            "how far apart the points can be, such as ~5us",
+        )
+    return f"expected {_ANCHOR_FORMS}", f"the inputs: {', '.join(paths)}"
+
+
+def _file_of(side: str, paths: Sequence[str]) -> str:
+    """The name of the input at the begin of a side; "" if there is none."""
+    names = [name for name, _ in _names(paths) if side.startswith((f"{name}@", f"{name}:")) or side == name]
+    return max(names, key=len, default="")
+
+
+def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[str, str] | None:
+    """Why a side of an anchor is no point, and what to do about it; None if it is one."""
+    if _points(side, paths):
+        return None
+    file = _file_of(side, paths)
+    if not file:
+        named = re.split(r"[@:]", side, maxsplit=1)[0]
+        several = [os.path.basename(path) for path in paths].count(named) > 1
+        problem = "fits several inputs" if several or list(paths).count(named) > 1 else "is none of the inputs"
+        return f"{named!r} {problem}", f"the inputs: {', '.join(paths)}"
+    rest = side[len(file) :]
+    if not rest:
+        return f"there is no point behind {file!r}", f"expected {file}@TIME or {file}:NAME#1.start"
+    if rest[0] == "@":
+        problem = "is no time with a unit, or one beyond 146 years"
+        return f"{rest[1:]!r} {problem}", "units are ns, us, ms, s, min, h: such as 1.5ms"
+    name, dot, end = rest[1:].rpartition(".")
+    if not dot or end not in ("start", "end"):
+        name = rest[1:].rpartition("#")[0] or rest[1:]
+        return f"{rest[1:]!r} ends in neither .start nor .end", f"expected {file}:{name}#1.start or {file}:{name}#1.end"
+    first = f"{file}:{name.rpartition('#')[0] or name}#1.{end}"
+    return f"there is no number in {rest[1:]!r}", f"{first} is the first of that name, #-1 the last"
 
 
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,8 @@ _USUAL_DRIFT = 200e-6
 _PERF_APART_NS = 10_000_000
 #: What no snapshot whose bound nobody knows is off.
 _UNSTATED_BOUND_NS = 10**9
+#: So many names of a kind are looked through for similar ones.
+_MOST_NAMES = 2000
 _UNNAMED = "(the same machine)"
 _STATED = {
     ClockKind.REALTIME: REALTIME,
@@ -358,16 +361,15 @@ def _side(point: Point, traces: Sequence[Trace], text: str) -> _Side:
 
 
 def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
-    """The clock of an event, and its time; slices of that name count, else instants."""
+    """The clock of an event, and its time. What has that name as a slice comes before what has it otherwise."""
     name = trace.sources[0].name
-    wanted = trace.strings.index(point.name) if point.name in trace.strings else -1
-    for table in (trace.slices, trace.instants):
-        rows = np.flatnonzero(table.name == wanted)
+    for table, rows in _named(point.name, trace):
         if not len(rows):
             continue
         if abs(point.number) > len(rows):
             raise UsageError(
-                f"--anchor {text!r}: {name} has {len(rows)} events of the name {point.name!r}, not {abs(point.number)}"
+                f"--anchor {text!r}: {name} has {len(rows)} events of the name {point.name!r}, not {abs(point.number)}",
+                hint=f"the first is #1, the last is #{len(rows)} or #-1",
             )
         rows = rows[np.lexsort((table.origin[rows], table.ts[rows]))]
         row = rows[point.number - 1 if point.number > 0 else point.number]
@@ -379,9 +381,26 @@ def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
     raise UsageError(f"--anchor {text!r}: {name} has no event of the name {point.name!r}", hint=_similar(point, trace))
 
 
+def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
+    """The tables, each with the rows of that name: entries of a log by their text, samples also by their function."""
+    wanted = trace.strings.index(name) if name in trace.strings else -1
+    yield trace.slices, np.flatnonzero(trace.slices.name == wanted)
+    yield trace.instants, np.flatnonzero(trace.instants.name == wanted)
+    yield trace.logs, np.flatnonzero(trace.logs.text == wanted)
+    frames = [number for number, frame in enumerate(trace.frames) if frame.name == name]
+    samples = trace.samples
+    yield samples, np.flatnonzero((samples.name == wanted) | np.isin(samples.stack, frames))
+    tracks = [number for number, track in enumerate(trace.tracks) if track.name == name]
+    yield trace.counters, np.flatnonzero(np.isin(trace.counters.track, tracks))
+
+
 def _similar(point: EventPoint, trace: Trace) -> str:
-    used = {trace.strings[number] for table in (trace.slices, trace.instants) for number in np.unique(table.name)}
-    close = difflib.get_close_matches(point.name, sorted(used), 3, 0.5) or sorted(used)[:3]
+    tables = (trace.slices.name, trace.instants.name, trace.logs.text, trace.samples.name)
+    used = {trace.strings[number] for names in tables for number in np.unique(names)[:_MOST_NAMES]}
+    used |= {trace.frames[number].name for number in np.unique(trace.samples.stack)[:_MOST_NAMES] if number >= 0}
+    used |= {trace.tracks[number].name for number in np.unique(trace.counters.track)}
+    names = sorted(used - {""})
+    close = difflib.get_close_matches(point.name, names, 3, 0.5) or names[:3]
     return f"it has, for instance, {', '.join(map(repr, close))}" if close else "it has no events at all"
 
 
