@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
@@ -462,6 +463,25 @@ def test_two_files_of_one_stated_clock() -> None:
     assert mapped(found, 1, 5 * S) == mapped(found, 0, 5 * S)
     with pytest.raises(UnrelatedClocks):
         align(both, facts=parse_facts(["a", "b"], clocks=["a=boottime", "b=monotonic"]))
+
+
+def test_the_refusal_names_the_options_that_would_help() -> None:
+    """Two files of unknown clocks whose times overlap as they are; the hint is typed as it stands."""
+    both = [trace("a b", PRIVATE), trace("b", BOOT, [5 * S])]
+    with pytest.raises(UnrelatedClocks) as error:
+        align(both)
+    wanted = "--clock 'a b'=monotonic --clock b=monotonic"
+    assert f"if both count the monotonic clock of one machine: {wanted}; else" in error.value.hint
+    typed = [word for word in shlex.split(wanted) if word != "--clock"]
+    found = align(both, facts=parse_facts(["a b", "b"], clocks=typed))
+    assert mapped(found, 1, 5 * S) == mapped(found, 0, 5 * S)
+    for other in (trace("b", BOOT, [50 * S]), trace("b", RUN, [5 * S]), trace("b", NONE, [5 * S])):
+        with pytest.raises(UnrelatedClocks) as error:
+            align([both[0], other])
+        assert "monotonic" not in error.value.hint
+    with pytest.raises(UnrelatedClocks) as error:
+        align([perf(), trace("b", PRIVATE, [100 * S])])
+    assert "machine: --clock b=monotonic; else" in error.value.hint
 
 
 def test_several_machines_need_a_name() -> None:

@@ -22,7 +22,7 @@ from traceconv.align.consistency import (
     note_overruled,
     relate_all,
 )
-from traceconv.align.domains import spans
+from traceconv.align.domains import one_clock_options, spans
 from traceconv.align.estimate import Estimate
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
@@ -471,13 +471,15 @@ def _refuse_unrelated(
             )
         start = min(found_there.at(used[other][number]) for number, found_there in maps[other].items())
         shift = start - first[lost[0]]
+        ours = domains[other][next(number for number in maps[other])]
+        options = one_clock_options(traces[other], ours, trace, clocks[lost[0]])
+        one_clock = f"if both count the monotonic clock of one machine: {options}; else " if options else ""
         raise UnrelatedClocks(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
             f"{target.describe()}, the second {clock}{_tried(index, pairs)}",
-            hint=f"{_word_wanted(index, pairs)}say how: --offset {name}=TIME adds TIME to all times of that file, "
-            "for instance "
-            f"--offset {shlex.quote(name)}={shift:+d}ns to let both begin together; `traceconv clocks` "
-            "with these files says what else would relate them",
+            hint=f"{one_clock}{_word_wanted(index, pairs)}say how: --offset {shlex.quote(name)}=TIME adds TIME to all "
+            f"times of that file, for instance --offset {shlex.quote(name)}={shift:+d}ns to let both begin together; "
+            "`traceconv clocks` with these files says what else would relate them",
             pairs=pairs,
         )
 

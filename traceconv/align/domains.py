@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import numpy as np
 
-from traceconv.clocks import ClockDomain, Run
+from traceconv.clocks import MONOTONIC, OS_CLOCKS, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.errors import UsageError
 from traceconv.ir.trace import Trace
 
@@ -38,6 +39,33 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
             before = found.get(clock, (first, last))
             found[clock] = min(first, before[0]), max(last, before[1])
     return dict(sorted(found.items()))
+
+
+def one_clock_options(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> str:
+    """The options under which two inputs count the monotonic clock of one machine, which their times do not exclude.
+
+    Returns:
+        Options to be typed, "" if one of the two counts something else, or if their times do not overlap as they are.
+    """
+    sides = [(one, clock, _span_on(one, clock)), (other, other_clock, _span_on(other, other_clock))]
+    if not all(span is not None and _may_be_monotonic(domain, span) for _, domain, span in sides):
+        return ""
+    first, last = (max(span[0] for *_, span in sides if span), min(span[1] for *_, span in sides if span))
+    missing = [trace for trace, domain, _ in sides if not (domain.machine and domain.name == MONOTONIC.name)]
+    if first > last:
+        return ""
+    return " ".join(f"--clock {shlex.quote(trace.sources[0].name)}=monotonic" for trace in missing)
+
+
+def _span_on(trace: Trace, clock: ClockDomain) -> tuple[int, int] | None:
+    return next((span for number, span in spans(trace).items() if trace.clocks[number] == clock), None)
+
+
+def _may_be_monotonic(domain: ClockDomain, span: tuple[int, int]) -> bool:
+    if domain.synthetic or domain.name in OS_CLOCKS - {MONOTONIC.name} or looks_like_unix_time(span[0]):
+        return False
+    unknown = domain.zero is Zero.UNKNOWN and domain.run in (Run.MONOTONIC, Run.UNKNOWN)
+    return domain.zero is Zero.BOOT or (unknown and "local" not in domain.name)
 
 
 def main_clock(trace: Trace, option: str) -> int:

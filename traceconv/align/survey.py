@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from traceconv.align import clock_graph
-from traceconv.align.domains import spans
+from traceconv.align.domains import one_clock_options, spans
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.stated import lines_of_readings, state
 from traceconv.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
@@ -99,8 +99,11 @@ def _advice(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDoma
     for trace, domain in ((one, clock), (other, other_clock)):
         if domain.zero is not Zero.UNIX_EPOCH:
             words.append(f"{trace.sources[0].name}: {importer_class(trace.sources[0].format).line_up}")
+    options = one_clock_options(one, clock, other, other_clock)
+    if options:
+        words.append(f"if both count the monotonic clock of one machine: {options}")
     for name, domain in zip(names, (clock, other_clock), strict=True):
-        if domain.zero is Zero.BOOT and not domain.machine:
+        if domain.zero is Zero.BOOT and not domain.machine and not options:
             words.append(f"if {name} counts the monotonic clock of this machine: --clock {shlex.quote(name)}=monotonic")
     if clock.zero is Zero.BOOT or other_clock.zero is Zero.BOOT:
         words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")
