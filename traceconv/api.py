@@ -6,14 +6,12 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
-from traceconv.align import report as reports
 from traceconv.align.causality import Causality, causality
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.stated import importer_options
-from traceconv.align.survey import Survey, survey
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import AlignmentError, LostData, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
@@ -27,6 +25,9 @@ from traceconv.source import Source
 from traceconv.streams import REFUSED, Stream, join_streams, streams_of
 from traceconv.validate import validate
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
+
+if TYPE_CHECKING:
+    from traceconv.align.survey import Survey
 
 DAMAGED = declare(
     "source.damaged",
@@ -259,11 +260,11 @@ def _aligned(
         alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
     except AlignmentError as error:
         if report is not None:
-            _write_report(report, reports.refusal_document(traces, error), force)
+            _write_report(report, traces, error, Causality(()), force)
         raise
     checks = causality(traces, alignment) if len(traces) > 1 else Causality(())
     if report is not None:
-        _write_report(report, reports.document(traces, alignment, checks), force)
+        _write_report(report, traces, alignment, checks, force)
     return alignment, checks
 
 
@@ -281,6 +282,8 @@ def clocks(
         InconsistentClocks: the facts contradict themselves or the files.
         TraceconvError: an input cannot be read.
     """
+    from traceconv.align.survey import survey
+
     given = _given(inputs)
     traces = _read_all(given, [Source(one.path) for one in given], dict(options or {}), facts)
     return survey(traces, facts, _offsets(given))
@@ -299,6 +302,8 @@ def _offsets(given: Sequence[Input]) -> dict[int, int]:
 
 def _check_report(report: AnyPath, output: AnyPath, sources: Sequence[Source], force: bool) -> None:
     """Refuse what could not be written, before the work for it is done."""
+    from traceconv.align import report as reports
+
     reports.check_ending(report)
     if os.fspath(report) == os.fspath(output):
         raise UsageError(f"--report {os.fspath(report)}: the trace goes there", hint="give the report another name")
@@ -306,7 +311,15 @@ def _check_report(report: AnyPath, output: AnyPath, sources: Sequence[Source], f
     check_target(os.fspath(report), binary=False, force=force)
 
 
-def _write_report(path: AnyPath, report: dict[str, Any], force: bool) -> None:
+def _write_report(
+    path: AnyPath, traces: Sequence[Trace], outcome: Alignment | AlignmentError, checks: Causality, force: bool
+) -> None:
+    from traceconv.align import report as reports
+
+    if isinstance(outcome, AlignmentError):
+        report = reports.refusal_document(traces, outcome)
+    else:
+        report = reports.document(traces, outcome, checks)
     data = reports.rendered(report, path)
     write_output(os.fspath(path), lambda sink: sink.write(data), binary=False, force=force)
 
