@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import __main__ as command
+from tests.benchmarks import record
 from tests.benchmarks.frame import (
     ROOT,
     Contestant,
@@ -40,7 +40,7 @@ def _python(code: str) -> Contestant:
 
 
 def _costs(**runs: tuple[float, int]) -> Measured:
-    race = Race({}, "", {"input_bytes": 1e9}, {"absent": "absent is not installed"})
+    race = Race({"absent": Contestant(["absent"], needs="absent")}, "", {"input_bytes": 1e9})
     return Measured(race, {name: [Cost(cpu, 0.0, peak)] for name, (cpu, peak) in runs.items()})
 
 
@@ -67,6 +67,15 @@ def test_an_output_is_of_the_last_run(tmp_path: Path) -> None:
     assert output.read_text() == "new\n"
     measure(Contestant([sys.executable, "-c", "pass"], output))
     assert not output.exists()
+
+
+def test_what_is_not_installed_does_not_run() -> None:
+    absent = Contestant(["nothing"], needs="nothing_that_is_installed")
+    race = Race({"absent": absent, "there": Contestant(_python("pass").command, needs="json")}, "")
+    measured = compete(race, 1)
+    assert list(measured.runs) == ["there"]
+    with pytest.raises(NotMeasured, match="nothing_that_is_installed is not installed"):
+        measured.cpu("absent")
 
 
 def test_contestants_run_in_turns_and_slow_ones_once(tmp_path: Path) -> None:
@@ -100,6 +109,7 @@ def test_the_small_version_fails_when_far_off(
     work = Work("nothing", "Nothing", [goal], 10, 5, lambda folder, events: race)
     absent = Work("none", "None", [goal], 10, 0, lambda folder, events: race)
     monkeypatch.setattr(command, "WORKS", (work, absent))
+    monkeypatch.setattr(record, "load", dict)
     with pytest.raises(SystemExit) as ended:
         command.main(["--small", "--repeats", "1"])
     assert ended.value.code == code
@@ -126,8 +136,6 @@ def test_work_that_is_wrong_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.usefixtures("trace_processor")
 @pytest.mark.parametrize("work", [work.name for work in command.WORKS])
 def test_each_work_on_tiny_inputs(work: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if importlib.util.find_spec("orjson") is None:
-        pytest.skip("orjson is not installed: pip install traceconv[bench]")
     with pytest.raises(SystemExit) as ended:
         command.main([work, "--events", "2000", "--repeats", "1", "--json", str(tmp_path / "rows.json")])
     assert ended.value.code == 0
@@ -165,3 +173,39 @@ def test_phases_add_up_to_the_whole(tmp_path: Path) -> None:
     assert any(name.startswith("traceconv.importers.") for name in functions)
     assert 0 < sum(functions.values()) <= sum(phases.values()) + 0.2
     assert output.stat().st_size
+
+
+def test_the_small_version_tolerates_what_is_recorded() -> None:
+    def rows(off: float | None) -> list[record.Row]:
+        return [record.Row("work", "goal", "figure", off)]
+
+    missed, reached = ({"work": record.Result(rows(off))} for off in (3.0, 0.2))
+    assert command.far_off(rows(5.9), missed) == []
+    assert len(command.far_off(rows(6.1), missed)) == 1
+    assert len(command.far_off(rows(2.1), reached)) == 1
+    assert command.far_off(rows(1.9), reached) == []
+    assert len(command.far_off(rows(2.1), {})) == 1
+    assert command.far_off(rows(None), missed) == []
+
+
+def test_the_documents_show_what_is_recorded() -> None:
+    for path, text in record.documents().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale: python -m tests.benchmarks --record"
+
+
+def test_what_is_recorded_are_the_works_of_the_benchmark() -> None:
+    recorded = record.load()
+    assert list(recorded) == [work.name for work in command.WORKS]
+    for work in command.WORKS:
+        shown = [(row.work, row.goal) for row in recorded[work.name].rows]
+        assert shown == [(work.title, goal.text) for goal in work.goals]
+
+
+def test_what_is_not_measured_again_stays_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "RECORD", tmp_path / "recorded.json")
+    monkeypatch.setattr(record, "documents", dict)
+    measured = record.Result([record.Row("A", "goal", "1.00 ×", 1.0)], ("costs",), "header")
+    unmeasured = record.Result([record.Row("A", "goal", "takes very long", None)])
+    record.save({"a": measured, "b": unmeasured, "old": measured}, ["b", "a", "old"])
+    record.save({"a": unmeasured}, ["b", "a"])
+    assert record.load() == {"b": unmeasured, "a": measured}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from traceconv import registry
@@ -21,8 +21,7 @@ YES, MAYBE, NO = Certainty.YES, Certainty.MAYBE, Certainty.NO
 
 
 def an_importer(its_name: str, certainty: Certainty = NO) -> type[Any]:
-    @dataclass(frozen=True)
-    class Made:
+    class Made(msgspec.Struct, frozen=True):
         """An importer of a test."""
 
         flag: bool = False

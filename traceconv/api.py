@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
-from traceconv.align import report as reports
 from traceconv.align.causality import Causality, causality
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.stated import importer_options
-from traceconv.align.survey import Survey, survey
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import AlignmentError, LostData, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
@@ -28,6 +26,9 @@ from traceconv.source import Source
 from traceconv.streams import REFUSED, Stream, join_streams, streams_of
 from traceconv.validate import validate
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
+
+if TYPE_CHECKING:
+    from traceconv.align.survey import Survey
 
 DAMAGED = declare(
     "source.damaged",
@@ -258,11 +259,11 @@ def _aligned(
         alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
     except AlignmentError as error:
         if reports_to:
-            _write_reports(reports_to, reports.refusal_document(traces, error), force)
+            _write_reports(reports_to, traces, error, Causality(()), force)
         raise
     checks = causality(traces, alignment) if len(traces) > 1 else Causality(())
     if reports_to:
-        _write_reports(reports_to, reports.document(traces, alignment, checks), force)
+        _write_reports(reports_to, traces, alignment, checks, force)
     return alignment, checks
 
 
@@ -280,6 +281,8 @@ def clocks(
         InconsistentClocks: the facts contradict themselves or the files.
         TraceconvError: an input cannot be read.
     """
+    from traceconv.align.survey import survey
+
     given = _given(inputs)
     traces = _read_all(given, [Source(one.path) for one in given], dict(options or {}), facts)
     return survey(traces, facts, _offsets(given))
@@ -301,6 +304,8 @@ def _check_reports(
 ) -> list[str]:
     """The paths of the reports. Refuses what could not be written, before the work for it is done."""
     paths = [os.fspath(path) for path in ([report] if isinstance(report, str | os.PathLike) else report)]
+    if paths:
+        from traceconv.align import report as reports
     for path in paths:
         reports.check_ending(path)
         if path == os.fspath(output):
@@ -312,7 +317,19 @@ def _check_reports(
     return paths
 
 
-def _write_reports(paths: Sequence[str], report: dict[str, Any], force: bool) -> None:
+def _write_reports(
+    paths: Sequence[str],
+    traces: Sequence[Trace],
+    outcome: Alignment | AlignmentError,
+    checks: Causality,
+    force: bool,
+) -> None:
+    from traceconv.align import report as reports
+
+    if isinstance(outcome, AlignmentError):
+        report = reports.refusal_document(traces, outcome)
+    else:
+        report = reports.document(traces, outcome, checks)
     for path in paths:
         data = reports.rendered(report, path)
         write_output(path, partial(_put, data), binary=False, force=force)

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
-from traceconv.align.placing import laid_inside
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.diagnostics import Severity, declare
 from traceconv.ir.trace import (
@@ -69,6 +68,8 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
     ]
     for index, placement in alignment.placements.items():
+        from traceconv.align.placing import laid_inside
+
         timed[index] = laid_inside(timed[index], timed[placement.host], placement)
     _warn_of_gaps(timed)
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import traceconv.align
 from tests.benchmarks.alignment.simulate import Run, Shape, run
-from traceconv.align import align
+from traceconv.align import align, evidence
 from traceconv.align.facts import parse_facts
 from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.names import NameMap
@@ -161,7 +160,7 @@ def test_a_guess_is_overruled() -> None:
 
 def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: int) -> None:
     """Let the events of two inputs tell a wrong place."""
-    right = traceconv.align.estimate_pair
+    right = evidence.estimate_pair
 
     def tricked(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         pair = right(a, b, known, names)
@@ -169,7 +168,7 @@ def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: i
             return pair
         return replace(pair, way=replace(pair.way, offset_ns=pair.way.offset_ns + by_ns))
 
-    monkeypatch.setattr(traceconv.align, "estimate_pair", tricked)
+    monkeypatch.setattr(evidence, "estimate_pair", tricked)
 
 
 def test_a_loop_that_does_not_close_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

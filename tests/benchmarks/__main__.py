@@ -2,8 +2,9 @@
 
 Inputs are generated. Each contestant runs as a process of its own, in turns with the others; the medians of CPU time
 and peak memory are printed, what the outputs hold, and a table of what is to reach. Works that take very long run only
-when they are named, or with --all. `--small` fails where a figure is off its goal by more than a factor of two. Needs
-`pip install traceconv[bench,test]` and a POSIX system; docs/performance.md says what the figures mean.
+when they are named, or with --all. --small fails where a figure is off its goal by more than a factor of two, --record
+keeps the figures in recorded.json and in the documents. Needs `pip install traceconv[bench,test]` and a POSIX system;
+docs/performance.md says what the figures mean.
 """
 
 from __future__ import annotations
@@ -16,60 +17,59 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from tests.benchmarks import record
 from tests.benchmarks.frame import Goal, Measured, NotMeasured, Work, Wrong, compete
 from tests.benchmarks.merge import MERGE
+from tests.benchmarks.record import Result, Row
 from tests.benchmarks.result import RESULT
 from tests.benchmarks.start import START
 from tests.benchmarks.to_json import FROM_JSON, FROM_PFTRACE
 from tests.benchmarks.to_pftrace import CONVERT, GROWTH, LARGE, SPILL
 from traceconv.kernel import COMPILED
 
-WORKS: tuple[Work, ...] = (CONVERT, LARGE, SPILL, FROM_JSON, FROM_PFTRACE, MERGE, GROWTH, START, RESULT)
+WORKS: tuple[Work, ...] = (
+    *(CONVERT, LARGE, SPILL, GROWTH),
+    *(FROM_JSON, FROM_PFTRACE),
+    MERGE,
+    *(START, RESULT),
+)
 PEERS = ("orjson", "perfetto", "viztracer", "TraceLens")
-HEAD = ("work", "to reach", "reached", "")
-NOT_MEASURED = "not measured"
 _TOLERATED = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of the table.
-
-    Attributes:
-        work: the title of the work.
-        goal: what is to reach.
-        reached: the figure, or why there is none.
-        off: the figure as a multiple of the goal; None if it was not measured.
-    """
-
-    work: str
-    goal: str
-    reached: str
-    off: float | None
-
-    @property
-    def verdict(self) -> str:
-        """For the last column."""
-        return NOT_MEASURED if self.off is None else "reached" if self.off <= 1 else "missed"
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Generate, measure in turns, verify, print; with --small, exit code 1 if something is far off its goal."""
+    """Generate, measure in turns, verify, print; with --small, exit code 1 if something is far off."""
     args = _arguments(arguments)
-    print(header(), flush=True)
-    rows = [row for work in WORKS if not args.works or work.name in args.works for row in _rows(work, args)]
-    print()
-    print_table(rows)
+    head = header()
+    print(head, flush=True)
+    results: dict[str, Result] = {}
+    for work in WORKS:
+        if not args.works or work.name in args.works:
+            results[work.name] = _result(work, args, head)
+            if args.record:
+                record.save({work.name: results[work.name]}, [one.name for one in WORKS])
+    rows = [row for result in results.values() for row in result.rows]
+    print("", *record.table(rows), sep="\n")
     if args.json:
         args.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    far = [row for row in rows if row.off is not None and row.off > _TOLERATED] if args.small else []
-    for row in far:
-        print(f"{row.work}: {row.reached}, off by more than a factor of {_TOLERATED:g}: {row.goal}", file=sys.stderr)
+    far = far_off(rows, record.load()) if args.small else []
+    print(*far, sep="\n", end="\n" if far else "", file=sys.stderr)
     sys.exit(bool(far))
+
+
+def far_off(rows: Sequence[Row], recorded: Mapping[str, Result]) -> list[str]:
+    """What is off its goal by more than a factor of two; where the recorded figure missed the goal, off that figure."""
+    known = {(row.work, row.goal): row.off or 1.0 for result in recorded.values() for row in result.rows}
+    found = []
+    for row in rows:
+        tolerated = _TOLERATED * max(1.0, known.get((row.work, row.goal), 1.0))
+        if row.off is not None and row.off > tolerated:
+            found.append(f"{row.work}: {row.reached}, {row.off:.1f} times off, tolerated {tolerated:.1f}: {row.goal}")
+    return found
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -80,6 +80,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--events", type=int, help="the size of the inputs, instead of that of each work")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each contestant (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows of the table to FILE, too")
+    parser.add_argument("--record", action="store_true", help="keep the figures, in the documents, too")
     args = parser.parse_args(arguments)
     unknown = set(args.works) - {work.name for work in WORKS}
     if unknown:
@@ -113,31 +114,36 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or "unknown processor"
 
 
-def _rows(work: Work, args: argparse.Namespace) -> list[Row]:
+def _result(work: Work, args: argparse.Namespace, head: str) -> Result:
     events = args.events or (work.small if args.small else work.events)
     if not events:
         return _not_measured(work, "not in the small version")
     if not (work.by_default or args.all or args.works or args.small):
         return _not_measured(work, "takes very long: name it")
+    lines: list[str] = []
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+        lines.append(line)
+
     print(f"\n{work.title}", flush=True)
     try:
         with tempfile.TemporaryDirectory() as folder:
             race = work.prepare(Path(folder), events)
-            print(race.inputs, flush=True)
+            tell(race.inputs)
             measured = compete(race, args.repeats)
-            print_costs(measured)
-            for remark in race.verify():
-                print(remark, flush=True)
+            for line in (*costs(measured), *race.verify()):
+                tell(line)
     except NotMeasured as reason:
         print(reason)
         return _not_measured(work, str(reason))
     except Wrong as error:
         sys.exit(f"{work.name}: {error}")
-    return [_row(work, goal, measured) for goal in work.goals]
+    return Result([_row(work, goal, measured) for goal in work.goals], lines, head)
 
 
-def _not_measured(work: Work, why: str) -> list[Row]:
-    return [Row(work.title, goal.text, why, None) for goal in work.goals]
+def _not_measured(work: Work, why: str) -> Result:
+    return Result([Row(work.title, goal.text, why, None) for goal in work.goals])
 
 
 def _row(work: Work, goal: Goal, measured: Measured) -> Row:
@@ -148,28 +154,19 @@ def _row(work: Work, goal: Goal, measured: Measured) -> Row:
     return Row(work.title, goal.text, reached.text, reached.off)
 
 
-def print_costs(measured: Measured) -> None:
+def costs(measured: Measured) -> list[str]:
     """A line for each contestant; ratios are to the first."""
     width = max(map(len, measured.runs))
-    print(f"{'':{width}}{'CPU s':>10}{'ratio':>8}{'user s':>10}{'peak MB':>10}{'ratio':>8}  CPU s, all runs")
+    lines = [f"{'':{width}}{'CPU s':>10}{'ratio':>8}{'user s':>10}{'peak MB':>10}{'ratio':>8}  CPU s of each run"]
     base = measured.median(next(iter(measured.runs)))
     for name, runs in measured.runs.items():
         cost = measured.median(name)
-        all_runs = " ".join(f"{run.cpu_s:.2f}" for run in runs)
-        print(
+        lines.append(
             f"{name:{width}}{cost.cpu_s:10.2f}{cost.cpu_s / base.cpu_s:8.2f}{cost.user_s:10.2f}"
-            f"{cost.peak_bytes / 1e6:10.0f}{cost.peak_bytes / base.peak_bytes:8.2f}  {all_runs}",
-            flush=True,
+            f"{cost.peak_bytes / 1e6:10.0f}{cost.peak_bytes / base.peak_bytes:8.2f}"
+            f"  {' '.join(f'{run.cpu_s:.2f}' for run in runs)}"
         )
-
-
-def print_table(rows: Sequence[Row]) -> None:
-    """A table that reads well as text and as Markdown."""
-    cells = [HEAD, *((row.work, row.goal, row.reached, row.verdict) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    cells.insert(1, tuple("-" * width for width in widths))
-    for line in cells:
-        print("| " + " | ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)) + " |")
+    return lines
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ and the peak of its resident memory. Times of two contestants are compared only 
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -53,12 +54,19 @@ class Contestant:
         output: what it writes, which is removed before each run; None if nothing is kept.
         stdout: the file that its standard output goes to; by default nowhere.
         slow: so much slower than the others that one run is enough.
+        needs: the module that has to be installed for it, if any.
     """
 
     command: Sequence[str]
     output: Path | None = None
     stdout: Path | None = None
     slow: bool = False
+    needs: str = ""
+
+    @property
+    def present(self) -> bool:
+        """Whether it can run here."""
+        return not self.needs or importlib.util.find_spec(self.needs) is not None
 
 
 @dataclass(slots=True)
@@ -69,7 +77,6 @@ class Race:
         contestants: by name.
         inputs: what they read, in a few words.
         facts: figures that goals need besides the costs, such as the size of the input in bytes.
-        absent: contestants that cannot run here, with the reason.
         verify: looks at the outputs after the last run; gives back remarks for the reader, raises `Wrong`.
         least_turns: how often contestants run at least, where one run takes milliseconds.
     """
@@ -77,7 +84,6 @@ class Race:
     contestants: dict[str, Contestant]
     inputs: str
     facts: dict[str, float] = field(default_factory=dict)
-    absent: dict[str, str] = field(default_factory=dict)
     verify: Callable[[], list[str]] = list
     least_turns: int = 1
 
@@ -101,7 +107,7 @@ class Measured:
             NotMeasured: the contestant did not run.
         """
         if name not in self.runs:
-            raise NotMeasured(self.race.absent.get(name, f"{name} did not run"))
+            raise NotMeasured(f"{self.race.contestants[name].needs} is not installed")
         runs = sorted(self.runs[name], key=lambda run: run.cpu_s)
         return runs[len(runs) // 2]
 
@@ -215,14 +221,15 @@ def script(contestant: str, *arguments: str | Path) -> list[str]:
 
 
 def compete(race: Race, repeats: int) -> Measured:
-    """Run all contestants in turns.
+    """Run in turns all contestants that can run here.
 
     Raises:
         Wrong: a command failed.
     """
-    runs: dict[str, list[Cost]] = {name: [] for name in race.contestants}
+    present = {name: contestant for name, contestant in race.contestants.items() if contestant.present}
+    runs: dict[str, list[Cost]] = {name: [] for name in present}
     for turn in range(max(repeats, race.least_turns)):
-        for name, contestant in race.contestants.items():
+        for name, contestant in present.items():
             if turn == 0 or not contestant.slow:
                 runs[name].append(measure(contestant))
     return Measured(race, runs)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from tests import oracle
@@ -42,27 +41,21 @@ def _prepare(folder: Path, events: int) -> Race:
         generate(path, events, seed=rank + 1, rank=rank, first_ns=FIRST_NS + rank * _LATER_NS)
         for rank, path in enumerate(ranks)
     ]
-    contestants, absent = _contestants(ranks, folder)
+    contestants = _contestants(ranks, folder)
     size = sum(total.bytes for total in totals)
     inputs = f"two ranks, {totals[0].events:,} events each, {size / 1e6:.1f} MB together"
-    return Race(contestants, inputs, absent=absent, verify=partial(_verify, contestants, totals, folder))
+    return Race(contestants, inputs, verify=partial(_verify, contestants, totals, folder))
 
 
-def _contestants(ranks: list[Path], folder: Path) -> tuple[dict[str, Contestant], dict[str, str]]:
+def _contestants(ranks: list[Path], folder: Path) -> dict[str, Contestant]:
     ours, combined, fused = folder / "merged.pftrace", folder / "combined.json", folder / "fused.json.gz"
-    found = {OURS: Contestant(traceconv("merge", *ranks, "-o", ours), ours)}
-    absent = {}
-    if find_spec("viztracer"):
-        combine = [sys.executable, "-m", "viztracer", "--combine", *map(str, ranks), "-o", str(combined)]
-        found[COMBINE] = Contestant(combine, combined)
-    else:
-        absent[COMBINE] = "viztracer is not installed"
-    if find_spec("TraceLens"):
-        # It adds .gz to the name itself.
-        found[FUSE] = Contestant(script("trace_fuse", fused.with_suffix(""), *ranks), fused, slow=True)
-    else:
-        absent[FUSE] = "TraceLens is not installed"
-    return found, absent
+    combine = [sys.executable, "-m", "viztracer", "--combine", *map(str, ranks), "-o", str(combined)]
+    fuse = script("trace_fuse", fused.with_suffix(""), *ranks)  # it adds .gz itself
+    return {
+        OURS: Contestant(traceconv("merge", *ranks, "-o", ours), ours),
+        COMBINE: Contestant(combine, combined, needs="viztracer"),
+        FUSE: Contestant(fuse, fused, slow=True, needs="TraceLens"),
+    }
 
 
 def _verify(contestants: dict[str, Contestant], totals: list[Summary], folder: Path) -> list[str]:
@@ -70,6 +63,8 @@ def _verify(contestants: dict[str, Contestant], totals: list[Summary], folder: P
     remarks = [f"the inputs: {slices:,} slices on {2 * TRACKS} tracks, {arrows:,} arrows"]
     shifts = _shifts(folder)
     for name, contestant in contestants.items():
+        if not contestant.present:
+            continue
         assert contestant.output is not None
         seen = judge(contestant.output)
         right = Seen(slices, arrows, 0, 2 * TRACKS, 0)
@@ -88,8 +83,8 @@ def _shifts(folder: Path) -> dict[str, int]:
     for rank, path in enumerate(ranks):
         base = _QUARTERS_NS[rank]
         generate(path, 2000, seed=rank + 1, rank=rank, base_ns=base, first_ns=starts[rank] - base)
-    contestants, _ = _contestants(ranks, folder / "quarters")
-    return {name: _shift(contestant) for name, contestant in contestants.items()}
+    contestants = _contestants(ranks, folder / "quarters")
+    return {name: _shift(contestant) for name, contestant in contestants.items() if contestant.present}
 
 
 def _shift(contestant: Contestant) -> int:

@@ -24,7 +24,7 @@ def _prepare(folder: Path, events: int, *, of_pftrace: bool) -> Race:
         subprocess.run(traceconv("convert", source, "-o", read), cwd=ROOT, check=True, capture_output=True)
         inputs += f"; as pftrace {read.stat().st_size / 1e6:.1f} MB"
     contestants = {
-        PEER: Contestant(script("load_and_dump", source, dumped), dumped),
+        PEER: Contestant(script("load_and_dump", source, dumped), dumped, needs="orjson"),
         OURS: Contestant(traceconv("convert", read, "-o", output), output),
     }
     return Race(contestants, inputs, verify=partial(_verify, output, summary.slices))

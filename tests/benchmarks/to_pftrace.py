@@ -29,6 +29,7 @@ from tests.benchmarks.frame import (
 from tests.benchmarks.generate import Summary, generate
 
 PARSER = "orjson.loads"
+FLOOR = "msgspec, args raw"
 BUILDER = "TraceProtoBuilder"
 OURS = "traceconv"
 _BUDGET_BYTES = 2 * 10**9
@@ -43,9 +44,10 @@ def prepare(folder: Path, events: int, *, peers: bool = True) -> Race:
     contestants = {OURS: Contestant(traceconv("convert", source, "-o", output), output)}
     if peers:
         built = folder / "builder.pftrace"
-        parse = Contestant(script("load_only", source, os.devnull))
-        contestants = {PARSER: parse} | contestants
-        contestants[BUILDER] = Contestant(script("proto_builder", source, built), built, slow=True)
+        parse = Contestant(script("load_only", source, os.devnull), needs="orjson")
+        floor = Contestant(script("load_typed", source, os.devnull))
+        contestants = {PARSER: parse, FLOOR: floor} | contestants
+        contestants[BUILDER] = Contestant(script("proto_builder", source, built), built, slow=True, needs="orjson")
     facts = {"input_bytes": float(summary.bytes)}
     return Race(contestants, describe(summary), facts, verify=partial(verify_slices, output, summary.slices))
 

@@ -9,37 +9,27 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traceconv.align.boots import apart_by_boot
-from traceconv.align.consistency import (
-    Accepted,
-    contradicted,
-    contradiction,
-    doubt,
-    note_overruled,
-    relate_all,
-)
 from traceconv.align.domains import one_clock_options, spans
-from traceconv.align.estimate import Estimate
 from traceconv.align.facts import NO_FACTS, Facts
-from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.names import NameMap
-from traceconv.align.placing import Placement, placement_of
 from traceconv.align.stated import Relation, lines_of_readings, state
 from traceconv.align.twins import note_twins
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
-from traceconv.errors import AmbiguousAlignment, UnrelatedClocks, UsageError
+from traceconv.errors import UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
 from traceconv.times import LIMIT_NS
 
+if TYPE_CHECKING:
+    from traceconv.align.estimate import Estimate
+    from traceconv.align.ladder import PairEstimate
+    from traceconv.align.placing import Placement
+
 _SAME_CLOCK = ClockMap().method
-#: Clocks that are related within this are left alone.
-_WELL_KNOWN_NS = 20_000
-#: All pairs of so many inputs are asked for what their events say.
-_ALL_PAIRS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +143,10 @@ def align(
     target = _trace_time(domains, used, graph)
     pairs: list[PairEstimate] = []
     if policy.estimate and len(traces) > 1:
+        from traceconv.align import evidence
+
         placed = {*(offsets or ()), *facts.drifts}
-        pairs = _estimated(traces, domains, used, graph, target, policy, placed)
+        pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed)
     known = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):
@@ -165,13 +157,17 @@ def align(
         maps.append(found)
     placements: dict[int, Placement] = {}
     if policy.estimate and len(traces) > 1:
-        placements = _placed_by_durations(traces, domains, used, maps, policy, pairs)
+        from traceconv.align import evidence
+
+        placements = evidence.placed_by_durations(traces, domains, used, maps, policy, pairs)
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs)
     _refuse_far(traces, maps)
     warnings: dict[tuple[int, int], str] = {}
     if policy.estimate and len(traces) > 1:
-        warnings = _doubts(traces, domains, maps, offsets or {}, policy, pairs)
+        from traceconv.align import evidence
+
+        warnings = evidence.doubts(traces, domains, maps, offsets or {}, policy, pairs)
     receipt = [
         _receipt_line(
             trace,
@@ -184,163 +180,6 @@ def align(
         for number in sorted(found)
     ]
     return Alignment(target, maps, receipt, pairs, placements)
-
-
-def _estimated(
-    traces: Sequence[Trace],
-    domains: list[list[ClockDomain]],
-    used: list[dict[int, int]],
-    graph: ClockGraph,
-    target: ClockDomain,
-    policy: Policy,
-    placed: set[int],
-) -> list[PairEstimate]:
-    """Relate clocks by the events on them, where files and user do not do it well enough; adds to the graph.
-
-    Args:
-        placed: the inputs that the user has placed; nobody contradicts the user.
-    """
-    sides = [
-        (domain, Side(index, number, trace))
-        for index, (trace, own, first) in enumerate(zip(traces, domains, used, strict=True))
-        for number, domain in ((number, own[number]) for number in first)
-        if not domain.synthetic and index not in placed
-    ]
-    made, accepted, overruled = _pairs(sides, graph, target, policy)
-    relate_all(sides, accepted, graph, target, overruled)
-    known = graph.maps_to(target)
-    for domain, side in sides:
-        if domain not in known:
-            _settle(side, domain, target, sides, made, graph, policy)
-    return made
-
-
-def _pairs(
-    sides: list[tuple[ClockDomain, Side]], graph: ClockGraph, target: ClockDomain, policy: Policy
-) -> tuple[list[PairEstimate], list[Accepted], set[int]]:
-    """What the events say about each two clocks, which of that is believed, and which clocks it overrules.
-
-    With a few inputs all pairs are asked, though fewer would connect them: what lies on a loop can be checked.
-    """
-    made: list[PairEstimate] = []
-    accepted: list[Accepted] = []
-    overruled: set[int] = set()
-    work = graph.copy()
-    declared = work.maps_to(target)
-    everything = len({side.index for _, side in sides}) <= _ALL_PAIRS
-    done: set[tuple[int, int]] = set()
-    progress = True
-    while progress:
-        progress = False
-        known = work.maps_to(target)
-        for (i, (domain, side)), (j, (other, partner)) in combinations(enumerate(sides), 2):
-            lost = domain not in known and other not in known
-            if side.index == partner.index or (i, j) in done or (lost and not everything):
-                continue
-            done.add((i, j))
-            # What events of other pairs say is no reason to be content: it could not be checked.
-            there = declared if everything else known
-            rough = there[domain].then(there[other].inverse()) if domain in there and other in there else None
-            if rough is not None:
-                against = contradiction(side, partner, rough, policy.names)
-                if against is not None:
-                    made.append(against)
-                    _overrule(against, rough, {i: there[domain], j: there[other]}, overruled)
-                    accepted.append(Accepted(i, j, against))
-                    continue
-                if rough.uncertainty <= _WELL_KNOWN_NS:
-                    continue
-            pair = estimate_pair(side, partner, rough, policy.names)
-            if pair is None:
-                continue
-            made.append(pair)
-            if is_accepted(pair.estimate, same_run=policy.same_run):
-                accepted.append(Accepted(i, j, pair))
-                work.relate(domain, other, pair.way, pair.back)
-                progress = True
-    return made, accepted, overruled
-
-
-def _overrule(pair: PairEstimate, rough: ClockMap, ways: dict[int, ClockMap], overruled: set[int]) -> None:
-    """Give up the place of a clock that was only assumed, since the events are certain of another one."""
-    assumed = [number for number, way in ways.items() if way.verdict is Verdict.ASSUMED]
-    if not assumed:
-        raise contradicted(pair, rough)
-    overruled.add(assumed[0])
-    side = pair.a if assumed[0] == min(ways) else pair.b
-    note_overruled(side, ways[assumed[0]], pair.way.at(pair.a.span()[0]) - rough.at(pair.a.span()[0]))
-
-
-def _settle(
-    side: Side,
-    domain: ClockDomain,
-    target: ClockDomain,
-    sides: list[tuple[ClockDomain, Side]],
-    made: list[PairEstimate],
-    graph: ClockGraph,
-    policy: Policy,
-) -> None:
-    """What to do with a clock whose place nothing tells for certain."""
-    tried = [pair for pair in made if side in (pair.a, pair.b)]
-    fitting = [pair for pair in tried if pair.way.bound_ns is not None]
-    if policy.on_ambiguous == "best" and fitting:
-        best = max(fitting, key=lambda pair: pair.estimate.matches)
-        domain_of = {one: its for its, one in sides}
-        way = replace(best.way, verdict=Verdict.UNVERIFIED, bound_ns=None)
-        graph.relate(domain_of[best.a], domain_of[best.b], way)
-    elif policy.on_ambiguous == "separate":
-        known = graph.maps_to(target)
-        first = min(known[its].at(one.span()[0]) for its, one in sides if its in known)
-        way = ClockMap(
-            first - side.span()[0], None, "nothing: beside the others, from their begin on", Verdict.UNVERIFIED
-        )
-        graph.relate(domain, target, way)
-    else:
-        for pair in tried:
-            if pair.estimate.verdict is Verdict.AMBIGUOUS:
-                raise _ambiguous(pair, made)
-
-
-def _doubts(
-    traces: Sequence[Trace],
-    domains: list[list[ClockDomain]],
-    maps: list[dict[int, ClockMap]],
-    offsets: Mapping[int, int],
-    policy: Policy,
-    pairs: list[PairEstimate],
-) -> dict[tuple[int, int], str]:
-    """What the events say against the word of the user, by input and clock; adds to the pairs what is certain."""
-    sides = [
-        Side(index, number, trace)
-        for index, (trace, own, found) in enumerate(zip(traces, domains, maps, strict=True))
-        for number in found
-        if not own[number].synthetic
-    ]
-    warnings: dict[tuple[int, int], str] = {}
-    for side, other in combinations(sides, 2):
-        ways = [maps[one.index][one.clock] for one in (side, other)]
-        placed = [way.by_user for way in ways]
-        if side.index == other.index or not any(placed):
-            continue
-        found = doubt(side, other, ways[0].then(ways[1].inverse()), policy.names, pairs)
-        if found is not None:
-            pairs += [] if found.pair in pairs else [found.pair]
-            one = other if placed[1] else side
-            warnings.setdefault((one.index, one.clock), found.against(one, offsets.get(one.index)))
-    return warnings
-
-
-def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAlignment:
-    """Why two traces are not put together although they fit."""
-    names = f"{pair.a.name} and {pair.b.name}"
-    files = " ".join(shlex.quote(name) for name in (pair.a.name, pair.b.name))
-    settle = (
-        f"`traceconv clocks {files}` says what would relate their clocks; or say it: --offset FILE=TIME, --anchor; "
-        "--on-ambiguous best takes the best place and marks it"
-    )
-    rivals = ", ".join(f"{offset / 1e6:+.3f} ms" for offset in pair.rival_offsets()[:4])
-    places = f"; other places, from the best one on: {rivals}" if rivals else ""
-    return AmbiguousAlignment(f"{names} cannot be lined up: {pair.estimate.reason}{places}", hint=settle, pairs=made)
 
 
 def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:
@@ -380,50 +219,6 @@ def _place_synthetic(found: dict[int, ClockMap], clocks: list[ClockDomain], firs
     for number in first:
         if starts and number not in found and clocks[number].synthetic:
             found[number] = ClockMap(min(starts), 0, "no times in the file: placed at its first timed event")
-
-
-def _placed_by_durations(
-    traces: Sequence[Trace],
-    domains: list[list[ClockDomain]],
-    used: list[dict[int, int]],
-    maps: list[dict[int, ClockMap]],
-    policy: Policy,
-    pairs: list[PairEstimate],
-) -> dict[int, Placement]:
-    """Put inputs without times where their durations say that they belong; adds to the maps and the pairs."""
-    hosts = [
-        Side(index, number, trace)
-        for index, (trace, own, found) in enumerate(zip(traces, domains, maps, strict=True))
-        for number in found
-        if not own[number].synthetic
-    ]
-    placements: dict[int, Placement] = {}
-    for index, (trace, own, first) in enumerate(zip(traces, domains, used, strict=True)):
-        alone = [number for number in first if number not in maps[index] and own[number].run is Run.NONE]
-        if not alone or maps[index]:
-            continue
-        guest = Side(index, alone[0], trace)
-        found = placement_of(guest, hosts, policy.names, same_run=policy.same_run)
-        pairs += found
-        if policy.on_ambiguous != "fail" and hosts and not (found and found[0].rows is not None):
-            begin = min(maps[host.index][host.clock].at(host.span()[0]) for host in hosts)
-            method = "nothing: beside the others, from their begin on"
-            maps[index] |= {
-                number: ClockMap(begin - first[number], None, method, Verdict.UNVERIFIED) for number in alone
-            }
-        elif (
-            found
-            and found[0].rows is not None
-            and (is_accepted(found[0].estimate, same_run=policy.same_run) or policy.on_ambiguous == "best")
-        ):
-            host = found[0].a
-            begin = maps[host.index][host.clock].at(host.span()[0])
-            method = f"durations of the same work in {host.name}"
-            for number in alone:
-                way = ClockMap(begin - first[number], None, method, found[0].estimate.verdict)
-                maps[index][number] = way
-            placements[index] = Placement(host.index, *found[0].rows)
-    return placements
 
 
 def _place_totals(

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traceconv.align.estimate import Array
 from traceconv.clocks import ClockMap
 from traceconv.ir.trace import I64, Trace
 from traceconv.times import format_time
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
+    from traceconv.align.estimate import Array
     from traceconv.align.ladder import PairEstimate, Side
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import translate
+from functools import cached_property
 
 from traceconv.errors import UsageError
 
@@ -87,11 +88,16 @@ class NameMap:
         for name, patterns in CLASSES.items():
             classes[name] = (*classes.pop(name, ()), *patterns)
         own = {name: classes.pop(name) for name in list(extra or {})}
-        self._classes = {
-            name: re.compile("|".join(translate(pattern.lower()) for pattern in patterns))
-            for name, patterns in {**own, **classes}.items()
-        }
+        self._patterns = {**own, **classes}
         self._known: dict[str, str] = {}
+
+    @cached_property
+    def _classes(self) -> dict[str, re.Pattern[str]]:
+        # Compiled on first use: most alignments compare no names.
+        return {
+            name: re.compile("|".join(translate(pattern.lower()) for pattern in patterns))
+            for name, patterns in self._patterns.items()
+        }
 
     def kind(self, name: str) -> str:
         """The class of a name, or the name itself."""

@@ -26,7 +26,6 @@ from traceconv.align.facts import (
     Point,
     zone_ns,
 )
-from traceconv.align.geometry import Constraints, box, feasible
 from traceconv.clocks import (
     BOOTTIME,
     DRIFT_UNIT,
@@ -491,6 +490,8 @@ def line(
         max_drift: the greatest drift, as a ratio.
         verdict: how far to trust them.
     """
+    from traceconv.align.geometry import Constraints, box, feasible
+
     x0, y0, _ = readings[0]
     x = np.array([one - x0 for one, _, _ in readings], np.float64)
     apart = np.array([(other - y0) - (one - x0) for one, other, _ in readings], np.float64)

@@ -53,9 +53,24 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="traceconv")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, wanted: _show_version(context) if wanted else None,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """The root of all commands."""
+
+
+def _show_version(context: click.Context) -> None:
+    from traceconv import kernel
+
+    click.echo(f"traceconv, version {__version__}")
+    click.echo(kernel.about())
+    context.exit()
 
 
 def main() -> None:

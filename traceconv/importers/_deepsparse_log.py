@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any
+
+import msgspec
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -68,29 +70,26 @@ _FAILED = "FAILED TO COMPILE"
 _NEW_SUBGRAPH = "== Beginning new subgraph =="
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A slice that has begun."""
 
     name: str
     category: str
     start: int
     at: int
-    args: dict[str, Any] = field(default_factory=dict)
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     """A log entry that further lines may belong to."""
 
     ts: int
     record: Record
     at: int
-    more: list[str] = field(default_factory=list)
+    more: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     """A node of the whole graph, and where its line stands."""
 
     ts: int
@@ -98,8 +97,7 @@ class _Node:
     args: dict[str, Any]
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(msgspec.Struct):
     """A run of a subgraph, in ns; `end` is where its line stands."""
 
     end: int
@@ -108,8 +106,7 @@ class _Call:
     at: int
 
 
-@dataclass(slots=True)
-class _Thread:
+class _Thread(msgspec.Struct):
     """A thread of an engine.
 
     Attributes:
@@ -122,24 +119,23 @@ class _Thread:
 
     track: TrackId
     end: int
-    open: list[_Open] = field(default_factory=list)
+    open: list[_Open] = msgspec.field(default_factory=list)
     entry: _Entry | None = None
     block: str = ""
-    nodes: list[_Node] = field(default_factory=list)
-    calls: list[_Call] = field(default_factory=list)
+    nodes: list[_Node] = msgspec.field(default_factory=list)
+    calls: list[_Call] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Engine:
+class _Engine(msgspec.Struct):
     """What one banner stands for: a process."""
 
     process: TrackId
-    facts: dict[str, Any] = field(default_factory=dict)
-    percents: list[str] = field(default_factory=list)
-    unsupported: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    percents: list[str] = msgspec.field(default_factory=list)
+    unsupported: list[str] = msgspec.field(default_factory=list)
     calls: int = 0
     total_ns: int = 0
-    threads: dict[str, _Thread] = field(default_factory=dict)
+    threads: dict[str, _Thread] = msgspec.field(default_factory=dict)
     output: _Thread | None = None
 
     def describe(self) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 _MAGIC = b"\x7fELF"
 _PT_LOAD, _PT_NOTE, _SHT_SYMTAB, _SHT_DYNSYM = 1, 4, 2, 11
@@ -50,8 +51,7 @@ class _Function(NamedTuple):
     name: str
 
 
-@dataclass(slots=True)
-class _Functions:
+class _Functions(msgspec.Struct):
     """The functions of one file, in order of addresses."""
 
     segments: list[_Segment]
@@ -68,8 +68,7 @@ class _Functions:
         return None
 
 
-@dataclass(slots=True)
-class Symbols:
+class Symbols(msgspec.Struct):
     """Names of functions in the files of a recording.
 
     Attributes:
@@ -78,9 +77,9 @@ class Symbols:
     """
 
     build_ids: dict[str, bytes]
-    used: set[str] = field(default_factory=set)
-    refused: set[str] = field(default_factory=set)
-    _files: dict[str, _Functions | None] = field(default_factory=dict)
+    used: set[str] = msgspec.field(default_factory=set)
+    refused: set[str] = msgspec.field(default_factory=set)
+    _files: dict[str, _Functions | None] = msgspec.field(default_factory=dict)
 
     def name(self, path: str, offset: int) -> str | None:
         """The function at a place of a file; None if nobody knows."""

@@ -12,11 +12,11 @@ Facts from the SDK's documentation and Python sources (0.5 to 0.10); runs withou
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.diagnostics import Code, Severity, declare
 from traceconv.ir.builder import Builder
@@ -93,8 +93,7 @@ def id_number(text: str) -> int:
     return value if 0 <= value < _WRAP else NO_PARENT
 
 
-@dataclass(slots=True)
-class Span:
+class Span(Struct):
     """One span as an output holds it.
 
     Attributes:

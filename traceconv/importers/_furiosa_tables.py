@@ -20,7 +20,8 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._text_tables import OpenTables
@@ -120,8 +121,7 @@ def box_columns(lines: list[list[str]]) -> list[str]:
     return columns
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(msgspec.Struct):
     """What all kinds of tables have.
 
     Attributes:
@@ -132,20 +132,18 @@ class _Table:
     """
 
     number: int
-    columns: list[str] = field(default_factory=list)
+    columns: list[str] = msgspec.field(default_factory=list)
     shape: tuple[int, int] | None = None
     shown: int = 0
 
 
-@dataclass(slots=True)
 class _Box(_Table):
-    heading: list[list[str]] = field(default_factory=list)
+    heading: list[list[str]] = msgspec.field(default_factory=list)
     pending: list[str] | None = None
     pending_at: int = 0
     gaps: int = 0
 
 
-@dataclass(slots=True)
 class _Pandas(_Table):
     """Blocks of columns, one below the other; `rows` holds line, index and cells.
 
@@ -156,17 +154,16 @@ class _Pandas(_Table):
         place: the row of the current block that comes next.
     """
 
-    ends: list[int] = field(default_factory=list)
-    block: list[str] = field(default_factory=list)
+    ends: list[int] = msgspec.field(default_factory=list)
+    block: list[str] = msgspec.field(default_factory=list)
     more: bool = False
     over: bool = False
     in_block: bool = True
     place: int = 0
     gaps: int = 0
-    rows: list[tuple[int, str, dict[str, str]]] = field(default_factory=list)
+    rows: list[tuple[int, str, dict[str, str]]] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
 class _Csv(_Table):
     separator: str = ","
     quoted: str = ""

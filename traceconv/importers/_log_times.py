@@ -25,10 +25,11 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
+
+from msgspec import Struct
 
 from traceconv.clocks import looks_like_unix_time
 from traceconv.importers._local_time import ahead_minutes
@@ -67,8 +68,7 @@ class Kind(enum.Enum):
     TIME_OF_DAY = "local time of day, date and zone not stated"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """A way to write a time.
 
     Attributes:
@@ -334,8 +334,7 @@ def groups_of(match: re.Match[bytes]) -> dict[str, bytes]:
 # -- recognising ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """How well a form fits some lines.
 
     Attributes:

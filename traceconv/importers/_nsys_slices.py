@@ -8,11 +8,11 @@ once for each combination of values, and a row costs two look-ups.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers import _nsys_schema as schema
@@ -36,8 +36,7 @@ OPEN_END = declare(
 _MAX_CORRELATION = 2**32
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(Struct, frozen=True):
     """What an event is called, its category and its args."""
 
     name: str
@@ -45,8 +44,7 @@ class Described:
     args: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """How the rows of a table are read.
 
     Attributes:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -107,8 +106,7 @@ class Kind(enum.Enum):
     INFO = "a fact about the run"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """What a record says apart from its times.
 
     Attributes:
@@ -125,8 +123,7 @@ class Shape:
     work: Work = NO_WORK
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A diagnostic line of the library; `args` is a JSON object."""
 
     name: str
@@ -174,7 +171,7 @@ def read_body(marker: bytes, body: bytes) -> tuple[Shape, bytes, bool]:
             return shape_of(marker, joined[0]), joined[1], True
     shape = shape_of(marker, rest)
     if shape.kind is Kind.UNTIMED:
-        return replace(shape, args=shape.args + _members({"problem": last})), b"", False
+        return msgspec.structs.replace(shape, args=shape.args + _members({"problem": last})), b"", False
     return shape, last, False
 
 

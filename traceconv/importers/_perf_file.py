@@ -19,6 +19,8 @@ from mmap import mmap
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import msgspec
+
 from traceconv.importers._perf_tracepoints import Tracepoint, read_tracepoints
 from traceconv.importers._perf_tracks import latest_ns
 
@@ -351,8 +353,7 @@ class Event:
         return readings, start + 8 * count * width
 
 
-@dataclass(slots=True)
-class PerfFile:
+class PerfFile(msgspec.Struct):
     """What a perf.data says before its records.
 
     Attributes:
@@ -369,13 +370,13 @@ class PerfFile:
     order: str
     data_at: int
     data_end: int
-    events: list[Event] = field(default_factory=list)
-    tracepoints: dict[int, Tracepoint] = field(default_factory=dict)
-    facts: dict[str, str | int | list[str]] = field(default_factory=dict)
+    events: list[Event] = msgspec.field(default_factory=list)
+    tracepoints: dict[int, Tracepoint] = msgspec.field(default_factory=dict)
+    facts: dict[str, str | int | list[str]] = msgspec.field(default_factory=dict)
     clock_pair: tuple[int, int] | None = None
-    build_ids: dict[str, bytes] = field(default_factory=dict)
-    pmus: dict[int, str] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    build_ids: dict[str, bytes] = msgspec.field(default_factory=dict)
+    pmus: dict[int, str] = msgspec.field(default_factory=dict)
+    problems: list[str] = msgspec.field(default_factory=list)
     unfinished: bool = False
     is_pipe: bool = False
 

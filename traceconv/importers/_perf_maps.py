@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from traceconv.importers._elf_symbols import Symbols
 from traceconv.ir.trace import StackId
@@ -36,12 +37,11 @@ class Mapping(NamedTuple):
     name: str
 
 
-@dataclass(slots=True)
-class AddressSpace:
+class AddressSpace(msgspec.Struct):
     """What is mapped, in order of addresses, and the stacks that were named by it."""
 
-    mappings: list[Mapping] = field(default_factory=list)
-    stacks: dict[object, StackId] = field(default_factory=dict)
+    mappings: list[Mapping] = msgspec.field(default_factory=list)
+    stacks: dict[object, StackId] = msgspec.field(default_factory=dict)
 
     def map(self, new: Mapping) -> None:
         """Map a file; what it covers is gone."""

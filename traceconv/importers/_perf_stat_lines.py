@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -49,8 +48,7 @@ _JSON_KEYS = frozenset((*_PLACES, *_PLACE_COUNTS, *_JSON_FIELDS, *_JSON_METRIC))
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-@dataclass(slots=True)
-class Row:
+class Row(msgspec.Struct):
     """One count.
 
     Attributes:
@@ -71,7 +69,7 @@ class Row:
     variance: float | None = None
     run_time_ns: int | None = None
     running: float | None = None
-    metrics: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def counted(self) -> bool:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _MAGIC = b"\x17\x08\x44tracing"
 _NAME = re.compile(r"^name:\s*(\S+)", re.MULTILINE)
@@ -34,8 +35,7 @@ _CODES = {1: "b", 2: "h", 4: "i", 8: "q"}
 _LOCATED = ("__data_loc", "__rel_loc")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field of a tracepoint: bytes `at` to `at + size` of the raw data."""
 
     name: str
@@ -46,8 +46,7 @@ class Field:
     is_array: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Tracepoint:
+class Tracepoint(Struct, frozen=True):
     """An event of the kernel.
 
     Attributes:

@@ -27,8 +27,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+import msgspec
 
 from traceconv.clocks import (
     BOOTTIME,
@@ -101,8 +103,7 @@ class Task(NamedTuple):
     prio: int | None = None
 
 
-@dataclass(slots=True)
-class _Thread:
+class _Thread(msgspec.Struct):
     """A thread, drawn or not.
 
     Attributes:
@@ -113,12 +114,11 @@ class _Thread:
 
     track: TrackId = NO_TRACK
     spare: TrackId = NO_TRACK
-    names: list[str] = field(default_factory=list)
+    names: list[str] = msgspec.field(default_factory=list)
     pid: int | None = None
 
 
-@dataclass(slots=True)
-class _State:
+class _State(msgspec.Struct):
     """What a thread does since `since` ns."""
 
     name: str
@@ -366,8 +366,7 @@ def state_name(letters: str) -> str:
     return f"{name} (preempted)" if plain != letters else name
 
 
-@dataclass(slots=True)
-class Header:
+class Header(msgspec.Struct):
     """What the header of a recording says.
 
     Attributes:
@@ -378,7 +377,7 @@ class Header:
         span: the times of the first and the last sample, cut to microseconds.
     """
 
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
     clockid: int | None = None
     known: bool = False
     reference: tuple[int, int] | None = None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._wire_reader import Message, Value
@@ -39,8 +40,7 @@ TrackKey = int | tuple[str | int, ...]
 DEFAULT_TRACK: TrackKey = 0
 
 
-@dataclass(slots=True)
-class Descriptor:
+class Descriptor(msgspec.Struct):
     """What the file says about one track; later descriptors of it replace what they name."""
 
     key: TrackKey
@@ -206,8 +206,7 @@ def _set_counter(track: Descriptor, counter: Message) -> None:
     track.incremental = bool(counter.unsigned(5))
 
 
-@dataclass(slots=True)
-class _Building:
+class _Building(msgspec.Struct):
     """Creates the tracks, parents before children."""
 
     known: list[Descriptor]
@@ -215,8 +214,8 @@ class _Building:
     names: dict[tuple[str, int], str]
     out: Builder
     used: set[int]
-    made: dict[int, TrackId] = field(default_factory=dict)
-    processes: dict[tuple[int, int], TrackId] = field(default_factory=dict)
+    made: dict[int, TrackId] = msgspec.field(default_factory=dict)
+    processes: dict[tuple[int, int], TrackId] = msgspec.field(default_factory=dict)
 
     def run(self) -> list[TrackId]:
         # Processes first: threads may stand before the process of their pid in the file.

@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
+
+import msgspec
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.ir.trace import Level
@@ -102,8 +103,7 @@ _FUTURE = re.compile(
 _NAME_ENDS = " \t:,;=-|([{'\"."
 
 
-@dataclass(slots=True)
-class Fields:
+class Fields(msgspec.Struct):
     """What a line says beside its time and text.
 
     Attributes:
@@ -114,7 +114,7 @@ class Fields:
     thread: str = ""
     pid: str = ""
     source: str = ""
-    args: dict[str, str] = field(default_factory=dict)
+    args: dict[str, str] = msgspec.field(default_factory=dict)
 
     def take(self, found: dict[str, str]) -> None:
         """Take over named groups."""

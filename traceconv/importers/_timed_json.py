@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from traceconv.clocks import looks_like_unix_time
 from traceconv.importers import _log_times as log_times
@@ -50,8 +51,7 @@ def decode(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-@dataclass(frozen=True, slots=True)
-class TimeField:
+class TimeField(Struct, frozen=True):
     """Where the objects of a log hold their time.
 
     Attributes:

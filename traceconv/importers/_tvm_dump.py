@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,8 +73,7 @@ class _GraphFile(msgspec.Struct):
     attrs: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(msgspec.Struct, frozen=True):
     """One output of a node: its shape as TVM prints it, "(1, 64, 56, 56)"; texts are empty for what is not known."""
 
     shape: str = ""
@@ -100,8 +98,7 @@ class Wanted(NamedTuple):
     shape: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Node(msgspec.Struct, frozen=True, eq=False):
     """One node of the graph.
 
     Attributes:
@@ -123,8 +120,7 @@ class Node:
         return not self.op
 
 
-@dataclass(slots=True)
-class Graph:
+class Graph(msgspec.Struct):
     """The nodes in order of execution.
 
     Attributes:
@@ -239,8 +235,7 @@ def _shape_text(shape: object) -> str:
 # -- files beside an input --------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Dump:
+class Dump(msgspec.Struct):
     """What a dump folder says about the nodes of one input.
 
     Attributes:
@@ -251,7 +246,7 @@ class Dump:
     graph: Graph
     nodes: list[Node]
     device: str
-    _tensors: dict[int | str, list[Tensor]] = field(default_factory=dict)
+    _tensors: dict[int | str, list[Tensor]] = msgspec.field(default_factory=dict)
 
     def facts_of(self, node: Node) -> dict[str, Any]:
         """What graph and output tensors say about a node, for args."""

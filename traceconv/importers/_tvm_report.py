@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -79,8 +78,7 @@ class Cell(NamedTuple):
         return self.kind != "string"
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct):
     """One row: a call, several calls of equal shapes (Count), or a total.
 
     Attributes:
@@ -88,15 +86,14 @@ class Call:
     """
 
     at: int
-    cells: dict[str, Cell] = field(default_factory=dict)
+    cells: dict[str, Cell] = msgspec.field(default_factory=dict)
 
     def text(self, column: str) -> str:
         """The text of a cell; empty if there is none."""
         return self.cells[column].value.decode("utf-8", "replace") if column in self.cells else ""
 
 
-@dataclass(slots=True)
-class Report:
+class Report(msgspec.Struct):
     """One report.
 
     Attributes:
@@ -107,9 +104,9 @@ class Report:
 
     at: int
     in_order: bool | None = None
-    calls: list[Call] = field(default_factory=list)
-    totals: list[Call] = field(default_factory=list)
-    configuration: dict[str, str] = field(default_factory=dict)
+    calls: list[Call] = msgspec.field(default_factory=list)
+    totals: list[Call] = msgspec.field(default_factory=list)
+    configuration: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def form_of(head: bytes) -> str:
@@ -280,8 +277,7 @@ def _typed(title: str, cell: Cell) -> Cell:
 # -- text -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Columns:
+class _Columns(msgspec.Struct):
     """Where the columns of a table end, in bytes.
 
     Attributes:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -40,8 +39,7 @@ OP_LINE = re.compile(rb"(?<!\S)Op #(?P<number>\d{1,9}) (?P<name>\S+):\s*(?:(?P<t
 _ITERATION = re.compile(rb"(?<!\S)Iteration: (?P<number>\d{1,9})(?:: (?P<time>" + _NUMBER + rb") us/iter)?\s*$")
 
 
-@dataclass(slots=True, eq=False)
-class Row:
+class Row(msgspec.Struct, eq=False):
     """One node of a table, or one op of the measurement lines.
 
     Attributes:
@@ -58,12 +56,12 @@ class Row:
     op: str
     at: int
     time: bytes = b""
-    percents: list[bytes] = field(default_factory=list)
+    percents: list[bytes] = msgspec.field(default_factory=list)
     times: tuple[int, int] | None = None
-    shapes: list[str] = field(default_factory=list)
+    shapes: list[str] = msgspec.field(default_factory=list)
     inputs: int = -1
     outputs: int = -1
-    measured: list[bytes] = field(default_factory=list)
+    measured: list[bytes] = msgspec.field(default_factory=list)
     _dur: tuple[int | None] | None = None
 
     @property
@@ -109,8 +107,7 @@ class Row:
         return args
 
 
-@dataclass(slots=True, eq=False)
-class Table:
+class Table(msgspec.Struct, eq=False):
     """One table, or the measurement lines of one run.
 
     Attributes:
@@ -127,7 +124,7 @@ class Table:
     ops_column: int = 0
     has_clock: bool = False
     has_measurements: bool = False
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = msgspec.field(default_factory=list)
     total: bytes = b""
 
     @property

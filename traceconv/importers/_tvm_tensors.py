@@ -9,8 +9,9 @@ Source: include/tvm/runtime/ndarray.h, src/runtime/file_utils.cc. The data is sk
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import IO
+
+import msgspec
 
 from traceconv.errors import MalformedInput
 
@@ -27,8 +28,7 @@ _MAX_DIMENSIONS = 64
 _SKIP_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True):
     """One tensor: its shape as TVM prints it, "(1, 10)", and the size of its data in bytes."""
 
     name: str
@@ -42,8 +42,7 @@ class Tensor:
         return f"{self.dtype}[{self.shape.strip('(),')}]"
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(msgspec.Struct):
     """What a file holds.
 
     Attributes:
@@ -52,7 +51,7 @@ class Listing:
     """
 
     names: int = 0
-    tensors: list[Tensor] = field(default_factory=list)
+    tensors: list[Tensor] = msgspec.field(default_factory=list)
     cut: str = ""
 
 

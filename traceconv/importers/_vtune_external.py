@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
+
+from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -50,8 +51,7 @@ _HOST = re.compile(r"hostname-(.+?)\.csv", re.IGNORECASE)
 _TICKS = ("QPC", "RDTSC", "TSC")
 
 
-@dataclass(frozen=True, slots=True)
-class External:
+class External(Struct, frozen=True):
     """A heading, taken apart.
 
     Attributes:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -80,8 +81,7 @@ _SECONDS = re.compile(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
 _TREE_HELP = "Sums of a call tree, not a timeline: the lengths are real, the order and the places are not."
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """A heading, taken apart."""
 
     delimiter: str
@@ -131,8 +131,7 @@ def read_report(source: Source, out: Builder) -> None:
     _Reader(source, out).read()
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     """A function of a call tree; times in ns, `length` with all that it called."""
 
     name: str
@@ -140,7 +139,7 @@ class _Node:
     total: int | None
     own: int
     args: dict[str, Any]
-    children: list[_Node] = field(default_factory=list)
+    children: list[_Node] = msgspec.field(default_factory=list)
     length: int = 0
 
     def measure(self) -> None:

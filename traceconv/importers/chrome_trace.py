@@ -13,7 +13,7 @@ Lost: embedded ftrace and ETW text (`systemTraceEvents`) is not read. Colour nam
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.errors import UsageError
@@ -31,8 +31,7 @@ _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 
 
 @importer
-@dataclass(frozen=True)
-class ChromeTrace:
+class ChromeTrace(Struct, frozen=True):
     """Importer of any Chrome trace.
 
     Attributes:

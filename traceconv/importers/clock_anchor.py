@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import msgspec
@@ -97,8 +97,7 @@ class _File(msgspec.Struct):
     boot_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     """Writes the content of one file."""
 
     out: Builder
@@ -179,8 +178,7 @@ def _plain(text: str) -> str:
 
 
 @importer
-@dataclass(frozen=True)
-class ClockAnchor:
+class ClockAnchor(msgspec.Struct, frozen=True):
     """Importer of the readings that `traceconv anchor` writes."""
 
     name: ClassVar[str] = "clock-anchor"

@@ -17,8 +17,9 @@ Facts come from the output of 0.3.0, 0.8.0, 1.0.2 and 1.8.0, and from the open P
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import ClockDomain
 from traceconv.errors import MalformedInput
@@ -34,8 +35,7 @@ _JSON = re.compile(rb"\{\s*\"")
 
 
 @importer
-@dataclass(frozen=True)
-class DeepSparse:
+class DeepSparse(Struct, frozen=True):
     """Logs and reports of DeepSparse."""
 
     name: ClassVar[str] = "deepsparse"

@@ -20,9 +20,11 @@ What joins the spans is in `_furiosa_spans`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -220,8 +222,7 @@ def _own_times(args: dict[str, Any]) -> tuple[int, int] | None:
 
 
 @importer
-@dataclass(frozen=True)
-class Furiosa:
+class Furiosa(Struct, frozen=True):
     """Importer of Furiosa profiler traces."""
 
     name: ClassVar[str] = "furiosa"

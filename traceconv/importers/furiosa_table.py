@@ -24,8 +24,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import NO_TIME, REALTIME, ClockDomain
 from traceconv.diagnostics import Code, Severity, declare
@@ -360,8 +362,7 @@ def _parquet_rows(file: Any, columns: list[str], pyarrow: Any) -> Iterator[dict[
 
 
 @importer
-@dataclass(frozen=True)
-class FuriosaTable:
+class FuriosaTable(Struct, frozen=True):
     """Importer of the tables of the Furiosa profiler.
 
     Attributes:

@@ -30,8 +30,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, structs
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import Severity, declare
@@ -93,8 +95,7 @@ _ATTRIBUTES = re.compile(r"(.+?) ?(\b(?:in|out): \[.*)", re.DOTALL)
 _BULK = re.compile(r"(?:.*:)?\[([^\[\]]*)(\]?)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """A begin and its end."""
 
     begin: Event
@@ -204,7 +205,7 @@ class MxnetEvents(ChromeEvents):
             self._drop_open()
             self.out.skip(LONE_END, number, f"{event.ph} {event.name!r}")
             return
-        span = replace(opened, dur=ts - opened.ts)
+        span = structs.replace(opened, dur=ts - opened.ts)
         key = (event.cat, event.name, bytes(event.tid))
         if event.ph == "e" and event.cat in _OPERATORS:
             self._copies[key].append(span)
@@ -333,8 +334,7 @@ def operator_name(text: str) -> tuple[str, dict[str, Any]]:
 
 
 @importer
-@dataclass(frozen=True)
-class Mxnet:
+class Mxnet(Struct, frozen=True):
     """Importer of MXNet profiler traces.
 
     Attributes:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import msgspec
@@ -75,8 +74,7 @@ _SCALE = 1000  # MXNet divides the values of counters by this
 _HELP = "Sums of profiler.dumps(), not a timeline. Sections overlap: the same work can stand in several of them."
 
 
-@dataclass(slots=True)
-class Row:
+class Row(msgspec.Struct):
     """One line of a table, or one entry of the JSON.
 
     Attributes:
@@ -137,8 +135,7 @@ def _averages_its_range(
     return abs(average * count - total) > count * rounding and abs((high - low) / 2 - average) <= rounding
 
 
-@dataclass(slots=True)
-class _Text:
+class _Text(msgspec.Struct):
     """A table that is being read.
 
     Attributes:
@@ -154,8 +151,7 @@ class _Text:
     is_memory: bool = False
 
 
-@dataclass(slots=True)
-class _Json:
+class _Json(msgspec.Struct):
     """A JSON dump that is being read line by line.
 
     Attributes:
@@ -166,8 +162,8 @@ class _Json:
 
     dump: int
     prefix: str
-    path: list[str] = field(default_factory=lambda: ["Time"])
-    values: dict[str, str] = field(default_factory=dict)
+    path: list[str] = msgspec.field(default_factory=lambda: ["Time"])
+    values: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class _Reader:
@@ -352,8 +348,7 @@ class _Reader:
 
 
 @importer
-@dataclass(frozen=True)
-class MxnetTable:
+class MxnetTable(msgspec.Struct, frozen=True):
     """Importer of the aggregate tables of the MXNet profiler."""
 
     name: ClassVar[str] = "mxnet-table"

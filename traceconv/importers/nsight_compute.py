@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+import msgspec
 
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import Severity, declare
@@ -84,8 +85,7 @@ _NOTES = 5
 _HELP = "Metrics of kernels that were replayed one after the other, not a timeline."
 
 
-@dataclass(slots=True)
-class _Heading:
+class _Heading(msgspec.Struct):
     """A heading that was seen: what its lines begin with, and what its columns are."""
 
     prefix: str
@@ -109,15 +109,14 @@ class _Heading:
         return "ID" not in self.columns
 
 
-@dataclass(slots=True)
-class _Kernel:
+class _Kernel(msgspec.Struct):
     """A launch, or several of a summary."""
 
     name: str
     line: int
     launch: dict[str, Any]
-    metrics: dict[str, Any] = field(default_factory=dict)
-    rules: list[dict[str, Any]] = field(default_factory=list)
+    metrics: dict[str, Any] = msgspec.field(default_factory=dict)
+    rules: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
     def args(self) -> dict[str, Any]:
         """All that is known of it, under one key, since it may be put beside other args."""
@@ -320,8 +319,7 @@ def _launch_value(name: str, text: str) -> Any:
 
 
 @importer
-@dataclass(frozen=True)
-class NsightCompute:
+class NsightCompute(msgspec.Struct, frozen=True):
     """CSV of Nsight Compute."""
 
     name: ClassVar[str] = "nsight-compute"

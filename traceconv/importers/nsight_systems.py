@@ -15,9 +15,11 @@ https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
+
+from msgspec import Struct, structs
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -179,7 +181,7 @@ class _Reader:
             "call" if table.endswith(("_KIND_RUNTIME", "_KIND_DRIVER")) else "",
         )
         if table.endswith("_WORKLOAD") or table.startswith("WDDM_"):
-            shape = replace(shape, track=partial(self._tracks.group, table))
+            shape = structs.replace(shape, track=partial(self._tracks.group, table))
         if not export.has(table, "end"):
             self._instants(table, "start", shape)
             return
@@ -223,7 +225,7 @@ class _Reader:
 
     def _device_work(self) -> None:
         for shape in self._work():
-            self._device_table(replace(shape, table=f"CUPTI_ACTIVITY_KIND_{shape.table}", role="work"))
+            self._device_table(structs.replace(shape, table=f"CUPTI_ACTIVITY_KIND_{shape.table}", role="work"))
         self._device_table(
             Shape(
                 "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
@@ -269,7 +271,7 @@ class _Reader:
             return
         only = self._tracks.only_process()
         track = shape.track
-        shape = replace(shape, track=lambda *key: track(only if key[0] is None else key[0], *key[1:]))
+        shape = structs.replace(shape, track=lambda *key: track(only if key[0] is None else key[0], *key[1:]))
         for first, rows in self._export.portions(shape.table, shape.columns):
             self._slices.add(shape, first, rows)
 
@@ -480,8 +482,7 @@ def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
 
 
 @importer
-@dataclass(frozen=True)
-class NsightSystems:
+class NsightSystems(Struct, frozen=True):
     """SQLite export of Nsight Systems.
 
     Attributes:

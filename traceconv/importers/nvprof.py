@@ -14,8 +14,10 @@ Kernel names are stored as the compiler mangled them; they are shown as in the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import Severity, declare
@@ -63,8 +65,7 @@ _PREFIX = "CUPTI_ACTIVITY_KIND_"
 
 
 @importer
-@dataclass(frozen=True)
-class NvprofSqlite:
+class NvprofSqlite(Struct, frozen=True):
     """Importer of nvprof databases."""
 
     name: ClassVar[str] = "nvprof"

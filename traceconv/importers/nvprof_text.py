@@ -17,8 +17,10 @@ The lines of several processes can alternate; rows carry no pid, so each is take
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
+
+import msgspec
 
 from traceconv.clocks import ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -107,8 +109,7 @@ class _Shape(NamedTuple):
     on_device: bool
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(msgspec.Struct):
     """The table that rows belong to.
 
     Attributes:
@@ -124,15 +125,14 @@ class _Table:
     header_line: str = ""
     units: dict[str, str] | None = None
     group: str = ""
-    context: dict[str, str] = field(default_factory=dict)
+    context: dict[str, str] = msgspec.field(default_factory=dict)
     totals: TrackId = NO_TRACK
     clock: ClockId | None = None
     awaits_units: bool = False
-    shapes: dict[tuple[str, ...], _Shape] = field(default_factory=dict)
+    shapes: dict[tuple[str, ...], _Shape] = msgspec.field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Launch:
+class _Launch(msgspec.Struct):
     """A call or the kernel that it launched, by correlation id."""
 
     row: SliceId
@@ -539,8 +539,7 @@ def _category(name: str, on_device: bool) -> str:
 
 
 @importer
-@dataclass(frozen=True)
-class NvprofText:
+class NvprofText(msgspec.Struct, frozen=True):
     """Importer of what nvprof prints."""
 
     name: ClassVar[str] = "nvprof-text"

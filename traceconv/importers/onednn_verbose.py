@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, ClassVar
+
+import msgspec
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -80,8 +82,7 @@ _GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
 _SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
 
 
-@dataclass(slots=True)
-class _Layout:
+class _Layout(msgspec.Struct):
     """Invented positions of one engine: slices end to end from 0.
 
     Attributes:
@@ -90,7 +91,7 @@ class _Layout:
     """
 
     end: int = 0
-    uncovered: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=4096))
+    uncovered: deque[tuple[int, str]] = msgspec.field(default_factory=lambda: deque(maxlen=4096))
 
     def place(self, group: str, dur: int) -> int:
         """The start of a slice of that length.
@@ -112,8 +113,7 @@ class _Layout:
         return start
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """What one header introduces, mostly a process.
 
     Attributes:
@@ -123,10 +123,10 @@ class _Run:
     """
 
     number: int
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
     root: TrackId = NO_TRACK
-    tracks: dict[tuple[str, str, str], TrackId] = field(default_factory=dict)
-    layouts: dict[str, _Layout] = field(default_factory=dict)
+    tracks: dict[tuple[str, str, str], TrackId] = msgspec.field(default_factory=dict)
+    layouts: dict[str, _Layout] = msgspec.field(default_factory=dict)
     last: tuple[int, ClockDomain] = (0, NO_CLOCK)
     latest: int = 0
     longest: int = 0
@@ -398,8 +398,7 @@ class _Reader:
 
 
 @importer
-@dataclass(frozen=True)
-class OnednnVerbose:
+class OnednnVerbose(msgspec.Struct, frozen=True):
     """oneDNN verbose log.
 
     Attributes:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -104,8 +103,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @importer
-@dataclass(frozen=True)
-class OnnxRuntime:
+class OnnxRuntime(msgspec.Struct, frozen=True):
     """Importer of ONNX Runtime profiles.
 
     Attributes:

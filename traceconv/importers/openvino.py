@@ -20,8 +20,9 @@ say how long they took become slices.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import ClassVar
+
+import msgspec
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -68,8 +69,7 @@ _SYNTHETIC = (
 )
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(msgspec.Struct):
     """The layers of one infer request, or the means of several."""
 
     track: TrackId
@@ -78,13 +78,12 @@ class _Block:
     total: int = 0
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(msgspec.Struct):
     """Reads one file into a builder."""
 
     out: Builder
     root: TrackId = NO_TRACK
-    blocks: list[_Block] = field(default_factory=list)
+    blocks: list[_Block] = msgspec.field(default_factory=list)
     block: _Block | None = None
     blocks_at: int = 0
     log_track: TrackId = NO_TRACK
@@ -230,8 +229,7 @@ def _text(data: bytes) -> str:
 
 
 @importer
-@dataclass(frozen=True)
-class Openvino:
+class Openvino(msgspec.Struct, frozen=True):
     """Importer of the reports and the output of benchmark_app."""
 
     name: ClassVar[str] = "openvino"

@@ -20,9 +20,10 @@ import contextlib
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from typing import Any, ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from traceconv.clocks import ClockDomain
 from traceconv.diagnostics import Severity, declare
@@ -552,8 +553,7 @@ def _bytes_of(source: Source) -> Iterator[Buffer]:
 
 
 @importer
-@dataclass(frozen=True)
-class PerfData:
+class PerfData(Struct, frozen=True):
     """perf.data of Linux perf.
 
     Attributes:

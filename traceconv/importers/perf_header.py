@@ -12,8 +12,9 @@ command ran: its facts are a table without a timeline, and metadata.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import ClockDomain
 from traceconv.errors import MalformedInput
@@ -25,8 +26,7 @@ from traceconv.source import Head, Source
 
 
 @importer
-@dataclass(frozen=True)
-class PerfHeader:
+class PerfHeader(Struct, frozen=True):
     """The header of perf script without events."""
 
     name: ClassVar[str] = "perf-header"

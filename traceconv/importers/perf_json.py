@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import IO, Any, ClassVar
 
 import msgspec
@@ -298,8 +297,7 @@ def _headers(head: bytes) -> dict[str, Any]:
 
 
 @importer
-@dataclass(frozen=True)
-class PerfJson:
+class PerfJson(msgspec.Struct, frozen=True):
     """JSON of perf data convert."""
 
     name: ClassVar[str] = "perf-json"

@@ -16,8 +16,9 @@ samples themselves have them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import Severity, declare
@@ -46,8 +47,7 @@ _SYMBOL_KIND = re.compile(r"\[(\S)\] ")
 _MARK = re.compile(rb"(?m)^# Samples: .* of events? '")
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(Struct):
     """The rows of one event."""
 
     track: TrackId
@@ -144,8 +144,7 @@ def _cell(name: str, text: str) -> dict[str, Any]:
 
 
 @importer
-@dataclass(frozen=True)
-class PerfReport:
+class PerfReport(Struct, frozen=True):
     """Text of perf report."""
 
     name: ClassVar[str] = "perf-report"

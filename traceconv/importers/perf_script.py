@@ -12,10 +12,11 @@ which only an option can tell from that.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
+
+import msgspec
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
 from traceconv.diagnostics import Severity, declare
@@ -89,8 +90,7 @@ _FRAMES, _ENDS, _HEADER = "frames of call stacks", "ends of call stacks", "heade
 _EARLY = "records made up by perf before its first event (time 0)"
 
 
-@dataclass(slots=True)
-class _Event:
+class _Event(msgspec.Struct):
     """An event whose frames may follow."""
 
     at: int
@@ -101,7 +101,7 @@ class _Event:
     name: str
     rest: str
     is_tracepoint: bool
-    frames: list[tuple[str, str]] = field(default_factory=list)
+    frames: list[tuple[str, str]] = msgspec.field(default_factory=list)
 
 
 class _Reader:
@@ -372,8 +372,7 @@ class _Reader:
 
 
 @importer
-@dataclass(frozen=True)
-class PerfScript:
+class PerfScript(msgspec.Struct, frozen=True):
     """Text of perf script.
 
     Attributes:

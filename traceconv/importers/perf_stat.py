@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, ClassVar
+
+import msgspec
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -84,8 +85,7 @@ _RUNNING_HELP = (
 )
 
 
-@dataclass(slots=True)
-class _Recording:
+class _Recording(msgspec.Struct):
     """What one perf stat wrote.
 
     Attributes:
@@ -98,20 +98,20 @@ class _Recording:
 
     number: int
     start: int = 0
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
     started: datetime | None = None
     elapsed: int | None = None
     last: int = 0
     before: int = 0
-    whole: list[tuple[int, Row]] = field(default_factory=list)
-    seen: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    whole: list[tuple[int, Row]] = msgspec.field(default_factory=list)
+    seen: dict[str, dict[str, Any]] = msgspec.field(default_factory=lambda: defaultdict(dict))
     seen_at: int = 0
     in_block: bool = False
     root: TrackId = NO_TRACK
-    groups: dict[str, TrackId] = field(default_factory=dict)
-    interval_tracks: dict[str, TrackId] = field(default_factory=dict)
-    counters: dict[tuple[str, str], TrackId] = field(default_factory=dict)
-    shares: dict[tuple[str, str], TrackId] = field(default_factory=dict)
+    groups: dict[str, TrackId] = msgspec.field(default_factory=dict)
+    interval_tracks: dict[str, TrackId] = msgspec.field(default_factory=dict)
+    counters: dict[tuple[str, str], TrackId] = msgspec.field(default_factory=dict)
+    shares: dict[tuple[str, str], TrackId] = msgspec.field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -415,8 +415,7 @@ def _has_time(text: str) -> bool:
 
 
 @importer
-@dataclass(frozen=True)
-class PerfStat:
+class PerfStat(msgspec.Struct, frozen=True):
     """Counts of perf stat.
 
     Attributes:

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from traceconv.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
 from traceconv.errors import MalformedInput
@@ -44,8 +46,7 @@ _CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero
 
 
 @importer
-@dataclass(frozen=True)
-class Perfetto:
+class Perfetto(Struct, frozen=True):
     """Importer of Perfetto traces."""
 
     name = "perfetto"

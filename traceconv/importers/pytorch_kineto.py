@@ -19,11 +19,11 @@ Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), w
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -74,8 +74,7 @@ _CATEGORY = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_an
 
 
 @importer
-@dataclass(frozen=True)
-class PytorchKineto:
+class PytorchKineto(Struct, frozen=True):
     """Importer of PyTorch profiler traces."""
 
     name = "pytorch-kineto"

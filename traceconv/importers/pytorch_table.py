@@ -18,8 +18,9 @@ these two columns in the wrong order. By default only the first 100 rows are pri
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+import msgspec
 
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import Severity, declare
@@ -108,18 +109,16 @@ def _in_order(headings: list[str]) -> list[str]:
     return headings
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(msgspec.Struct):
     """A row, with the frames of its stack that follow it."""
 
     number: int
     name: str
     args: dict[str, Any]
-    stack: list[str] = field(default_factory=list)
+    stack: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(msgspec.Struct):
     """A table that is being read.
 
     Attributes:
@@ -133,11 +132,11 @@ class _Table:
     number: int
     starts: list[int]
     title: str = ""
-    headings: list[str] = field(default_factory=list)
+    headings: list[str] = msgspec.field(default_factory=list)
     rules: int = 1
     track: TrackId | None = None
     pending: _Row | None = None
-    totals: dict[str, int] = field(default_factory=dict)
+    totals: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
@@ -306,8 +305,7 @@ class _Reader:
 
 
 @importer
-@dataclass(frozen=True)
-class PytorchTable:
+class PytorchTable(msgspec.Struct, frozen=True):
     """Importer of the tables that the PyTorch profiler prints."""
 
     name: ClassVar[str] = "pytorch-table"

@@ -21,7 +21,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
@@ -88,14 +88,13 @@ _KERNEL_ARGS = {
 }
 
 
-@dataclass(slots=True)
-class _Tracks:
+class _Tracks(msgspec.Struct):
     """The tracks of processes, threads, devices and queues, and the arrows from calls to what they started."""
 
     out: Builder
-    known: dict[tuple[str, ...], TrackId] = field(default_factory=dict)
-    calls: dict[int, SliceId] = field(default_factory=dict)
-    started: list[tuple[int, SliceId, int]] = field(default_factory=list)
+    known: dict[tuple[str, ...], TrackId] = msgspec.field(default_factory=dict)
+    calls: dict[int, SliceId] = msgspec.field(default_factory=dict)
+    started: list[tuple[int, SliceId, int]] = msgspec.field(default_factory=list)
 
     def thread(self, pid: int | None, tid: int | None) -> TrackId:
         key = ("thread", str(pid), str(tid))
@@ -456,8 +455,7 @@ def _hostname(process: _Process) -> str:
 
 
 @importer
-@dataclass(frozen=True)
-class Rocprof:
+class Rocprof(msgspec.Struct, frozen=True):
     """Importer of what rocprofv3 and rocprof write."""
 
     name: ClassVar[str] = "rocprof"

@@ -18,8 +18,9 @@ Lost: the exporter itself stops after 1,000,000 events without a word.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -46,8 +47,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 
 
 @importer
-@dataclass(frozen=True)
-class TensorflowProfiler:
+class TensorflowProfiler(Struct, frozen=True):
     """Importer of trace viewer files of TensorFlow and JAX."""
 
     name = "tensorflow-profiler"

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
@@ -92,12 +91,11 @@ def _members(text: bytes) -> Record:
     return {key.decode(): value for key, value in _MEMBER.findall(text)}
 
 
-@dataclass(slots=True)
-class _Times:
+class _Times(msgspec.Struct):
     """Writes the inferences of `--exportTimes`."""
 
     out: Builder
-    tracks: list[TrackId] = field(default_factory=list)
+    tracks: list[TrackId] = msgspec.field(default_factory=list)
 
     def add(self, number: int, record: Record) -> None:
         if not self.tracks:
@@ -138,8 +136,7 @@ def _is_instant(key: str) -> bool:
     return key.startswith(("start", "end")) or not key.endswith("Ms")
 
 
-@dataclass(slots=True)
-class _Profile:
+class _Profile(msgspec.Struct):
     """Writes the layers of `--exportProfile`."""
 
     out: Builder
@@ -170,8 +167,7 @@ class _Profile:
 
 
 @importer
-@dataclass(frozen=True)
-class Tensorrt:
+class Tensorrt(msgspec.Struct, frozen=True):
     """Importer of what trtexec exports."""
 
     name: ClassVar[str] = "tensorrt"

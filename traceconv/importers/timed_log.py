@@ -20,10 +20,12 @@ Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://go
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import islice
 from typing import ClassVar
+
+import msgspec
 
 from traceconv.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -75,8 +77,7 @@ _QUOTED = re.compile(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
 _YEAR = re.compile(rb"Log file created at: (\d{4})/")
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     """An entry of the log whose further lines may come."""
 
     ts: int
@@ -86,14 +87,13 @@ class _Entry:
     at: int
 
 
-@dataclass(slots=True)
-class _Tracks:
+class _Tracks(msgspec.Struct):
     """The processes and threads of a log."""
 
     out: Builder
     name: str
-    processes: dict[str, TrackId] = field(default_factory=dict)
-    threads: dict[tuple[str, str], TrackId] = field(default_factory=dict)
+    processes: dict[str, TrackId] = msgspec.field(default_factory=dict)
+    threads: dict[tuple[str, str], TrackId] = msgspec.field(default_factory=dict)
 
     def thread(self, fields: Fields) -> TrackId:
         """The thread that a line is of; "log" if the line does not say."""
@@ -257,8 +257,7 @@ class _JsonReader:
 
 
 @importer
-@dataclass(frozen=True)
-class TimedLog:
+class TimedLog(msgspec.Struct, frozen=True):
     """Any log with times.
 
     Attributes:

@@ -26,8 +26,9 @@ https://tvm.apache.org/docs/v0.16.0/arch/debugger.html.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -78,8 +79,7 @@ _CLOCK_HELP = (
 )
 
 
-@dataclass(slots=True)
-class _Drawing:
+class _Drawing(Struct):
     """What a table is drawn with.
 
     Attributes:
@@ -268,8 +268,7 @@ def _join_repeated(found: list[Table], out: Builder) -> list[Table]:
 
 
 @importer
-@dataclass(frozen=True)
-class TvmDebugger:
+class TvmDebugger(Struct, frozen=True):
     """Importer of the tables and measurement lines of the TVM debugger.
 
     Attributes:

@@ -16,9 +16,10 @@ Source: dump_chrome_trace in python/tvm/contrib/debugger/debug_result.py of tags
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from json import JSONDecoder
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -51,8 +52,7 @@ _TRACK_HELP = (
 )
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """One node: its first event, and its times in ns."""
 
     name: str
@@ -61,8 +61,7 @@ class _Node:
     at: int
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A begin whose end has not come yet."""
 
     event: Event
@@ -105,8 +104,7 @@ class _NodeEvents(ChromeEvents):
 
 
 @importer
-@dataclass(frozen=True)
-class TvmExecutionTrace:
+class TvmExecutionTrace(Struct, frozen=True):
     """Importer of the execution trace of the TVM debugger.
 
     Attributes:

@@ -14,8 +14,9 @@ them; by itself it becomes a table of its nodes. Described at https://tvm.apache
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.errors import MalformedInput
@@ -26,8 +27,7 @@ from traceconv.source import Head, Source
 
 
 @importer
-@dataclass(frozen=True)
-class TvmGraph:
+class TvmGraph(Struct, frozen=True):
     """Importer of TVM graphs."""
 
     name: ClassVar[str] = "tvm-graph"

@@ -11,8 +11,9 @@ them. Described at https://tvm.apache.org/docs/v0.16.0/arch/debugger.html; `_tvm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import Severity, declare
@@ -28,8 +29,7 @@ CUT_TENSORS = declare(
 
 
 @importer
-@dataclass(frozen=True)
-class TvmOutputTensors:
+class TvmOutputTensors(Struct, frozen=True):
     """Importer of files of TVM tensors."""
 
     name: ClassVar[str] = "tvm-output-tensors"

@@ -22,7 +22,6 @@ https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html (tvm.runti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
@@ -56,8 +55,7 @@ _ROUNDING_NS = 6
 _DOUBLE_DIGITS = 17
 
 
-@dataclass(slots=True)
-class _Placed:
+class _Placed(msgspec.Struct):
     """A call with its place, ns; `dur` is None if it has no length."""
 
     call: Call
@@ -243,8 +241,7 @@ def _args(call: Call, dur: int | None) -> dict[str, Any]:
 
 
 @importer
-@dataclass(frozen=True)
-class TvmProfile:
+class TvmProfile(msgspec.Struct, frozen=True):
     """Importer of profiling reports of TVM."""
 
     name: ClassVar[str] = "tvm-profile"

@@ -14,7 +14,8 @@ as read once. Functions have the category FEE (entry and exit) and come in the o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
@@ -37,8 +38,7 @@ _METADATA = "viztracer_metadata"
 
 
 @importer
-@dataclass(frozen=True)
-class Viztracer:
+class Viztracer(Struct, frozen=True):
     """Importer of viztracer's JSON."""
 
     name = "viztracer"

@@ -15,8 +15,9 @@ Described at https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-gu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from traceconv.clocks import ClockDomain
 from traceconv.importers import _vtune_external as external
@@ -31,8 +32,7 @@ _LINES = 200
 
 
 @importer
-@dataclass(frozen=True)
-class Vtune:
+class Vtune(Struct, frozen=True):
     """CSV of VTune.
 
     Attributes:

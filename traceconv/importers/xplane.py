@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import Severity, declare
@@ -75,8 +77,7 @@ Stats = dict[str, Any]
 
 
 @importer
-@dataclass(frozen=True)
-class Xplane:
+class Xplane(Struct, frozen=True):
     """Importer of XSpaces."""
 
     name = "xplane"

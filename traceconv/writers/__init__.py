@@ -8,6 +8,7 @@ always becomes the same bytes.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Protocol
 
@@ -49,12 +50,14 @@ class Writer(Protocol):
         """What of the trace is in the file but not seen in Perfetto, in sentences for the user."""
 
 
-def writers() -> tuple[type[Writer], ...]:
-    """All writers."""
-    from traceconv.writers.chrome_json import ChromeJson
+def writers() -> Iterator[type[Writer]]:
+    """All writers; each is loaded when its turn comes, so that a conversion does not pay for those after its own."""
     from traceconv.writers.perfetto_proto import PerfettoProto
 
-    return PerfettoProto, ChromeJson
+    yield PerfettoProto
+    from traceconv.writers.chrome_json import ChromeJson
+
+    yield ChromeJson
 
 
 def writer_named(name: str, *, compress: bool = False) -> Writer:
@@ -78,7 +81,7 @@ def writer_for_path(path: str | os.PathLike[str]) -> Writer:
     """
     for cls in writers():
         if os.fspath(path).lower().endswith(cls.suffixes):
-            return writer_named(cls.name, compress=is_compressed(path))
+            return cls(compress=is_compressed(path))  # type: ignore[call-arg]
     known = "; ".join(f"{cls.name}: {' '.join(cls.suffixes)}" for cls in writers())
     raise UsageError(
         f"{os.fspath(path)}: no output format has files with such an ending", hint=f"name one with --to; known: {known}"

@@ -5,8 +5,9 @@ text: null ("null"), an empty object or array ("{}", "[]"), integers that do not
 the upper half of uint64 as negative numbers) and doubles beyond the range, both with their exact digits, and what is
 nested deeper than 64 levels, as JSON text. Of a key that occurs twice the last value counts.
 
-Values of args repeat: per key, the annotation of each value is kept and found again by the value, up
-to a limit. Texts within that limit are interned, those beyond it stand in the event itself.
+Names and texts are interned, each in the order in which it comes first in the file; what is beyond the limits stands
+in the event itself: a text that never repeats costs more when it is interned. The annotations of texts and nested
+values are also kept per key and found again by the value, which changes nothing but the time that it takes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import msgspec
 
@@ -22,7 +24,6 @@ from traceconv.writers import _wire as wire
 
 _MEMO_PER_KEY = 4096
 _MEMO_BYTES = 32 << 20
-_MAX_KEYS = 1 << 16
 _MAX_DEPTH = 64
 _INT64_DIGITS = 20
 _INT64 = range(-(2**63), 2**63)
@@ -44,20 +45,85 @@ _text = msgspec.json.Decoder(str).decode
 _BROKEN = (ValueError, RecursionError)
 
 
-class Annotations:
-    """Encodes the args of all events of one packet sequence.
+@dataclass(frozen=True)
+class Limits:
+    """How much is interned: so many names; of texts, so many that come under one key first, and bytes of all.
 
-    Attributes:
-        interned: fields of InternedData that events encoded so far rely on and that are not written yet.
+    `text_overhead` is what a text counts beyond its own bytes.
     """
 
-    def __init__(self) -> None:
-        self.interned: list[bytes] = []
-        self._names: dict[str, bytes] = {}
-        self._texts: dict[str, bytes] = {}
-        self._memos: defaultdict[str, dict[str | int | bytes, bytes]] = defaultdict(dict)
+    max_keys: int = 1 << 16
+    max_texts_per_key: int = 4096
+    max_text_bytes: int = 32 << 20
+    text_overhead: int = 64
+
+
+class Interning(Protocol):
+    """Where names and texts get their numbers: an Interner, or the kernel, which gives the same ones."""
+
+    def name(self, key: bytes) -> int:
+        """The number of the name of an annotation, 0 if there are too many names."""
+
+    def text(self, value: bytes, key: int) -> int:
+        """The number of a text that stands under a key, given by its number; 0 if it is to stand in the event."""
+
+    def take_interned(self) -> bytes:
+        """The fields of InternedData that came up since the last call."""
+
+
+class Interner:
+    """The names and texts of one packet sequence."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._names: dict[bytes, int] = {}
+        self._texts: dict[bytes, int] = {}
+        self._texts_of_key: defaultdict[int, int] = defaultdict(int)
+        self._text_bytes = 0
+        self._fields: list[bytes] = []
+
+    def name(self, key: bytes) -> int:
+        """See Interning."""
+        iid = self._names.get(key)
+        if iid is not None:
+            return iid
+        if len(self._names) >= self._limits.max_keys:
+            return 0
+        iid = self._names[key] = len(self._names) + 1
+        self._fields.append(wire.blob(_INTERNED_NAME, wire.integer(1, iid) + wire.blob(2, key)))
+        return iid
+
+    def text(self, value: bytes, key: int) -> int:
+        """See Interning."""
+        iid = self._texts.get(value)
+        if iid is not None:
+            return iid
+        limits = self._limits
+        size = self._text_bytes + len(value) + limits.text_overhead
+        if not key or self._texts_of_key[key] >= limits.max_texts_per_key or size > limits.max_text_bytes:
+            return 0
+        self._text_bytes = size
+        self._texts_of_key[key] += 1
+        iid = self._texts[value] = len(self._texts) + 1
+        self._fields.append(wire.blob(_INTERNED_TEXT, wire.integer(1, iid) + wire.blob(2, value)))
+        return iid
+
+    def take_interned(self) -> bytes:
+        """See Interning."""
+        fields, self._fields = self._fields, []
+        return b"".join(fields)
+
+
+class Annotations:
+    """Encodes the args of events of one packet sequence."""
+
+    def __init__(self, interning: Interning) -> None:
+        self._interning = interning
+        self._names: dict[str, tuple[bytes, int]] = {}
+        self._memos: defaultdict[str, dict[str | bytes, bytes]] = defaultdict(dict)
         self._int_heads: dict[str, list[bytes]] = {}
         self._memo_bytes = 0
+        self._left_inline = 0
 
     def encode(self, args: bytes | memoryview) -> bytes:
         """The annotation fields of a TrackEvent."""
@@ -65,11 +131,15 @@ class Annotations:
             members = _members(args)
         except _BROKEN:  # also numbers beyond a double: the values as they stand, one by one
             return self._encode_raw(bytes(args))
-        memos, rare = self._memos, self._rare
+        memos, heads, rare = self._memos, self._int_heads, self._rare
         pieces = []
         for key, value in members.items():
             kind = type(value)
-            found = value if kind is str or kind is int else _dump(value)
+            if kind is int and key in heads and 0 <= value < _STEEP:
+                number = wire.varint(value)
+                pieces.append(heads[key][len(number)] + number)
+                continue
+            found = value if kind is str else _dump(value)
             pieces.append(memos[key].get(found) or rare(key, found))
         return b"".join(pieces)
 
@@ -80,80 +150,75 @@ class Annotations:
             members = _raw_members(_repaired(args))
         return b"".join([self._rare(key, bytes(raw)) for key, raw in members.items()])
 
-    def _rare(self, key: str, value: str | int | bytes) -> bytes:
-        """A value that is not in the memo of its key: a text, an integer, or the JSON of anything else."""
-        heads = self._int_heads.get(key)
-        if heads is not None and type(value) is int and 0 <= value < _STEEP:
-            # Ids that each event has for itself: the most frequent values that never repeat.
-            number = wire.varint(value)
-            return heads[len(number)] + number
+    def _rare(self, key: str, value: str | bytes) -> bytes:
+        """A value that is not in the memo of its key: a text, or the JSON of anything."""
+        name, iid = self._name(key)
+        left_inline = self._left_inline
+        fields = self._text(value, iid) if isinstance(value, str) else self._value(value, 0, iid)
+        piece = wire.blob(_ANNOTATION, name + fields)
         memo = self._memos[key]
-        size = len(value) if isinstance(value, str | bytes) else _INT64_DIGITS
-        keep = len(memo) < _MEMO_PER_KEY and self._memo_bytes + 2 * size <= _MEMO_BYTES
-        piece = wire.blob(_ANNOTATION, self._name(key) + self._any(value, keep))
-        if keep:
-            memo[value] = piece
-            self._memo_bytes += size + len(piece)
-        elif len(self._int_heads) < _MAX_KEYS:
+        if not iid:
+            del self._memos[key]
+        elif fields[:1] == _INT_TAG:
             self._int_heads[key] = self._heads_of_ints(key)
+        # A text that was left inline may be interned when it comes again under another key.
+        elif left_inline == self._left_inline and len(memo) < _MEMO_PER_KEY and self._memo_bytes < _MEMO_BYTES:
+            memo[value] = piece
+            self._memo_bytes += len(value) + len(piece)
         return piece
-
-    def _any(self, value: str | int | bytes, intern: bool) -> bytes:
-        if isinstance(value, str):
-            return self._text(value, intern)
-        return self._value(value if isinstance(value, bytes) else b"%d" % value, 0, intern)
 
     def _heads_of_ints(self, key: str) -> list[bytes]:
         """What stands before the varint of an integer value of this key, by the length of the varint."""
-        head = self._name(key) + _INT_TAG
+        head = self._name(key)[0] + _INT_TAG
         return [_ANNOTATION_TAG + wire.length(len(head) + size) + head for size in range(_LONGEST_VARINT + 1)]
 
-    def _name(self, key: str) -> bytes:
+    def _name(self, key: str) -> tuple[bytes, int]:
+        """The field with the name, and its number, 0 if it has none."""
         found = self._names.get(key)
         if found is not None:
             return found
-        if len(self._names) >= _MAX_KEYS:
-            return wire.text(_NAME, key)
-        iid = len(self._names) + 1
-        self.interned.append(wire.blob(_INTERNED_NAME, wire.integer(1, iid) + wire.text(2, key)))
-        found = self._names[key] = wire.integer(_NAME_IID, iid)
-        return found
+        data = wire.utf8(key)
+        iid = self._interning.name(data)
+        if not iid:
+            return wire.blob(_NAME, data), 0
+        self._names[key] = wire.integer(_NAME_IID, iid), iid
+        return self._names[key]
 
-    def _value(self, raw: bytes, depth: int, intern: bool) -> bytes:
+    def _value(self, raw: bytes, depth: int, key: int) -> bytes:
         first = raw[:1]
         if first == b'"':
-            return self._text(_decoded_text(raw), intern)
+            return self._text(_decoded_text(raw), key)
         if first in (b"{", b"["):
-            return self._nested(raw, depth, intern)
+            return self._nested(raw, depth, key)
         if first in (b"t", b"f"):
             return wire.integer(_BOOL, first == b"t")
         if first == b"n":
             return wire.text(_TEXT, "null")
         return _number(raw)
 
-    def _nested(self, raw: bytes, depth: int, intern: bool) -> bytes:
+    def _nested(self, raw: bytes, depth: int, key: int) -> bytes:
         if depth >= _MAX_DEPTH or not raw[1:-1].strip():
             return wire.blob(_TEXT, raw if depth >= _MAX_DEPTH else raw[:1] + raw[-1:])
         try:
             if raw[:1] == b"[":
-                items = [self._value(bytes(item), depth + 1, intern) for item in _raw_items(raw)]
+                items = [self._value(bytes(item), depth + 1, key) for item in _raw_items(raw)]
                 return b"".join([wire.blob(_ITEM, item) for item in items])
             members = _raw_members(raw).items()
         except _BROKEN:
             return wire.text(_TEXT, raw.decode("utf-8", "replace"))
-        entries = [self._name(key) + self._value(bytes(value), depth + 1, intern) for key, value in members]
-        return b"".join([wire.blob(_ENTRY, entry) for entry in entries])
+        entries = []
+        for inner, value in members:
+            name, iid = self._name(inner)
+            entries.append(wire.blob(_ENTRY, name + self._value(bytes(value), depth + 1, iid)))
+        return b"".join(entries)
 
-    def _text(self, value: str, intern: bool) -> bytes:
-        found = self._texts.get(value)
-        if found is not None:
-            return found
-        if not intern:
-            return wire.text(_TEXT, value)
-        iid = len(self._texts) + 1
-        self.interned.append(wire.blob(_INTERNED_TEXT, wire.integer(1, iid) + wire.text(2, value)))
-        found = self._texts[value] = wire.integer(_TEXT_IID, iid)
-        return found
+    def _text(self, value: str, key: int) -> bytes:
+        data = wire.utf8(value)
+        iid = self._interning.text(data, key)
+        if iid:
+            return wire.integer(_TEXT_IID, iid)
+        self._left_inline += 1
+        return wire.blob(_TEXT, data)
 
 
 def _number(raw: bytes) -> bytes:

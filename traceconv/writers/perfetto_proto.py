@@ -7,6 +7,10 @@ object per event costs ten times as much.
 One packet sequence holds everything but call stack samples, which need a sequence for each name of samples, since the
 name belongs to the defaults of a sequence. Interned data of a block of events stands in a packet before the block.
 
+The kernel, where it is compiled, puts the plain events together; the result is the same without it, byte by byte.
+For that, what a block interns comes in a fixed order: names of events by their number, texts in log entries, then
+texts in other args in the order of the file.
+
 An arrow points from the earlier slice to the later one, whatever the trace says: Perfetto takes the direction from
 the times. A module of a stack frame is shown by Perfetto with a leading slash.
 """
@@ -17,16 +21,30 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from traceconv.clocks import Zero
-from traceconv.ir.trace import I64, NO_TRACK, Counters, Instants, Logs, Samples, Slices, Trace, Track, TrackKind, take
+from traceconv.ir.trace import (
+    I32,
+    I64,
+    NO_TRACK,
+    Counters,
+    Instants,
+    Logs,
+    Samples,
+    Slices,
+    Trace,
+    Track,
+    TrackKind,
+    take,
+)
+from traceconv.kernel import COMPILED
 from traceconv.writers import WriteCounts
 from traceconv.writers import _wire as wire
-from traceconv.writers._annotations import Annotations
+from traceconv.writers._annotations import Annotations, Interner, Interning, Limits
 from traceconv.writers._compress import compressed
 from traceconv.writers._facts import facts
 from traceconv.writers._ids import Identity, groups_above, identities
@@ -41,6 +59,7 @@ _CLEARED, _NEEDS_STATE = 1, 2
 _CATEGORY_IID, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE = 3, 9, 10, 11, 30
 _DOUBLE_COUNTER_VALUE, _FLOW, _TERMINATING_FLOW = 44, 47, 48
 _LOG_MESSAGE = 21
+_FLOW_TAG_SIZE, _FLOW_SIZE = 2, 10
 _TYPE_BEGIN, _TYPE_END, _TYPE_INSTANT, _TYPE_COUNTER = 1, 2, 3, 4
 # TrackDescriptor
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER, _CHILD_ORDERING = 1, 2, 3, 4, 5, 8, 11
@@ -55,6 +74,7 @@ _SEQUENCE = 1
 _REALTIME, _MONOTONIC, _BOOTTIME = 1, 3, 6
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 _MAX_PIECES = 1 << 16
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -81,7 +101,8 @@ class PerfettoProto:
             writing = _Writing(trace)
             out.write(writing.head())
             for block in file_order(trace).blocks():
-                out.write(writing.block(block))
+                for packets in writing.block(block):
+                    out.write(packets)
         return writing.counts()
 
 
@@ -94,15 +115,54 @@ class _Writing:
         self._uuids = track_uuids(trace)
         self._first, self._shift = _start(trace)
         self._clock_id = None if self._shift else _clock_id(trace)
-        self._annotations = Annotations()
-        self._known_names, self._known_categories = bytearray(len(trace.strings)), bytearray(len(trace.strings))
-        self._known_bodies, self._known_sources = bytearray(len(trace.strings)), bytearray(len(trace.strings))
+        empty = [number for number, text in enumerate(trace.strings) if not text]
+        self._has_text = np.ones(len(trace.strings), np.uint8)
+        self._has_text[empty] = 0
+        # By table of interned data, which strings need not be interned any more; those without text never.
+        known = 1 - self._has_text
+        self._known = {table: known.copy() for table in (_CATEGORIES, _NAMES, _LOG_BODIES, _SOURCES)}
         self._pieces: dict[tuple[int, int, int, int], bytes] = {}
         self._tracks = [wire.integer(_TRACK_UUID, uuid) for uuid in self._uuids]
         self._ends = [_event_tail(wire.integer(_TYPE, _TYPE_END) + track) for track in self._tracks]
-        self._flows = _flow_fields(trace)
+        self._flows, self._flows_at = _flow_fields(trace)
+        self._kernel = self._encoder()
+        self._interning: Interning = self._kernel or Interner(_LIMITS)
+        self._annotations = Annotations(self._interning)
         self._sampling: dict[int, _Sampling] = {}
         self._written: dict[Kind, int] = defaultdict(int)
+
+    def _encoder(self) -> Any:
+        """The kernel's encoder for this trace, None where it is not compiled."""
+        module = _kernel()
+        if module is None:
+            return None
+        slices, instants, counters, args = (
+            self._trace.slices,
+            self._trace.instants,
+            self._trace.counters,
+            self._trace.args,
+        )
+        tracks, tracks_at = _joined(self._tracks)
+        ends, ends_at = _joined(self._ends)
+        return module.Encoder(
+            head=_EVENT_HEAD,
+            tracks=tracks,
+            tracks_at=tracks_at,
+            ends=ends,
+            ends_at=ends_at,
+            has_text=self._has_text,
+            flows=self._flows,
+            flows_at=self._flows_at,
+            slices=[*map(np.ascontiguousarray, _named_columns(slices))],
+            instants=[*map(np.ascontiguousarray, _named_columns(instants))],
+            counters=[
+                *map(np.ascontiguousarray, (counters.track, counters.integer, counters.is_integer, counters.value))
+            ],
+            parts=args.parts,
+            parts_at=np.cumsum([0, *map(len, args.parts)]),
+            shift=self._shift,
+            **asdict(_LIMITS),
+        )
 
     def counts(self) -> WriteCounts:
         written = self._written
@@ -197,54 +257,133 @@ class _Writing:
 
     # -- the events -------------------------------------------------------------------------------------------
 
-    def block(self, order: FileOrder) -> bytes:
+    def block(self, order: FileOrder) -> Iterator[bytes | memoryview]:
         """The packets of some events, and before them what they rely on."""
+        for kind, count in enumerate(np.bincount(order.kind, minlength=len(Kind)).tolist()):
+            self._written[Kind(kind)] += count
+        self._interned = self._event_names(order)
+        others = self._others(order)
+        packets = self._in_kernel(order, others) if self._kernel else b"".join(self._in_python(order, others))
+        yield self._block_head()
+        yield packets
+
+    def _block_head(self) -> bytes:
+        interned = b"".join(self._interned) + self._interning.take_interned()
+        own = _packet(wire.blob(_INTERNED_DATA, interned)) if interned else b""
+        return own + b"".join([sampling.take_head() for sampling in self._sampling.values()])
+
+    def _event_names(self, order: FileOrder) -> list[bytes]:
+        """Categories and names that no event before had."""
+        fields = []
+        tables: tuple[Any, ...] = (self._trace.slices, self._trace.instants)
+        rows = [order.row[order.of(kind)] for kind in (Kind.BEGIN, Kind.INSTANT)]
+        categories = [table.category[at] for table, at in zip(tables, rows, strict=True)]
+        names = [table.name[at] for table, at in zip(tables, rows, strict=True)]
+        names.append(self._trace.logs.text[order.row[order.of(Kind.LOG)]])
+        for table, strings in ((_CATEGORIES, categories), (_NAMES, names)):
+            fields += self._new_texts(table, np.concatenate(strings))
+        return fields
+
+    def _new_texts(self, table: int, strings: I32) -> list[bytes]:
+        texts = self._trace.strings
+        return [
+            wire.blob(table, wire.integer(1, string + 1) + wire.text(2, texts[string]))
+            for string in self._new(table, strings)
+        ]
+
+    def _new(self, table: int, strings: I32) -> list[int]:
+        """Which of the strings have text and are not interned yet."""
+        known = self._known[table]
+        new: list[int] = np.unique(strings[known[strings] == 0]).tolist()
+        known[new] = 1
+        return new
+
+    def _in_kernel(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> memoryview:
+        kernel, at = self._kernel, 0
+        kinds, times, rows = map(np.ascontiguousarray, (order.kind, order.ts, order.row))
+        annotations = None
+        while True:
+            at = kernel.encode(kinds, times, rows, at, annotations)
+            if at == len(kinds):
+                packets: memoryview = kernel.take()
+                return packets
+            annotations = None
+            if kinds[at] in (Kind.BEGIN, Kind.INSTANT):
+                table: Any = self._trace.slices if kinds[at] == Kind.BEGIN else self._trace.instants
+                annotations = self._annotated(table.args_at[rows[at]], table.args_len[rows[at]])
+            else:
+                kernel.append(next(others)[1])
+                at += 1
+
+    def _in_python(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> list[bytes]:
+        packets = [b""] * len(order.ts)
+        for place, packet in others:
+            packets[place] = packet
+        annotations = self._annotations_of(order)
         stamps = wire.integers(_TIMESTAMP, order.ts + self._shift)
-        packets = [b""] * len(stamps)
-        encoders = {
-            Kind.BEGIN: self._begins,
-            Kind.END: self._end_packets,
-            Kind.INSTANT: self._instants,
-            Kind.COUNTER: self._counters,
-            Kind.SAMPLE: self._samples,
-            Kind.LOG: self._logs,
-        }
-        self._interned: list[bytes] = []
-        for kind, encode in encoders.items():
+        for kind, encode in (
+            (Kind.BEGIN, self._begins),
+            (Kind.END, self._end_packets),
+            (Kind.INSTANT, self._instants),
+            (Kind.COUNTER, self._counters),
+        ):
             places = order.of(kind)
             if len(places):
                 at = places.tolist()
-                encoded = encode(order.row[places], [stamps[i] for i in at])
+                encoded = encode(order.row[places], [stamps[i] for i in at], [annotations[i] for i in at])
                 for i, payload in zip(at, encoded, strict=True):
                     packets[i] = payload
-                self._written[kind] += len(at)
-        return self._block_head() + b"".join(packets)
+        return packets
 
-    def _block_head(self) -> bytes:
-        interned = self._interned + self._annotations.interned
-        self._annotations.interned = []
-        own = _packet(wire.blob(_INTERNED_DATA, b"".join(interned))) if interned else b""
-        return own + b"".join([sampling.take_head() for sampling in self._sampling.values()])
+    def _others(self, order: FileOrder) -> Iterator[tuple[int, bytes]]:
+        """The packets that the kernel leaves out, with their places."""
+        found: list[tuple[int, bytes]] = []
+        for kind, encode in ((Kind.SAMPLE, self._samples), (Kind.LOG, self._logs)):
+            places = order.of(kind)
+            if len(places):
+                stamps = wire.integers(_TIMESTAMP, order.ts[places] + self._shift)
+                found += zip(places.tolist(), encode(order.row[places], stamps), strict=True)
+        return iter(sorted(found))
 
-    def _begins(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
-        flows = [self._flows.get(row, b"") for row in rows.tolist()] if self._flows else [b""] * len(stamps)
-        return self._named(_TYPE_BEGIN, take(self._trace.slices, rows), stamps, flows)
+    def _annotations_of(self, order: FileOrder) -> list[bytes]:
+        """Of each begin and instant its args, encoded in the order of the file."""
+        at, size = np.zeros(len(order.ts), np.int64), np.zeros(len(order.ts), np.int64)
+        tables: dict[Kind, Any] = {Kind.BEGIN: self._trace.slices, Kind.INSTANT: self._trace.instants}
+        for kind, table in tables.items():
+            places = order.of(kind)
+            at[places], size[places] = table.args_at[order.row[places]], table.args_len[order.row[places]]
+        annotations = [b""] * len(order.ts)
+        there = np.flatnonzero(size)
+        annotated = self._annotated
+        for place, start, length in zip(there.tolist(), at[there].tolist(), size[there].tolist(), strict=True):
+            annotations[place] = annotated(start, length)
+        return annotations
 
-    def _instants(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
-        return self._named(_TYPE_INSTANT, take(self._trace.instants, rows), stamps, [b""] * len(stamps))
+    def _annotated(self, at: int, size: int) -> bytes:
+        return self._annotations.encode(self._trace.args.view(at, size)) if size else b""
 
-    def _named(self, kind: int, table: Slices | Instants, stamps: list[bytes], flows: list[bytes]) -> list[bytes]:
+    def _begins(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
+        flows = [b""] * len(stamps)
+        if self._flows:
+            bounds = zip(self._flows_at[rows].tolist(), self._flows_at[rows + 1].tolist(), strict=True)
+            flows = [self._flows[first:end] for first, end in bounds]
+        return self._named(_TYPE_BEGIN, take(self._trace.slices, rows), stamps, flows, annotations)
+
+    def _instants(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
+        return self._named(_TYPE_INSTANT, take(self._trace.instants, rows), stamps, [b""] * len(stamps), annotations)
+
+    def _named(
+        self, kind: int, table: Slices | Instants, stamps: list[bytes], flows: list[bytes], annotations: list[bytes]
+    ) -> list[bytes]:
         pieces, new_piece = self._pieces, self._piece
-        get_args, annotate = self._trace.args.view, self._annotations.encode
         head, length = _EVENT_HEAD, wire.length
         packets = []
-        columns = (table.track, table.name, table.category, table.args_at, table.args_len)
-        for stamp, flow, track, name, category, at, size in zip(
-            stamps, flows, *(column.tolist() for column in columns), strict=True
+        columns = (table.track, table.name, table.category)
+        for stamp, flow, args, track, name, category in zip(
+            stamps, flows, annotations, *(column.tolist() for column in columns), strict=True
         ):
             key = (kind, track, name, category)
             common = pieces.get(key) or new_piece(*key)
-            args = annotate(get_args(at, size)) if size else b""
             # What _event_packet does, without the copies: this sees every event.
             event_size = length(len(common) + len(flow) + len(args))
             inside = len(stamp) + len(head) + len(event_size) + len(common) + len(flow) + len(args)
@@ -256,21 +395,14 @@ class _Writing:
         if len(self._pieces) >= _MAX_PIECES:
             self._pieces.clear()
         piece = wire.integer(_TYPE, kind) + self._tracks[track]
-        piece += self._text_iid(_CATEGORY_IID, _CATEGORIES, category, self._known_categories)
-        piece += self._text_iid(_NAME_IID, _NAMES, name, self._known_names)
+        piece += self._text_iid(_CATEGORY_IID, category) + self._text_iid(_NAME_IID, name)
         self._pieces[kind, track, name, category] = piece
         return piece
 
-    def _text_iid(self, field: int, table: int, string: int, known: bytearray) -> bytes:
-        text = self._trace.strings[string]
-        if not text:
-            return b""
-        if not known[string]:
-            known[string] = 1
-            self._interned.append(wire.blob(table, wire.integer(1, string + 1) + wire.text(2, text)))
-        return wire.integer(field, string + 1)
+    def _text_iid(self, field: int, string: int) -> bytes:
+        return wire.integer(field, string + 1) if self._has_text[string] else b""
 
-    def _end_packets(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
+    def _end_packets(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
         ends = self._ends
         tracks = self._trace.slices.track[rows].tolist()
         return [
@@ -278,7 +410,7 @@ class _Writing:
             for stamp, track in zip(stamps, tracks, strict=True)
         ]
 
-    def _counters(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
+    def _counters(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
         table: Counters = take(self._trace.counters, rows)
         head = wire.integer(_TYPE, _TYPE_COUNTER)
         columns = (table.track, table.value, table.integer, table.is_integer)
@@ -291,31 +423,26 @@ class _Writing:
     def _logs(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         """Each entry is an instant named by its text, with what makes it a row of Perfetto's table of logs."""
         table: Logs = take(self._trace.logs, rows)
-        get_args, annotate = self._trace.args.view, self._annotations.encode
+        self._interned += self._new_texts(_LOG_BODIES, table.text)
+        self._interned += [self._source(string) for string in self._new(_SOURCES, table.source)]
         packets = []
         columns = (table.track, table.level, table.text, table.source, table.args_at, table.args_len)
         for stamp, track, level, text, source, at, size in zip(
             stamps, *(column.tolist() for column in columns), strict=True
         ):
-            body = self._text_iid(2, _LOG_BODIES, text, self._known_bodies) + self._source_iid(source)
+            body = self._text_iid(2, text) + self._text_iid(1, source)
             message = wire.blob(_LOG_MESSAGE, body + wire.integer(3, level))
-            common = wire.integer(_TYPE, _TYPE_INSTANT) + self._tracks[track]
-            common += self._text_iid(_NAME_IID, _NAMES, text, self._known_names)
-            packets.append(_event_packet(stamp, common + message + (annotate(get_args(at, size)) if size else b"")))
+            common = wire.integer(_TYPE, _TYPE_INSTANT) + self._tracks[track] + self._text_iid(_NAME_IID, text)
+            packets.append(_event_packet(stamp, common + message + self._annotated(at, size)))
         return packets
 
-    def _source_iid(self, string: int) -> bytes:
-        """A reference to a place in the source code; given as "file.cpp:77", or as the name of a logger."""
+    def _source(self, string: int) -> bytes:
+        """A place in the source code; given as "file.cpp:77", or as the name of a logger."""
         text = self._trace.strings[string]
-        if not text:
-            return b""
-        if not self._known_sources[string]:
-            self._known_sources[string] = 1
-            file, _, line = text.rpartition(":")
-            is_line = bool(file) and line.isascii() and line.isdigit() and len(line) < 10
-            place = wire.text(2, file) + wire.integer(4, int(line)) if is_line else wire.text(2, text)
-            self._interned.append(wire.blob(_SOURCES, wire.integer(1, string + 1) + place))
-        return wire.integer(1, string + 1)
+        file, _, line = text.rpartition(":")
+        is_line = bool(file) and line.isascii() and line.isdigit() and len(line) < 10
+        place = wire.text(2, file) + wire.integer(4, int(line)) if is_line else wire.text(2, text)
+        return wire.blob(_SOURCES, wire.integer(1, string + 1) + place)
 
     def _samples(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         table: Samples = take(self._trace.samples, rows)
@@ -511,17 +638,42 @@ def _hash(parts: list[str]) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 2
 
 
-def _flow_fields(trace: Trace) -> dict[int, bytes]:
-    """Per slice, the arrows that begin and end there; an arrow has its row plus 1 as its id."""
+def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
+    """The arrows that begin and end at each slice, and where those of each slice begin, with the end of the last one.
+
+    An arrow has its row plus 1 as its id.
+    """
     flows, slices = trace.flows, trace.slices
     if not len(flows.from_slice):
-        return {}
+        return b"", np.empty(0, np.int64)
     place = np.empty(len(slices.ts), np.int64)
     place[np.argsort(slices.ts, kind="stable")] = np.arange(len(slices.ts))
     first = np.where(place[flows.to_slice] < place[flows.from_slice], flows.to_slice, flows.from_slice)
     last = flows.from_slice + flows.to_slice - first
-    fields: dict[int, bytes] = defaultdict(bytes)
-    for number, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True), 1):
-        fields[begin] += wire.fixed64(_FLOW, number)
-        fields[end] += wire.fixed64(_TERMINATING_FLOW, number)
-    return dict(fields)
+    # Begin and end of each arrow in turn, then by slice.
+    at = np.column_stack((first, last)).ravel()
+    fields = np.empty((len(at), _FLOW_SIZE), np.uint8)
+    fields[0::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(_FLOW, 1), np.uint8)
+    fields[1::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(_TERMINATING_FLOW, 1), np.uint8)
+    numbers = np.repeat(np.arange(1, len(first) + 1, dtype="<u8"), 2)
+    fields[:, _FLOW_TAG_SIZE:] = numbers.view(np.uint8).reshape(-1, 8)
+    counts = np.bincount(at, minlength=len(slices.ts))
+    return fields[np.argsort(at, kind="stable")].tobytes(), np.cumsum([0, *counts]) * _FLOW_SIZE
+
+
+def _joined(pieces: list[bytes]) -> tuple[bytes, I64]:
+    """All in one, and where each begins, with the end of the last one."""
+    return b"".join(pieces), np.cumsum([0, *map(len, pieces)])
+
+
+def _named_columns(table: Slices | Instants) -> tuple[Any, ...]:
+    return table.track, table.name, table.category, table.args_at, table.args_len
+
+
+def _kernel() -> Any:
+    """The kernel's module, None where it is not compiled."""
+    if not COMPILED:
+        return None
+    from traceconv.kernel import encode
+
+    return encode

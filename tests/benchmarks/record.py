@@ -1,0 +1,112 @@
+"""The figures that were measured last, work by work, in recorded.json; docs/performance.md and the README show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.benchmarks.frame import ROOT
+
+RECORD = Path(__file__).with_name("recorded.json")
+NOT_MEASURED = "not measured"
+_HEAD = ("work", "to reach", "reached", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table.
+
+    Attributes:
+        work: the title of the work.
+        goal: what is to reach.
+        reached: the figure, or why there is none.
+        off: the figure as a multiple of the goal; None if it was not measured.
+    """
+
+    work: str
+    goal: str
+    reached: str
+    off: float | None
+
+    @property
+    def verdict(self) -> str:
+        """For the last column."""
+        return NOT_MEASURED if self.off is None else "reached" if self.off <= 1 else "missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a work came to.
+
+    Attributes:
+        rows: its rows of the table.
+        lines: the inputs, the costs of the contestants, remarks; nothing if it was not measured.
+        header: the machine and the versions.
+    """
+
+    rows: Sequence[Row]
+    lines: Sequence[str] = ()
+    header: str = ""
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The lines of a table that reads well as text and as Markdown."""
+    cells = [_HEAD, *((row.work, row.goal, row.reached, row.verdict) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    cells.insert(1, tuple("-" * width for width in widths))
+    return [
+        "| " + " | ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)) + " |" for line in cells
+    ]
+
+
+def load() -> dict[str, Result]:
+    """The recorded results by the name of the work."""
+    stored = json.loads(RECORD.read_text(encoding="utf-8"))
+    return {
+        name: Result([Row(**row) for row in one["rows"]], tuple(one["lines"]), one["header"])
+        for name, one in stored.items()
+    }
+
+
+def save(results: Mapping[str, Result], order: Sequence[str]) -> None:
+    """Put results beside those that were recorded before, and write the documents anew once there are all works.
+
+    Args:
+        results: by the name of the work; those that were not measured change nothing that was.
+        order: the names of all works; what has another name is dropped.
+    """
+    kept = load() if RECORD.exists() else {}
+    kept |= {name: result for name, result in results.items() if result.lines or name not in kept}
+    stored = {name: asdict(kept[name]) for name in order if name in kept}
+    RECORD.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if stored.keys() >= set(order):
+        for path, text in documents().items():
+            path.write_text(text, encoding="utf-8")
+
+
+def documents() -> dict[Path, str]:
+    """The documents with the recorded figures in the block between the comments `benchmark`."""
+    results = load()
+    performance = [*table([row for result in results.values() for row in result.rows])]
+    header = ""
+    for result in results.values():
+        if result.lines and result.header != header:
+            header = result.header
+            performance += ["", *(f"    {line}" for line in header.splitlines())]
+        if result.lines:
+            performance += ["", *(f"    {line}" for line in (result.rows[0].work, *result.lines))]
+    brief = results["pftrace"].lines
+    return {
+        ROOT / "docs" / "performance.md": _with_block(ROOT / "docs" / "performance.md", performance),
+        ROOT / "README.md": _with_block(ROOT / "README.md", [f"    {line}" for line in brief]),
+    }
+
+
+def _with_block(path: Path, lines: Sequence[str]) -> str:
+    before, mark, rest = path.read_text(encoding="utf-8").partition("<!-- benchmark -->\n")
+    _, end, after = rest.partition("<!-- /benchmark -->")
+    if not (mark and end):
+        raise ValueError(f"{path} has no block between <!-- benchmark --> and <!-- /benchmark -->")
+    return f"{before}{mark}\n" + "\n".join(lines) + f"\n\n{end}{after}"
