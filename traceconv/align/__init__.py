@@ -317,6 +317,8 @@ def _receipt_line(
 ) -> ReceiptLine:
     source = trace.sources[0]
     method = "its own times" if found.method == _SAME_CLOCK else found.method
+    if found.bends:
+        method += f", along {len(found.lines)} lines"
     bound = None if found.bound_ns is None else found.bound_ns + clock.resolution_ns
     return ReceiptLine(
         source.name,

@@ -8,8 +8,9 @@ All times are float64 ns relative to the first time of their own clock: small en
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from traceconv.clocks import Verdict
 from traceconv.ir.trace import I32
 
 Array = npt.NDArray[Any]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,29 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """One of several lines that relate two clocks one after the other: y = x + offset + drift * (x - x0).
+
+    Attributes:
+        begin: the time of clock x from which it holds, ns; minus infinity for the first one.
+        offset, drift, x0: the line.
+        region: all lines that the evidence allows.
+        matches: how many pairs it rests on.
+    """
+
+    begin: float
+    offset: float
+    drift: float
+    x0: float
+    region: Region | None
+    matches: int
+
+    def map(self, x: F64) -> F64:
+        """Times of clock x on clock y."""
+        return x + self.offset + self.drift * (x - self.x0)
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """How clock x relates to clock y: y = x + offset + drift * (x - x0), all relative to the zeros of the two.
 
@@ -160,6 +185,9 @@ class Estimate:
         rivals: the best other places, the best first.
         landscape: offsets and their scores, for the picture.
         pairs: the matched rows of x and y, in that order; for layers that use them.
+        residual_times, residual_values: of the pairs, for the picture, ns.
+        pieces: the lines, where one is not enough; `offset_ns`, `drift` and `x0` are those of the first one then, and
+            there is no `region`.
     """
 
     method: str
@@ -178,21 +206,49 @@ class Estimate:
     pairs: tuple[Array, Array] | None = None
     residual_times: F64 | None = None
     residual_values: F64 | None = None
+    pieces: tuple[Piece, ...] = ()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the evidence bounds the relation."""
+        regions = [piece.region for piece in self.pieces] or [self.region]
+        return all(region is not None for region in regions)
 
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:
         """The interval of y - x at times x, ns; infinite without a region."""
-        if self.region is None:
-            shape = np.atleast_1d(np.asarray(x, np.float64)).shape
-            return np.full(shape, -np.inf), np.full(shape, np.inf)
-        return self.region.bounds(x)
+        at = np.atleast_1d(np.asarray(x, np.float64))
+        low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
+        for region, here in self._parts(at, [piece.region for piece in self.pieces] or [self.region]):
+            if region is not None:
+                low[here], high[here] = region.bounds(at[here])
+        return low, high
 
     def map(self, x: F64) -> F64:
         """Times of clock x on clock y, both relative to their zeros."""
-        return x + self.offset_ns + self.drift * (x - self.x0)
+        if not self.pieces:
+            return x + self.offset_ns + self.drift * (x - self.x0)
+        found = np.empty(np.shape(x))
+        for piece, here in self._parts(x, self.pieces):
+            found[here] = piece.map(x[here])
+        return found
 
     def back(self, y: F64) -> F64:
         """Times of clock y on clock x, both relative to their zeros."""
-        return self.x0 + (y - self.offset_ns - self.x0) / (1 + self.drift)
+        if not self.pieces:
+            return self.x0 + (y - self.offset_ns - self.x0) / (1 + self.drift)
+        begins = np.array([float(piece.map(np.array(piece.begin))) for piece in self.pieces[1:]])
+        number = np.searchsorted(begins, y, "right")
+        offset, drift, x0 = (
+            np.array([getattr(piece, key) for piece in self.pieces]) for key in ("offset", "drift", "x0")
+        )
+        found = x0[number] + (y - offset[number] - x0[number]) / (1 + drift[number])
+        ends = np.array([*(piece.begin for piece in self.pieces[1:]), np.inf])
+        return np.asarray(np.minimum(found, ends[number]), np.float64)
+
+    def _parts(self, x: F64, values: Sequence[_T]) -> Iterator[tuple[_T, Array]]:
+        """What holds for each time of clock x, with the times that it holds for."""
+        number = np.searchsorted(np.array([piece.begin for piece in self.pieces[1:]]), x, "right")
+        return ((values[which], number == which) for which in np.unique(number).tolist())
 
 
 def refused(method: str, verdict: Verdict, reason: str) -> Estimate:

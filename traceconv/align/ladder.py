@@ -15,14 +15,14 @@ import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples
 from traceconv.align.activity_views import bins_of, busy_slices, samples_of
-from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
+from traceconv.align.estimate import Array, Bins, Estimate, Events, Piece, Prior, Samples, refused
 from traceconv.align.geometry import F64
 from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.align.twins import METHOD as TWINS
 from traceconv.align.twins import same_recording
 from traceconv.align.views import View, shared_work
-from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
+from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Verdict
 from traceconv.ir.trace import Trace
 
 #: Two clocks drift apart by no more than this, unless the user says so (NTP slews by up to 500 ppm for a while).
@@ -220,18 +220,28 @@ def _pair(
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
     """The map that an estimate means, in integers."""
-    at = zero_a + round(estimate.x0)
-    middle = estimate.offset_ns + estimate.drift * (round(estimate.x0) - estimate.x0)
+    begin, *later = estimate.pieces or (Piece(0.0, estimate.offset_ns, estimate.drift, estimate.x0, None, 0),)
+    first = _line(begin, begin.x0, zero_a, zero_b)
+    bends: list[Bend] = []
+    for piece in later:
+        bends.append(_line(piece, piece.begin, zero_a, zero_b))
     method = _METHODS.get(estimate.method, estimate.method)
-    return ClockMap(
-        round(middle) + zero_b - zero_a, None, method, estimate.verdict, round(estimate.drift / DRIFT_UNIT), at
-    )
+    return ClockMap(first.offset_ns, None, method, estimate.verdict, first.drift, first.at_ns, tuple(bends))
+
+
+def _line(piece: Piece, at: float, zero_a: int, zero_b: int) -> Bend:
+    """A line in integers, with the offset that holds at a time of clock a from its zero."""
+    offset = piece.offset + piece.drift * (round(at) - piece.x0)
+    return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(piece.drift / DRIFT_UNIT))
 
 
 def _bound(estimate: Estimate, x: F64) -> int | None:
     """How wrong an estimate is at most between two times of clock x; None if it has no region."""
-    if estimate.region is None:
+    if not estimate.bounded:
         return None
+    begins = np.array([piece.begin for piece in estimate.pieces[1:]])
+    begins = begins[(begins > x[0]) & (begins < x[-1])]
+    x = np.concatenate((x, begins, np.nextafter(begins, -np.inf)))
     low, high = estimate.bounds(x)
     line = estimate.map(x) - x
     return int(np.ceil(max(float(np.max(high - line)), float(np.max(line - low))))) + 1

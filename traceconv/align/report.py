@@ -22,7 +22,7 @@ from traceconv.align.estimate import Array, Estimate, Rival
 from traceconv.align.geometry import F64
 from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.report_html import page
-from traceconv.clocks import ClockMap, Verdict
+from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
 from traceconv.errors import AlignmentError, UsageError
 from traceconv.ir.trace import Trace
 
@@ -148,6 +148,10 @@ def _map(
         "offset_ns": found.offset_ns,
         "at_ns": found.at_ns,
         "drift_ppm": line.drift_ppm,
+        "bends": [
+            {"at_ns": bend.at_ns, "offset_ns": bend.offset_ns, "drift_ppm": round(bend.drift * DRIFT_UNIT * 1e6, 4)}
+            for bend in found.bends
+        ],
         "bound_ns": line.bound_ns,
         "begin": ends[0],
         "end": ends[1],
@@ -192,7 +196,7 @@ def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:
     """How far the truth may be from the line at a time of clock x: a difference below and one above, ns."""
     estimate = pair.estimate
     low, high = estimate.bounds(x)
-    line = estimate.offset_ns + estimate.drift * (x - estimate.x0)
+    line = float(estimate.map(np.array([x]))[0]) - x
     return float(low[0]) - line, float(high[0]) - line
 
 
@@ -209,6 +213,7 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
         "offset_ns": round(estimate.offset_ns) + zero_y - zero_x,
         "at_ns": round(estimate.x0) + zero_x,
         "drift_ppm": round(estimate.drift * 1e6, 6),
+        "lines": _lines(pair, zero_x, zero_y),
         "matches": estimate.matches,
         "dropped": estimate.dropped,
         "residuals": {
@@ -226,6 +231,29 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
     }
 
 
+def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]:
+    """The lines of an estimate that has several, each with its own bound; none where one is enough."""
+    found = []
+    pieces = pair.estimate.pieces
+    ends = [*(piece.begin for piece in pieces[1:]), np.inf]
+    first, last = (_on_x(pair, _x_and_y(pair)[0][0], time) for time in _x_and_y(pair)[0][0].span())
+    for piece, end in zip(pieces, ends, strict=True):
+        begin = max(piece.begin, first)
+        reach = np.array([begin, max(begin, min(np.nextafter(end, -np.inf), last))])
+        low, high = pair.estimate.bounds(reach)
+        line = piece.map(reach) - reach
+        found.append(
+            {
+                "begin_ns": round(begin) + zero_x,
+                "offset_ns": round(float(line[0])) + zero_y - zero_x,
+                "drift_ppm": round(piece.drift * 1e6, 6),
+                "bound_ns": int(np.ceil(max(np.max(high - line), np.max(line - low)))),
+                "matches": piece.matches,
+            }
+        )
+    return found
+
+
 def _rival(rival: Rival, estimate: Estimate) -> dict[str, Any]:
     return {"offset_ns": round(rival.offset_ns - estimate.offset_ns), "score": _finite(rival.score)}
 
@@ -236,7 +264,7 @@ def _finite(value: float) -> float | None:
 
 
 def _bounds(pair: PairEstimate, x: Side) -> list[dict[str, int]] | None:
-    if pair.estimate.region is None:
+    if not pair.estimate.bounded:
         return None
     found = []
     for time in x.span():

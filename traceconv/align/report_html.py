@@ -174,6 +174,9 @@ def _file_row(one: Json, clock: Json, report: Json) -> list[str]:
     drift = format_drift(place["drift_ppm"]).replace("-", "−") if place["drift_ppm"] else ""
     verdict = f"{_pill(place['verdict'])}<br><small>{_MEANINGS[place['verdict']]}</small>"
     method = escape(place["method"])
+    for bend in place["bends"]:
+        drift_there = format_drift(bend["drift_ppm"]).replace("-", "−")
+        method += f"<br><small>from {bend['at_ns']} ns on: moved by {_signed(bend['offset_ns'])}, {drift_there}</small>"
     if place["warning"]:
         method += f"<br><strong>But {escape(place['warning'])}.</strong>"
     return [name, verdict, method, _signed(place["offset_ns"]), drift, _within(place), matches, domain]

@@ -26,6 +26,7 @@ import numpy as np
 from traceconv.align.estimate import Estimate, Events, Prior, Residuals, Rival, refused
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line, Matcher, Pairs
+from traceconv.align.pieces import MAX_DRIFT, align_pieces, bent, described
 from traceconv.align.robust import robust_line
 from traceconv.clocks import Verdict
 
@@ -181,17 +182,44 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior) -> Estimate:
     if found.verdict is not Verdict.INSUFFICIENT:
         return found
     begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights))
-    return _broken(found, begin, chunk) if begin.verdict is Verdict.OK else found
+    return _broken(a, b, found, begin, best.line, chunk) if begin.verdict is Verdict.OK else found
 
 
-def _broken(whole: Estimate, begin: Estimate, chunk: _Chunk) -> Estimate:
+def _broken(a: Events, b: Events, whole: Estimate, begin: Estimate, line: Line, chunk: _Chunk) -> Estimate:
     """The answer where the begin fits and the rest does not: the clocks are not related by one line."""
+    pieces, why = align_pieces(a, b, line, lambda a, rest: align_sequences(a, rest, Prior()), _of_piece)
+    if len(pieces) > 1:
+        pairs, share, least = _matched(a, b, bent(pieces))
+        residuals = Residuals.of(pairs.begin)
+        if share >= _LEAST_SHARE and least >= _LEAST_OF_SHARE * share and residuals.median <= _GREATEST_RESIDUAL:
+            return replace(
+                whole,
+                verdict=Verdict.OK,
+                reason=f"{len(pairs)} events match, {share:.0%} of those that could, along {len(pieces)} lines: "
+                f"{described(pieces)}",
+                offset_ns=pieces[0].offset,
+                drift=pieces[0].drift,
+                x0=pieces[0].x0,
+                region=None,
+                matches=len(pairs),
+                residuals=residuals,
+                pairs=(pairs.a, pairs.b),
+                residual_times=a.start[pairs.a],
+                residual_values=pairs.begin,
+                pieces=pieces,
+            )
     span = chunk.b.span if chunk.of_b else chunk.span
     reason = (
         f"the first {(span[1] - span[0]) / 1e9:.3f} s fit ({begin.matches} events), the whole does not "
         f"({whole.matches} events): a clock was set, or changed its rate, on the way"
     )
-    return replace(whole, verdict=Verdict.INCONSISTENT, reason=reason)
+    return replace(whole, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
+
+
+def _of_piece(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
+    """What the pairs along one of several lines allow."""
+    kept = containment(a, b, pairs).trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(pairs)))
+    return feasible(kept, everything(line.x0, 2 * MAX_DRIFT))
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,117 @@
+"""Clocks that were slewed or set while both recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tests.align.pairs import trace_of
+from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, inner, outer, run
+from traceconv.align import align
+from traceconv.align.causality import causality
+from traceconv.align.estimate import Estimate, Events, Prior
+from traceconv.align.geometry import F64
+from traceconv.align.sequences import align_sequences
+from traceconv.clocks import Verdict
+from traceconv.merging import merge_traces
+
+
+@dataclass(frozen=True, slots=True)
+class BentTruth(Truth):
+    """A relation that is more than a line."""
+
+    more: Callable[[F64], F64] = np.zeros_like
+
+    def map(self, x: F64) -> F64:
+        return x + self.offset + self.drift * x + self.more(x)
+
+
+def slewed(by: float, first: float, last: float) -> Callable[[F64], F64]:
+    return lambda x: by * np.clip(x - first, 0, last - first)
+
+
+def set_at(when: float, by: float) -> Callable[[F64], F64]:
+    return lambda x: np.where(x > when, by, 0.0)
+
+
+def made(more: Callable[[F64], F64], seed: int = 701, iterations: int = 600) -> tuple[Run, Events, Events, BentTruth]:
+    rng = np.random.default_rng(seed)
+    work, truth = run(rng, Shape(iterations=iterations)), BentTruth(300 * S, 10e-6, more)
+    return work, outer(work), inner(rng, work, truth)[0], truth
+
+
+def check(found: Estimate, work: Run, b: Events, truth: BentTruth, lines: int) -> None:
+    assert found.verdict is Verdict.OK, found.reason
+    assert len(found.pieces) == lines
+    true = truth.map(work.start) - b.zero_ns
+    # Between the last event before a step and the first one after it nobody can tell.
+    known = np.all([np.abs(work.start - piece.begin) > 3 * MS for piece in found.pieces[1:]], axis=0)
+    assert np.abs(found.map(work.start) - true)[known].max() <= 2 * US
+    low, high = found.bounds(work.start)
+    inside = (low <= true - work.start) & (true - work.start <= high)
+    assert inside.mean() >= 0.99
+    assert np.max(high - low) <= 10 * US
+    assert np.abs(found.back(true) - work.start)[known].max() <= 2 * US
+    assert all(piece.matches >= 20 for piece in found.pieces)
+
+
+@pytest.mark.parametrize("by", [200e-6, -300e-6])
+def test_a_clock_that_is_slewed_for_a_while(by: float) -> None:
+    work, a, b, truth = made(slewed(by, 1.6 * S, 3.1 * S))
+    found = align_sequences(a, b, Prior())
+    check(found, work, b, truth, 3)
+    assert [piece.begin / S for piece in found.pieces[1:]] == pytest.approx([1.6, 3.1], abs=0.05)
+    assert found.pieces[1].drift == pytest.approx(10e-6 + by, abs=2e-6)
+    assert "the drift changed from +" in found.reason
+
+
+@pytest.mark.parametrize("by", [400 * MS, 2 * MS])
+def test_a_clock_that_is_set_ahead(by: float) -> None:
+    work, a, b, truth = made(set_at(2.7 * S, by))
+    found = align_sequences(a, b, Prior())
+    check(found, work, b, truth, 2)
+    assert f"set by +{by / MS:.3f} ms" in found.reason
+
+
+def test_a_clock_that_is_set_back_is_refused() -> None:
+    _, a, b, _ = made(set_at(2.7 * S, -40 * MS))
+    found = align_sequences(a, b, Prior())
+    assert found.verdict is Verdict.INCONSISTENT
+    assert "set back by 40.000 ms" in found.reason
+
+
+def test_a_straight_line_stays_one() -> None:
+    work, a, b, truth = made(np.zeros_like)
+    found = align_sequences(a, b, Prior())
+    assert found.verdict is Verdict.OK
+    assert found.pieces == ()
+    assert np.abs(found.map(work.start) + b.zero_ns - truth.map(work.start)).max() <= 2 * US
+
+
+def test_what_fits_nowhere_after_a_step_is_refused() -> None:
+    _, a, b, _ = made(np.zeros_like)
+    _, _, other, _ = made(np.zeros_like, seed=702)
+    half = len(b) // 2
+    start = np.concatenate((b.start[:half], b.start[half] + other.start[half:] - other.start[half]))
+    dur, kind = (np.concatenate((getattr(b, name)[:half], getattr(other, name)[half:])) for name in ("dur", "kind"))
+    found = align_sequences(a, Events(start, dur, kind, b.zero_ns, US), Prior())
+    assert found.verdict is Verdict.INCONSISTENT
+
+
+def test_a_merge_follows_the_bends() -> None:
+    work, a, b, truth = made(slewed(300e-6, 1.6 * S, 3.1 * S))
+    traces = [trace_of(a, "framework.json"), trace_of(b, "library.log")]
+    found = align(traces)
+    line = found.receipt[1]
+    assert (line.verdict, line.method) == ("ok", "the same events in both, along 3 lines")
+    (way,) = found.maps[1].values()
+    for x in work.start[::500].tolist():
+        assert abs(way.at(round(float(truth.map(np.array(x))))) - x) <= (line.bound_ns or 0) <= 10 * US
+    assert causality(traces, found).violations <= 0.05 * line.matches
+    merged = merge_traces(traces, found)
+    assert len(merged.slices.ts) == len(a) + len(b)
+    turned = align(traces[::-1])
+    assert len(next(iter(turned.maps[1].values())).bends) == 2

@@ -1,0 +1,300 @@
+"""Two clocks that one line does not relate: one of them was slewed, or set, while both recorded.
+
+The begin of the two logs fits along a line, and the rest does not. From there on the events are followed block by
+block, each along the line of the one before it: a clock that runs at another rate strays slowly. Where a block does not
+fit at all, a clock was set: what comes after it is aligned anew. Between such steps the lines are found by dynamic
+programming over medians of blocks, as few as the noise allows (a penalty after Schwarz for each further one). Each line
+needs its own evidence, enough pairs within feasible bounds; without it nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from traceconv.align.estimate import Estimate, Events, Piece
+from traceconv.align.geometry import F64, Region
+from traceconv.align.matching import Line, Matcher, Pairs
+from traceconv.align.robust import robust_line
+
+Allowed = Callable[[Events, Events, Pairs, Line], Region | None]
+
+_US = 1e3
+#: What a clock that is slewed may run too fast or too slow; the kernel slews by 500 ppm, on top of what it drifts.
+MAX_DRIFT = 700e-6
+#: A line needs so many pairs.
+LEAST_PAIRS = 20
+_BLOCK_EVENTS = 100
+_BLOCK_NS = 2e8
+_TOLERANCES = (150 * _US, 20 * _US)
+_LEAST_SHARE = 0.5
+_LEAST_SCALE = 2 * _US
+_MOST_BLOCKS = 240
+_LEAST_BLOCKS = 3
+_MOST_LINES = 8
+_LEAST_NOISE = 0.3 * _US
+#: Lines that miss each other by no more than this where they meet are one bent line.
+_CONTINUOUS = 10 * _US
+#: Of the distances between the begins, and of those between the ends, of what lies inside what.
+_TIGHT = 0.1
+#: What a further line costs: three numbers, each half a logarithm of the number of blocks, and as much again.
+_PENALTY = 2 * 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bent(Line):
+    """A relation along several lines; as a line, it is the first of them.
+
+    Attributes:
+        knots: the times of clock x from which the lines after the first one hold.
+        lines: all lines.
+    """
+
+    knots: tuple[float, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+    @classmethod
+    def of(cls, knots: Sequence[float], lines: Sequence[Line]) -> Bent:
+        """A relation of these lines."""
+        first = lines[0]
+        return cls(first.offset, first.drift, first.x0, tuple(knots), tuple(lines))
+
+    def map(self, x: F64) -> F64:
+        """Times of clock x on clock y."""
+        return self._chosen(x, x, [line.map for line in self.lines], self.knots)
+
+    def back(self, y: F64) -> F64:
+        """Times of clock y on clock x."""
+        begins = [float(line.map(np.array(knot))) for knot, line in zip(self.knots, self.lines[1:], strict=True)]
+        return self._chosen(y, y, [line.back for line in self.lines], begins)
+
+    @staticmethod
+    def _chosen(times: F64, by: F64, ways: Sequence[Callable[[F64], F64]], begins: Sequence[float]) -> F64:
+        number = np.searchsorted(np.array(begins), by, "right")
+        found = np.empty(np.shape(times))
+        for which in np.unique(number).tolist():
+            here = number == which
+            found[here] = ways[which](np.asarray(times)[here])
+        return found
+
+
+def align_pieces(
+    a: Events,
+    b: Events,
+    line: Line,
+    anew: Callable[[Events, Events], Estimate],
+    allowed: Allowed,
+) -> tuple[tuple[Piece, ...], str]:
+    """The lines that relate two clocks one after the other; none, with a reason, if that cannot be told.
+
+    Args:
+        a: the outer events.
+        b: the inner events.
+        line: what relates the begin of b.
+        anew: aligns what comes after a step, in times that count from the same zeros.
+        allowed: what pairs near a line allow, None if they contradict each other.
+    """
+    rough, end = _followed(a, b, line)
+    pieces = _of_stretch(a, b.take(slice(0, end)), rough, allowed)
+    if not pieces:
+        return (), "it is not clear how"
+    size = len(_block(b, end)) if end < len(b) else 0
+    if not size or float(b.start[end]) > _last_time(a, _line_of(pieces[-1])):
+        return pieces, ""
+    rest = b.take(slice(end + size, len(b)))
+    found = anew(a, rest) if len(rest) >= LEAST_PAIRS else None
+    if found is None or found.verdict.refused:
+        return (), f"what comes {float(b.start[end] - b.start[0]) / 1e9:.3f} s after the begin fits nowhere for certain"
+    after = found.pieces or (Piece(-np.inf, found.offset_ns, found.drift, found.x0, found.region, found.matches),)
+    knot, step = _step(a, b, slice(max(end - size, 0), end + size), _line_of(pieces[-1]), _line_of(after[0]))
+    if step < -_CONTINUOUS:
+        return (), f"a clock was set back by {-step / 1e6:.3f} ms, so that some of its times occurred twice"
+    return (*pieces, replace(after[0], begin=knot), *after[1:]), ""
+
+
+def bent(pieces: Sequence[Piece]) -> Bent:
+    """The pieces as a relation."""
+    return Bent.of([piece.begin for piece in pieces[1:]], [_line_of(piece) for piece in pieces])
+
+
+def _line_of(piece: Piece) -> Line:
+    return Line(piece.offset, piece.drift, piece.x0)
+
+
+def described(pieces: Sequence[Piece]) -> str:
+    """What happened between the lines, for people."""
+    words = []
+    for one, other in pairwise(pieces):
+        knot = np.array(other.begin)
+        step = float(other.map(knot) - one.map(knot))
+        where = f"{other.begin / 1e9:.3f} s after the begin"
+        if abs(step) > _CONTINUOUS:
+            words.append(f"a clock was set by {step / 1e6:+.3f} ms {where}")
+        else:
+            words.append(f"the drift changed from {one.drift * 1e6:+.2f} to {other.drift * 1e6:+.2f} ppm {where}")
+    return ", ".join(words)
+
+
+# -- rough relation -------------------------------------------------------------------------------------------------
+
+
+def _followed(a: Events, b: Events, line: Line) -> tuple[Bent, int]:
+    """The relation from the begin of b on, and the row of b where it is lost."""
+    matcher = Matcher(a, b)
+    first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _TOLERANCES[0]))
+    knots: list[float] = []
+    lines = [line]
+    while first < len(b) and float(b.start[first]) <= _last_time(a, lines[-1]):
+        block = _block(b, first)
+        fitted = _along(a, block, matcher, lines[-1])
+        if fitted is None:
+            break
+        knots.append(float(fitted.back(block.start[:1])[0]))
+        lines.append(fitted)
+        first += len(block)
+    knots = np.maximum.accumulate(np.array(knots)).tolist() if knots else []
+    return Bent.of(knots, lines), first
+
+
+def _last_time(a: Events, line: Line) -> float:
+    return float(line.map(np.array([a.span[1]]))[0]) + _TOLERANCES[0]
+
+
+def _block(b: Events, first: int) -> Events:
+    """The next events: enough of them for a line, over a time in which no clock strays far."""
+    until = int(np.searchsorted(b.start, b.start[first] + _BLOCK_NS, "right"))
+    return b.take(slice(first, max(min(until, first + _BLOCK_EVENTS), first + LEAST_PAIRS)))
+
+
+def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | None:
+    """The line of a block near to that of the block before it; None if it does not fit."""
+    within = matcher.part(block)
+    for tolerance in _TOLERANCES:
+        pairs = Pairs.of(a, block, within.holding(line, tolerance), line)
+        if len(pairs) < max(_LEAST_SHARE * len(block), _LEAST_BLOCKS):
+            return None
+        x = a.start[pairs.a]
+        wanted = pairs.begin + line.drift * (x - line.x0)
+        _, drift, _ = robust_line(x, wanted, _LEAST_SCALE, MAX_DRIFT, MAX_DRIFT)
+        line = Line(line.offset + line.drift * (float(x.mean()) - line.x0), drift, float(x.mean()))
+        line = replace(line, offset=line.offset + _middle(a, block, pairs, line))
+    return line
+
+
+def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
+    """How much later the middle of what contains what lies: latencies are one-sided."""
+    early = b.start[pairs.b] - line.map(a.start[pairs.a])
+    late = line.map(a.end[pairs.a]) - b.end[pairs.b]
+    return float(np.quantile(early, _TIGHT) - np.quantile(late, _TIGHT)) / 2
+
+
+def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[float, float]:
+    """Where the one line ends and the other begins, as a time of clock x, and by how much y jumps there, ns."""
+    part = b.take(rows)
+    matcher = Matcher(a, b).part(part)
+    fits_old, fits_new = (matcher.holding(line, _TOLERANCES[1]) >= 0 for line in (old, new))
+    before = np.concatenate(([0], np.cumsum(fits_old.astype(np.int64) - fits_new)))
+    split = int(np.argmax(before))
+    old_rows, new_rows = np.flatnonzero(fits_old[:split]), split + np.flatnonzero(fits_new[split:])
+    last = float(old.back(part.start[old_rows[-1] if len(old_rows) else 0]))
+    first = float(new.back(part.start[new_rows[0]])) if len(new_rows) else last
+    knot = (last + first) / 2
+    return knot, float(new.map(np.array([knot]))[0] - old.map(np.array([knot]))[0])
+
+
+# -- as few lines as it takes ----------------------------------------------------------------------------------------
+
+
+def _of_stretch(a: Events, b: Events, rough: Bent, allowed: Allowed) -> tuple[Piece, ...]:
+    """The lines of a stretch without steps, each with its region; none if one of them has too little evidence."""
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, _TOLERANCES[1]), rough)
+    if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
+        return ()
+    x = a.start[pairs.a]
+    order = np.argsort(x, kind="stable")
+    pairs, x = pairs.where(order), x[order]
+    apart = rough.map(x) - x + pairs.begin
+    borders = _segments(x, apart)
+    lines = [_line(x[low:high], apart[low:high]) for low, high in pairwise(borders)]
+    knots = [_knot(x, at, one, other) for at, (one, other) in zip(borders[1:-1], pairwise(lines), strict=True)]
+    rows = np.searchsorted(np.array(knots), x, "right")
+    pieces = [_piece(a, b, pairs.where(rows == number), line, allowed) for number, line in enumerate(lines)]
+    begins = [-np.inf, *knots]
+    found = [replace(piece, begin=begin) for piece, begin in zip(pieces, begins, strict=True) if piece is not None]
+    return tuple(found) if len(found) == len(pieces) else ()
+
+
+def _piece(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> Piece | None:
+    """A line in the middle of what its pairs allow; None if these are too few, or allow nothing."""
+    if len(pairs) < LEAST_PAIRS:
+        return None
+    region = allowed(a, b, pairs, line)
+    if region is None:
+        return None
+    x = a.start[pairs.a]
+    offset, drift = region.middle((float(x[0]), max(float(x[-1]), float(x[0]) + 1)))
+    return Piece(-np.inf, offset, drift, line.x0, region, len(pairs))
+
+
+def _line(x: F64, apart: F64) -> Line:
+    offset, drift, _ = robust_line(x, apart, _LEAST_SCALE, 2 * MAX_DRIFT, MAX_DRIFT)
+    return Line(offset, drift, float(x.mean()))
+
+
+def _knot(x: F64, at: int, one: Line, other: Line) -> float:
+    """Where two lines meet, near the first pair of the second one; that pair if they do not."""
+    around = x[max(at - _BLOCK_EVENTS, 0)], x[min(at + _BLOCK_EVENTS, len(x) - 1)]
+    if one.drift != other.drift:
+        # one.offset + one.drift * (t - one.x0) = other.offset + other.drift * (t - other.x0)
+        moved = other.offset - other.drift * other.x0 - one.offset + one.drift * one.x0
+        meet = moved / (one.drift - other.drift)
+        if around[0] <= meet <= around[1]:
+            return float(meet)
+    return float(x[at])
+
+
+def _segments(x: F64, apart: F64) -> list[int]:
+    """The rows at which lines begin, and the number of rows behind them: exact dynamic programming over blocks."""
+    size = max(len(x) // _MOST_BLOCKS, min(8, len(x) // _LEAST_BLOCKS))
+    starts = np.arange(0, len(x) - size + 1, size)
+    blocks = np.split(np.arange(len(x)), starts[1:])
+    t = np.array([float(np.median(x[rows])) for rows in blocks])
+    y = np.array([float(np.median(apart[rows])) for rows in blocks])
+    noise = max(_noise(t, y), _LEAST_NOISE)
+    t, y = (t - t[0]) / max(float(t[-1] - t[0]), 1.0), (y - y.mean()) / noise
+    cost = _costs(t, y)
+    count = len(t)
+    penalty = _PENALTY * np.log(max(count, 2))
+    best = np.full((_MOST_LINES + 1, count + 1), np.inf)
+    best[0, 0] = 0.0
+    came = np.zeros((_MOST_LINES + 1, count + 1), np.int64)
+    for lines in range(1, _MOST_LINES + 1):
+        total = best[lines - 1][:, None] + cost
+        came[lines], best[lines] = np.argmin(total, axis=0), np.min(total, axis=0)
+    lines = int(np.argmin(best[:, count] + penalty * np.arange(_MOST_LINES + 1)))
+    borders = [count]
+    for number in range(lines, 0, -1):
+        borders.append(int(came[number, borders[-1]]))
+    return [int(starts[border]) if border < count else len(x) for border in reversed(borders)]
+
+
+def _noise(t: F64, y: F64) -> float:
+    """The standard deviation of the medians about a smooth curve: from second differences, which no line adds to."""
+    if len(t) < 4:
+        return 0.0
+    share = (t[1:-1] - t[:-2]) / np.maximum(t[2:] - t[:-2], 1.0)
+    bend = y[1:-1] - (y[:-2] + share * (y[2:] - y[:-2]))
+    return 1.4826 * float(np.median(np.abs(bend))) / float(np.sqrt(1.5))
+
+
+def _costs(t: F64, y: F64) -> F64:
+    """For each first and last-but-one block the sum of squares about their line; infinite for too few blocks."""
+    sums = [np.concatenate(([0.0], np.cumsum(values))) for values in (np.ones(len(t)), t, y, t * t, t * y, y * y)]
+    n, st, sy, stt, sty, syy = (total[None, :] - total[:, None] for total in sums)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        vt, vty, vy = stt - st * st / n, sty - st * sy / n, syy - sy * sy / n
+        cost = vy - np.where(vt > 0, vty * vty / vt, 0.0)
+    return np.where(n >= min(_LEAST_BLOCKS, len(t)), np.maximum(cost, 0.0), np.inf)
