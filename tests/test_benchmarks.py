@@ -71,11 +71,15 @@ def test_an_output_is_of_the_last_run(tmp_path: Path) -> None:
 
 def test_what_is_not_installed_does_not_run() -> None:
     absent = Contestant(["nothing"], needs="nothing_that_is_installed")
-    race = Race({"absent": absent, "there": Contestant(_python("pass").command, needs="json")}, "")
+    race = Race(
+        {"absent": absent, "there": Contestant(_python("pass").command, needs="json")}, "", absent={"awk": "no awk"}
+    )
     measured = compete(race, 1)
     assert list(measured.runs) == ["there"]
     with pytest.raises(NotMeasured, match="nothing_that_is_installed is not installed"):
         measured.cpu("absent")
+    with pytest.raises(NotMeasured, match="no awk"):
+        measured.cpu("awk")
 
 
 def test_contestants_run_in_turns_and_slow_ones_once(tmp_path: Path) -> None:

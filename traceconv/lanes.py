@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from traceconv.diagnostics import Diagnostics, Severity, declare
 from traceconv.ir.trace import I64, NO_TRACK, ClockId, Slices, Trace, Track, TrackId, TrackKind, take
+from traceconv.kernel import COMPILED
 
 MAX_DEPTH = 500
 
@@ -66,7 +67,7 @@ def lay_out(trace: Trace) -> Trace:
 def sort_events(trace: Trace) -> Trace:
     """All tables in the order that the module describes; flows follow their slices."""
     slices, flows = trace.slices, trace.flows
-    order = np.lexsort((slices.origin, -slices.dur, slices.ts, slices.track))
+    order = _slice_order(slices)
     if len(flows.from_slice):
         new_row = np.empty(len(order), np.int64)
         new_row[order] = np.arange(len(order))
@@ -82,7 +83,24 @@ def sort_events(trace: Trace) -> Trace:
 
 
 def _by_track_and_time(table: Any) -> _Order:
-    order: _Order = np.lexsort((table.ts, table.track))
+    order: _Order = np.argsort(table.ts, kind="stable")
+    # Numbers of 16 bits are sorted without comparisons.
+    few = not len(table.track) or int(np.max(table.track)) < 1 << 16
+    tracks = table.track[order].astype(np.uint16) if few else table.track[order]
+    by_track: _Order = order[np.argsort(tracks, kind="stable")]
+    return by_track
+
+
+def _slice_order(slices: Slices) -> _Order:
+    """By track and begin, and only where these are equal by length and place in the input."""
+    order = _by_track_and_time(slices)
+    track, ts = slices.track[order], slices.ts[order]
+    like_next = (track[1:] == track[:-1]) & (ts[1:] == ts[:-1])
+    if like_next.any():
+        tied = np.flatnonzero(np.append(like_next, False) | np.append(False, like_next))
+        rows = order[tied]
+        group = np.cumsum(np.append(True, ~like_next))[tied]
+        order[tied] = rows[np.lexsort((slices.origin[rows], -slices.dur[rows], group))]
     return order
 
 
@@ -167,9 +185,9 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
     for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
         if np.all(slices.ts[begin + 1 : end] >= ends[begin : end - 1]):
             continue  # one after the other: nothing can cross
-        starts_here, ends_here = slices.ts[begin:end].tolist(), ends[begin:end].tolist()
-        if _nests(starts_here, ends_here):
+        if _nests(slices, ends, begin, end):
             continue
+        starts_here, ends_here = slices.ts[begin:end].tolist(), ends[begin:end].tolist()
         if changed is None:
             changed = replace(slices, ts=slices.ts.copy(), dur=slices.dur.copy(), track=slices.track.copy())
         number = TrackId(int(slices.track[begin]))
@@ -186,15 +204,20 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
     return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks))
 
 
-def _nests(starts: list[int], ends: list[int]) -> bool:
-    """Whether slices in order (begin, longer first) nest, not too deep."""
+def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
+    """Whether the slices of one track, in order (begin, longer first), nest, not too deep."""
+    if COMPILED:
+        from traceconv.kernel import nesting
+
+        tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
+        return nesting.first_crossing(tracks, starts, stops, begin, end, MAX_DEPTH) == end
     open_ends: list[int] = []
-    for start, end in zip(starts, ends, strict=True):
+    for start, stop in zip(slices.ts[begin:end].tolist(), ends[begin:end].tolist(), strict=True):
         while open_ends and open_ends[-1] <= start:
             open_ends.pop()
-        if open_ends and (end > open_ends[-1] or len(open_ends) >= MAX_DEPTH):
+        if open_ends and (stop > open_ends[-1] or len(open_ends) >= MAX_DEPTH):
             return False
-        open_ends.append(end)
+        open_ends.append(stop)
     return True
 
 

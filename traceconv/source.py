@@ -178,6 +178,26 @@ class Source:
             self._head = Head(data[:HEAD_BYTES], len(data) <= HEAD_BYTES, self.name, tables)
         return self._head
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all lines of the file, so that the next line has the next number."""
+        return True
+
+    def chunks(self) -> Iterator[bytes]:
+        """The text in pieces of whole lines with their ends; the lines of all of them are numbered from 1."""
+        rest: list[bytes] = []  # of a line that is not complete
+        with self.open() as stream:
+            mark = codecs.BOM_UTF8
+            while data := stream.read(CHUNK_BYTES):
+                data, mark = data.removeprefix(mark), b""
+                cut = data.rfind(b"\n") + 1
+                if cut:
+                    yield b"".join([*rest, data[:cut]])
+                    rest.clear()
+                rest.append(data[cut:])
+        if any(rest):
+            yield b"".join(rest)
+
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
         """The lines, numbered from 1; line ends may be \\n or \\r\\n.
 

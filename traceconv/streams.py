@@ -77,6 +77,11 @@ class Stream(Source):
         """Who wrote the lines: "rank0"; "" if the mark does not say."""
         return self._writer.decode("utf-8", "replace")
 
+    @property
+    def is_whole(self) -> bool:
+        """Never: lines of others stand between."""
+        return False
+
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """The lines of the writer as one text."""

@@ -77,6 +77,7 @@ class Race:
         contestants: by name.
         inputs: what they read, in a few words.
         facts: figures that goals need besides the costs, such as the size of the input in bytes.
+        absent: what else the goals compare with but cannot run here, with the reason.
         verify: looks at the outputs after the last run; gives back remarks for the reader, raises `Wrong`.
         least_turns: how often contestants run at least, where one run takes milliseconds.
     """
@@ -84,6 +85,7 @@ class Race:
     contestants: dict[str, Contestant]
     inputs: str
     facts: dict[str, float] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
     verify: Callable[[], list[str]] = list
     least_turns: int = 1
 
@@ -107,7 +109,8 @@ class Measured:
             NotMeasured: the contestant did not run.
         """
         if name not in self.runs:
-            raise NotMeasured(f"{self.race.contestants[name].needs} is not installed")
+            why = self.race.absent.get(name)
+            raise NotMeasured(why or f"{self.race.contestants[name].needs} is not installed")
         runs = sorted(self.runs[name], key=lambda run: run.cpu_s)
         return runs[len(runs) // 2]
 

@@ -319,6 +319,11 @@ def _generic(component: bytes, op: bytes, fields: list[bytes]) -> Shape:
     return Shape(Kind.TIMED, "exec", _text(engine or component or b"other"), _text(rest[0] or op), _members(args))
 
 
+def args_of(shape: Shape, duration: bytes, dur: int) -> bytes:
+    """The args of a slice: a JSON object. `duration` is as printed, in ms, `dur` in ns."""
+    return b'{"dur_ms":' + duration + shape.args + shape.work.rates(dur) + b"}"
+
+
 @lru_cache(maxsize=4096)
 def message_of(marker: bytes, body: bytes) -> Message:
     """A dispatch, check, error or warning record: the text is kept in one piece, it may hold commas."""
@@ -378,7 +383,7 @@ def nearest_us(ns: int) -> int:
     return (ns + 500) // 1000 * 1000
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def duration_ns(text: bytes, from_gettimeofday: bool) -> int:
     """A duration in ns.
 

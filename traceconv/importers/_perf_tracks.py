@@ -31,6 +31,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from traceconv.clocks import (
     BOOTTIME,
@@ -47,7 +48,7 @@ from traceconv.clocks import (
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, StackId, TrackId
+from traceconv.ir.trace import I32, I64, NO_TRACK, StackId, TrackId
 
 PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
 #: What --reltime prints.
@@ -212,13 +213,8 @@ class PerfTracks:
     def stack(self, frames: Sequence[tuple[str, str]]) -> StackId:
         """A call stack of (symbol, file) pairs, innermost first; the empty one is NO_STACK."""
         parent = NO_STACK
-        known = self._frames
         for frame in reversed(frames):
-            key = (parent, frame)
-            found = known.get(key)
-            if found is None:
-                found = known[key] = self._out.frame(*frame, parent)
-            parent = found
+            parent = self.child(parent, frame)
         return parent
 
     def sample(self, thread: TrackId, ts: int, stack: StackId, event: str, weight: int, at: int) -> None:
@@ -228,8 +224,30 @@ class PerfTracks:
         if self._states:
             self.seen_running(thread, ts, at)
         if stack == NO_STACK:  # recorded without address, or printed without it
-            stack = self.stack([_UNKNOWN_FRAME])
+            stack = self.empty_stack()
         self._out.sample(thread, ts, stack, event, weight, at)
+
+    def samples_of(self, event: str, thread: I32, ts: I64, stack: I32, weight: I64, at: I64) -> None:
+        """Samples of one event, in the order of the input, as columns; none with an empty stack."""
+        if self._states:
+            for row in zip(thread.tolist(), ts.tolist(), stack.tolist(), weight.tolist(), at.tolist(), strict=True):
+                self.sample(TrackId(row[0]), row[1], StackId(row[2]), event, *row[3:])
+            return
+        self.samples[event] += len(ts)
+        self.event_counts[event] += sum(weight.tolist())
+        self._out.samples(thread, ts, stack, np.full(len(ts), self._out.string(event)), weight, at)
+
+    def child(self, parent: StackId, frame: tuple[str, str]) -> StackId:
+        """The call stack of a (symbol, file) pair that was called from another one, NO_STACK if from nowhere."""
+        key = (parent, frame)
+        found = self._frames.get(key)
+        if found is None:
+            found = self._frames[key] = self._out.frame(*frame, parent)
+        return found
+
+    def empty_stack(self) -> StackId:
+        """What stands for a stack without frames."""
+        return self.stack([_UNKNOWN_FRAME])
 
     def tracepoint(
         self, thread: TrackId, ts: int, event: str, args: bytes | dict[str, Any], stack: StackId, at: int

@@ -23,14 +23,17 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _onednn_lines as lines
+from traceconv.importers._onednn_alike import AlikeLines, Fields, Rows
 from traceconv.importers._onednn_lines import Kind, Malformed, Record, Shape
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, ClockId, TrackId
+from traceconv.ir.trace import I64, NO_TRACK, ClockId, TrackId
+from traceconv.kernel import COMPILED
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS
@@ -179,8 +182,11 @@ class _Reader:
         self._slices = 0
 
     def read(self, source: Source) -> None:
-        for line in source.lines(keep_ends=True):
-            self._line(line.number, line.text)
+        if COMPILED and source.is_whole:
+            self._read_chunks(source)
+        else:
+            for line in source.lines(keep_ends=True):
+                self._line(line.number, line.text)
         if not self._markers:
             raise MalformedInput(
                 source.display,
@@ -189,6 +195,68 @@ class _Reader:
                 hint=f"record one with {OnednnVerbose.record}",
             )
         self._finish()
+
+    # -- lines like others ----------------------------------------------------------------------------------------
+
+    def _read_chunks(self, source: Source) -> None:
+        """Whole chunks: lines that differ from others in their timestamp only are read and written many at a time."""
+        alike = AlikeLines(self._out, self._meaning, self._written_together)
+        for data in source.chunks():
+            at = 0
+            while (at := alike.read(data, at)) < len(data):
+                alike.flush()
+                at = self._single_line(alike, data, at)
+        alike.flush()
+
+    def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
+        """What a line with a timestamp says besides it; None if it is all but plain."""
+        line = b"%b1795244023916.781006,%b\n" % (marker, rest)
+        found = lines.records(line) if b"\x1b" not in line else []
+        if len(found) != 1 or found[0].marker not in self._markers or found[0].version not in self._versions:
+            return None
+        (record,) = found
+        try:
+            shape, duration, comma = lines.read_body(record.marker, record.body)
+            exact = not shape.engine.startswith("gpu")
+            lines.duration_ns(duration, exact)
+        except Malformed:
+            return None
+        last = rest.rpartition(b",")[2].rstrip()
+        if comma or shape.kind is not Kind.TIMED or duration != last or record.marker == b"onednn_graph":
+            return None
+        run = self._run_of(record)
+        track = self._track(run, shape.group, shape.engine, WALL_CLOCK)
+        return Fields(shape, exact, (track, self._out.string(shape.name), self._out.string(shape.group), run.number))
+
+    def _written_together(self, rows: Rows) -> None:
+        """Note what many lines say about the run that they belong to."""
+        for number in np.unique(rows.run).tolist():
+            mine = rows.run == number
+            self._check_orders(self._runs[number - 1], rows.ts[mine], rows.dur[mine], rows.origin[mine])
+        self._slices += len(rows.ts)
+
+    def _check_orders(self, run: _Run, ts: I64, dur: I64, numbers: I64) -> None:
+        """`_check_order` of many lines of one run."""
+        latest = np.maximum(np.maximum.accumulate(ts), run.latest)
+        if int(np.max(latest - ts)) > run.longest + _LATE_NS:
+            for number, one_ts, one_dur in zip(numbers.tolist(), ts.tolist(), dur.tolist(), strict=True):
+                self._check_order(number, run, one_ts, one_dur)
+        else:
+            run.longest = max(run.longest, int(np.max(dur)))
+            run.latest = int(latest[-1])
+        run.last = (int(ts[-1]), WALL_CLOCK)
+
+    def _single_line(self, alike: AlikeLines, data: bytes, at: int) -> int:
+        """Read the line at a place; where the next one begins."""
+        end = data.find(b"\n", at) + 1 or len(data)
+        runs = len(self._runs)
+        self._line(alike.number, data[at:end])
+        alike.number += 1
+        if len(self._runs) != runs:  # lines belong to the new run from now on
+            alike.forget()
+        return end
+
+    # -- single lines ---------------------------------------------------------------------------------------------
 
     def _line(self, number: int, line: bytes) -> None:
         """Each line is counted once, however many records it holds."""
@@ -260,8 +328,7 @@ class _Reader:
             self._check_order(number, run, ts, dur)
             run.last = (ts, clock)
         track = self._track(run, shape.group, shape.engine, clock)
-        args = b'{"dur_ms":' + duration + shape.args + shape.work.rates(dur) + b"}"
-        self._out.slice(track, ts, dur, shape.name, shape.group, args, number)
+        self._out.slice(track, ts, dur, shape.name, shape.group, lines.args_of(shape, duration, dur), number)
         self._slices += 1
 
     def _timestamp(self, number: int, record: Record) -> int | None:

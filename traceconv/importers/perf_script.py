@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_text as text
 from traceconv.importers._local_time import local_ns, zone_of
+from traceconv.importers._perf_alike import AlikeSamples
 from traceconv.importers._perf_tracks import (
     NO_STACK,
     PAIR_BOUND_NS,
@@ -33,7 +35,8 @@ from traceconv.importers._perf_tracks import (
     checked_clock,
 )
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import StackId, TrackId
+from traceconv.ir.trace import I64, StackId, TrackId
+from traceconv.kernel import COMPILED
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS
@@ -124,6 +127,7 @@ class _Reader:
         self._frame_lines = self._ends = self._header_lines = self._events = 0
         self._first = self._latest = 0
         self._steps_back = 0
+        self._alike: AlikeSamples | None = None
 
     @property
     def relative(self) -> bool:
@@ -132,6 +136,9 @@ class _Reader:
 
     def read(self, source: Source) -> None:
         """All lines."""
+        if COMPILED and source.is_whole and not self._delta:
+            self._read_chunks(source)
+            return
         known = self._frames
         count, number, line = 0, 0, b"\n"
         for count, (number, line) in enumerate(source.lines(keep_ends=True), 1):  # noqa: B007 - of one writer of several
@@ -142,6 +149,53 @@ class _Reader:
                     self._frame_lines += 1
                     continue
             self._line(number, line)
+        self._end(source, count, number, line)
+
+    def _read_chunks(self, source: Source) -> None:
+        """Whole chunks: samples whose lines are known but for times and periods are read many at a time."""
+        alike = self._alike = AlikeSamples(self._tracks, self._written_together, self._flush)
+        rest, line = b"", b"\n"
+        for chunk in source.chunks():
+            data, at = rest + chunk, 0
+            while at < len(data):
+                at, is_cut = alike.read(data, at)
+                if is_cut and at and self._event is None:
+                    break
+                alike.flush()
+                while at < len(data):  # up to where the next sample may begin
+                    line = self._single_line(alike, data, at)
+                    at += len(line)
+                    if self._event is None or data[at : at + 1] != b"\t":
+                        break
+            rest = data[at:]
+        alike.flush()
+        at = 0
+        while at < len(rest):
+            line = self._single_line(alike, rest, at)
+            at += len(line)
+        self._frame_lines += alike.frame_lines
+        self._ends += alike.ends
+        if alike.six_decimals:
+            self.resolution_ns = 1000
+        self._end(source, alike.number - 1, alike.number - 1, line)
+
+    def _single_line(self, alike: AlikeSamples, data: bytes, at: int) -> bytes:
+        """Read the line at a place, which is handed back."""
+        line = data[at : data.find(b"\n", at) + 1 or len(data)]
+        self._line(alike.number, line)
+        alike.number += 1
+        return line
+
+    def _written_together(self, ts: I64) -> None:
+        """Note what many samples say about the whole: a single one came before them."""
+        count = len(ts)
+        self._steps_back += int(np.count_nonzero(np.diff(ts, prepend=self._latest) < 0))
+        first, self._latest = int(ts[0]), int(ts[-1])
+        self.sample_span = (self.sample_span[0] if self.sample_span else first, self._latest)
+        self._events += count
+        self._out.balance.written += count
+
+    def _end(self, source: Source, count: int, number: int, line: bytes) -> None:
         if self._event is not None and (line[:1] == b"\t" or not line.endswith(b"\n")):
             self._out.problem(CUT_STACK, number)
         self._flush()
@@ -160,7 +214,7 @@ class _Reader:
             match = text.EVENT.fullmatch(stripped)
             if match is not None:
                 self._flush()
-                self._begin(number, match)
+                self._begin(number, match, line)
             else:
                 self._frame(number, line)
 
@@ -192,7 +246,7 @@ class _Reader:
 
     # -- events ---------------------------------------------------------------------------------------------------
 
-    def _begin(self, number: int, match: re.Match[bytes]) -> None:
+    def _begin(self, number: int, match: re.Match[bytes], line: bytes) -> None:
         comm, first_id, second_id, cpu, moment, seconds, decimals, record, period, name, rest = match.groups()
         ts = int(seconds) * 10**9 + int(decimals) * (1 if len(decimals) == 9 else 1000)
         if len(decimals) == 6:
@@ -215,6 +269,9 @@ class _Reader:
             event.period = self._period(number, period)
         if rest:
             self._rest(number, event, rest)
+        if self._alike is not None and not is_tracepoint:
+            frame = event.frames[0] if event.frames and rest in self._frames else None
+            self._alike.learn(line, match, event.thread, shown, frame)
 
     def _time(self, ts: int) -> int:
         """The time of an event, of which the option tells whether it counts from the event before."""

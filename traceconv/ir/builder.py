@@ -235,7 +235,8 @@ class Builder:
         columns["args_len"].append(args[1])
         columns["origin"].append(at)
 
-    def _keep_args(self, args: bytes | dict[str, Any]) -> tuple[int, int]:
+    def keep_args(self, args: bytes | dict[str, Any]) -> tuple[int, int]:
+        """Keep the args of one or several events: where, and how long they are."""
         args = _as_bytes(args)
         start = self._args_before + len(self._args)
         self._args += args
@@ -269,7 +270,7 @@ class Builder:
             ts, dur, args = self._possible(ts, dur, args, at)
         columns = self._columns["slices"]
         columns["dur"].append(dur)
-        self._put(columns, track, ts, name, category, self._keep_args(args), at)
+        self._put(columns, track, ts, name, category, self.keep_args(args), at)
         return SliceId(len(columns["ts"]) - 1)
 
     def slices(
@@ -304,6 +305,36 @@ class Builder:
         starts = self._keep_args_part(b"".join(args)) + np.cumsum(lengths) - lengths
         columns["args_at"].frombytes(starts.tobytes())
         columns["args_len"].frombytes(lengths.astype(np.int32).tobytes())
+
+    def alike_slices(
+        self, track: I32, ts: I64, dur: I64, name: I32, category: I32, args_at: I64, args_len: I32, origin: I64
+    ) -> None:
+        """Many slices at once, as columns of equal length, whose args are kept already.
+
+        Raises:
+            ValueError: for a time or duration that cannot be drawn.
+        """
+        if not len(ts):
+            return
+        if not _all_possible(ts, dur):
+            raise ValueError("a time or duration is out of range")
+        self._extend(
+            "slices",
+            track=track,
+            ts=ts,
+            dur=dur,
+            name=name,
+            category=category,
+            args_at=args_at,
+            args_len=args_len,
+            origin=origin,
+        )
+
+    def _extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
+        """Append whole columns."""
+        types = column_types(TABLES[table])
+        for name, values in columns.items():
+            self._columns[table][name].frombytes(np.ascontiguousarray(values, types[name]).tobytes())
 
     def _possible(self, ts: int, dur: int, args: bytes | dict[str, Any], at: int) -> tuple[int, int, bytes]:
         """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
@@ -397,7 +428,7 @@ class Builder:
         possible = self._possible_ts(ts, at)
         if possible != ts:
             args = join_args(args, {"ts_ns": str(ts)})
-        self._put(self._columns["instants"], track, possible, name, category, self._keep_args(args), at)
+        self._put(self._columns["instants"], track, possible, name, category, self.keep_args(args), at)
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> None:
         """A value that holds from `ts` until the next one of the track; one that no double holds is left out."""
@@ -460,7 +491,7 @@ class Builder:
         columns["level"].append(level)
         columns["text"].append(self.string(text))
         columns["source"].append(self.string(source))
-        start, length = self._keep_args(args)
+        start, length = self.keep_args(args)
         columns["args_at"].append(start)
         columns["args_len"].append(length)
         columns["origin"].append(at)
@@ -489,6 +520,16 @@ class Builder:
         columns["name"].append(self.string(name))
         columns["weight"].append(weight)
         columns["origin"].append(at)
+
+    def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, origin: I64) -> None:
+        """Many samples at once, as columns of equal length; `name` is an interned string.
+
+        Raises:
+            ValueError: for a time that cannot be drawn.
+        """
+        if len(ts) and (int(np.min(ts)) < -LIMIT_NS or int(np.max(ts)) > LIMIT_NS):
+            raise ValueError("a time is out of range")
+        self._extend("samples", track=track, ts=ts, stack=stack, name=name, weight=weight, origin=origin)
 
     # -- the end ----------------------------------------------------------------------------------------------
 

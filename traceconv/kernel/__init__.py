@@ -1,4 +1,4 @@
-"""The loops that see every byte: plain JSON events into columns, columns into packets.
+"""The loops that see every byte: plain JSON events and lines that repeat into columns, columns into packets.
 
 Each module here is Python that Cython compiles (its pure-Python mode), and knows bytes, arrays and integers only. Where
 no C compiler was at hand when the package was built, the modules stay as they are; byte by byte they would be slower
@@ -19,7 +19,7 @@ def _is_compiled(module: str) -> bool:
 
 
 #: The modules that are compiled, by name.
-MODULES: tuple[str, ...] = ("encode",)
+MODULES: tuple[str, ...] = ("encode", "lines", "nesting")
 #: Whether the compiled modules are there and wanted.
 COMPILED = os.environ.get("TRACECONV_KERNEL") != "off" and bool(MODULES) and all(map(_is_compiled, MODULES))
 

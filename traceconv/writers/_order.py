@@ -34,45 +34,50 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileOrder:
-    """All entries in the order of the file: time in ns, kind, and row in the table."""
+    """All entries of the file, or some: time in ns, kind, and row in the table."""
 
     ts: I64
     kind: npt.NDArray[np.uint8]
     row: I64
-
-    def blocks(self) -> Iterator[FileOrder]:
-        """The entries in pieces that fit into a cache."""
-        for start in range(0, len(self.ts), _BLOCK):
-            piece = slice(start, start + _BLOCK)
-            yield FileOrder(self.ts[piece], self.kind[piece], self.row[piece])
 
     def of(self, kind: Kind) -> npt.NDArray[Any]:
         """Where the entries of a kind are."""
         return np.flatnonzero(self.kind == kind)
 
 
-def file_order(trace: Trace) -> FileOrder:
-    """The order for a file with begins and ends."""
+def file_order(trace: Trace) -> Iterator[FileOrder]:
+    """The entries for a file with begins and ends, in their order, in pieces that fit into a cache.
+
+    The columns are filled in place and only gathered piece by piece: there are two entries per slice.
+    """
     slices = trace.slices
     empty = slices.dur == 0
-    rows = np.arange(len(slices.ts))
-    late_ends = rows[~empty][::-1]
-    # Each begin, and after an empty slice its end.
-    begin_rows = np.repeat(rows, 1 + empty)
-    repeated = np.concatenate(([False], begin_rows[1:] == begin_rows[:-1])) if len(rows) else empty
-    begins = np.where(repeated, Kind.END, Kind.BEGIN)
-    groups = [
-        (slices.ts[late_ends] + slices.dur[late_ends], np.full(len(late_ends), Kind.END), late_ends),
-        (slices.ts[begin_rows], begins, begin_rows),
-    ]
     points: dict[Kind, Any] = {
         Kind.INSTANT: trace.instants,
         Kind.COUNTER: trace.counters,
         Kind.SAMPLE: trace.samples,
         Kind.LOG: trace.logs,
     }
+    count = 2 * len(slices.ts) + sum(len(table.ts) for table in points.values())
+    ts = np.empty(count, np.int64)
+    kinds = np.empty(count, np.uint8)
+    rows = np.empty(count, np.int32 if count < 1 << 31 else np.int64)
+
+    late = np.flatnonzero(~empty)[::-1]
+    at = len(late)
+    ts[:at], kinds[:at], rows[:at] = slices.ts[late] + slices.dur[late], Kind.END, late
+    # Each begin, and after an empty slice its end.
+    begins = np.repeat(np.arange(len(slices.ts)), 1 + empty)
+    end = at + len(begins)
+    ts[at:end], kinds[at:end], rows[at:end] = slices.ts[begins], Kind.BEGIN, begins
+    kinds[at + 1 : end][begins[1:] == begins[:-1]] = Kind.END
+    at = end
     for kind, table in points.items():
-        groups.append((table.ts, np.full(len(table.ts), kind), np.arange(len(table.ts))))
-    ts, kinds, all_rows = (np.concatenate(column) for column in zip(*groups, strict=True))
+        end = at + len(table.ts)
+        ts[at:end], kinds[at:end], rows[at:end] = table.ts, kind, np.arange(len(table.ts))
+        at = end
+    del late, begins
     order = np.argsort(ts, kind="stable")
-    return FileOrder(ts[order], kinds[order].astype(np.uint8), all_rows[order])
+    for start in range(0, count, _BLOCK):
+        piece = order[start : start + _BLOCK]
+        yield FileOrder(ts[piece], kinds[piece], rows[piece].astype(np.int64))

@@ -100,7 +100,7 @@ class PerfettoProto:
         with compressed(sink, self.compress) as out:
             writing = _Writing(trace)
             out.write(writing.head())
-            for block in file_order(trace).blocks():
+            for block in file_order(trace):
                 for packets in writing.block(block):
                     out.write(packets)
         return writing.counts()
@@ -646,9 +646,9 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
     flows, slices = trace.flows, trace.slices
     if not len(flows.from_slice):
         return b"", np.empty(0, np.int64)
-    place = np.empty(len(slices.ts), np.int64)
-    place[np.argsort(slices.ts, kind="stable")] = np.arange(len(slices.ts))
-    first = np.where(place[flows.to_slice] < place[flows.from_slice], flows.to_slice, flows.from_slice)
+    origin, target = flows.from_slice, flows.to_slice
+    step = slices.ts[target] - slices.ts[origin]
+    first = np.where((step < 0) | ((step == 0) & (target < origin)), target, origin)
     last = flows.from_slice + flows.to_slice - first
     # Begin and end of each arrow in turn, then by slice.
     at = np.column_stack((first, last)).ravel()
@@ -658,7 +658,7 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
     numbers = np.repeat(np.arange(1, len(first) + 1, dtype="<u8"), 2)
     fields[:, _FLOW_TAG_SIZE:] = numbers.view(np.uint8).reshape(-1, 8)
     counts = np.bincount(at, minlength=len(slices.ts))
-    return fields[np.argsort(at, kind="stable")].tobytes(), np.cumsum([0, *counts]) * _FLOW_SIZE
+    return fields[np.argsort(at, kind="stable")].tobytes(), np.append(0, np.cumsum(counts) * _FLOW_SIZE)
 
 
 def _joined(pieces: list[bytes]) -> tuple[bytes, I64]:

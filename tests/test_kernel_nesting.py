@@ -1,0 +1,74 @@
+"""Order and nesting of slices: the kernel, its source uncompiled, and the code without it agree."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import traceconv.kernel
+from traceconv import lanes
+from traceconv.ir.trace import Slices
+
+
+def _kernels() -> list[ModuleType]:
+    source = Path(traceconv.kernel.__file__).parent / "nesting.py"
+    spec = importlib.util.spec_from_file_location("uncompiled_nesting", source)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not traceconv.kernel.COMPILED:
+        return [module]
+    from traceconv.kernel import nesting
+
+    return [module, nesting]
+
+
+def _slices(rows: list[tuple[int, int, int, int]]) -> Slices:
+    """Slices of these tracks, begins, durations and origins."""
+    track, ts, dur, origin = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    none = np.zeros(len(rows), np.int32)
+    return Slices(ts, dur, track.astype(np.int32), none, none, none.astype(np.int64), none, origin)
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from([0, 1, 70_000]), st.integers(0, 12), st.integers(0, 6), st.integers(0, 3)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_order(rows: list[tuple[int, int, int, int]]) -> None:
+    slices = _slices(rows)
+    expected = np.lexsort((slices.origin, -slices.dur, slices.ts, slices.track))
+    assert lanes._slice_order(slices).tolist() == expected.tolist()
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(1, 4))
+def test_first_crossing(rows: list[tuple[int, int, int, int]], depth: int) -> None:
+    rows.sort(key=lambda row: (row[0], row[1], -row[2]))
+    slices = _slices(rows)
+    ends = slices.ts + slices.dur
+    found = {kernel.first_crossing(slices.track, slices.ts, ends, 0, len(rows), depth) for kernel in _kernels()}
+    (row,) = found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "COMPILED", False)
+        patch.setattr(lanes, "MAX_DEPTH", depth)
+        nest_until = [_all_nest(slices, ends, stop) for stop in range(1, len(rows) + 1)]
+    assert nest_until == [stop <= row for stop in range(1, len(rows) + 1)]
+
+
+def _all_nest(slices: Slices, ends: np.ndarray, stop: int) -> bool:
+    """Whether on each track the slices before `stop` nest."""
+    bounds = [0, *(np.flatnonzero(np.diff(slices.track[:stop])) + 1).tolist(), stop]
+    return all(lanes._nests(slices, ends, first, end) for first, end in itertools.pairwise(bounds))

@@ -1,0 +1,144 @@
+"""Lines of a oneDNN log that are alike but for their timestamps: read once, then found by their bytes.
+
+A network runs the same primitives again and again, and durations are printed with few digits, so that most lines have
+occurred before. `traceconv.kernel.lines` finds them; what they become is kept here, their args once for all of them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from traceconv.importers._onednn_lines import Malformed, Shape, args_of, duration_ns
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import I64
+from traceconv.kernel import COMPILED
+
+lines: Any = import_module("traceconv.kernel.lines") if COMPILED else None
+
+_ROWS = 1 << 16
+_MOST_KINDS = 1 << 17
+_COLUMNS = 7
+_LONGEST_NS = 10**17
+
+
+class Fields(NamedTuple):
+    """What lines become that differ in timestamp and duration only.
+
+    Attributes:
+        shape: what the fields say.
+        exact: whether durations may be differences of whole microseconds.
+        row: track, name, category (interned strings) and number of the run.
+    """
+
+    shape: Shape
+    exact: bool
+    row: tuple[int, int, int, int]
+
+
+class Rows(NamedTuple):
+    """Lines that were written, in their order."""
+
+    ts: I64
+    dur: I64
+    run: I64
+    origin: I64
+
+
+class AlikeLines:
+    """Reads the lines that are known, and writes them.
+
+    Args:
+        out: where they go.
+        meaning: of a line without its timestamp, before which stands the first part: what its fields say; None if it
+            is not a plain one.
+        written: is told what was written.
+
+    Attributes:
+        number: that of the line where the reading has stopped.
+    """
+
+    def __init__(
+        self,
+        out: Builder,
+        meaning: Callable[[bytes, bytes], Fields | None],
+        written: Callable[[Rows], None],
+    ) -> None:
+        self.number = 1
+        self._out = out
+        self._meaning = meaning
+        self._written = written
+        #: What the fields of lines say stands where the empty text would be as their last field.
+        self._known: dict[bytes, dict[bytes, dict[bytes, Any]]] = {}
+        #: Of each kind of line: track, name, category, run, duration, place and length of the args.
+        self._kinds = array("q")
+        self._row = 0
+        self._ts, self._kind, self._origin = (np.empty(_ROWS, np.int64) for _ in range(3))
+
+    def read(self, data: bytes, at: int) -> int:
+        """Read on in whole lines; where the first line begins that is not a plain one, or where the data ends."""
+        while True:
+            self._row, at, self.number, fields, last, end, known = lines.timed(
+                data, at, self.number, self._known, self._row, self._ts, self._kind, self._origin
+            )
+            if self._row == _ROWS:
+                self.flush()
+            elif not end:
+                return at
+            elif known is None:
+                # between the marker and the fields stands the timestamp
+                marker = data[at : data.rindex(b",", at, fields - 1) + 1]
+                if not self._learn_fields(marker, data[fields:last], data[last:end]):
+                    return at
+            elif not self._learn_last(known, data[last:end]):
+                return at
+
+    def _learn_fields(self, marker: bytes, fields: bytes, last: bytes) -> bool:
+        meaning = self._meaning(marker, fields + last)
+        if meaning is None:
+            return False
+        known = self._known.setdefault(marker, {})[fields[:-1]] = {b"": meaning}
+        return self._learn_last(known, last)
+
+    def _learn_last(self, known: dict[bytes, Any], last: bytes) -> bool:
+        """Whether a line with this last field can be known by it."""
+        shape, exact, row = known[b""]
+        duration = last.rstrip()
+        if b"." not in duration:
+            return False
+        try:
+            dur = duration_ns(duration, exact)
+        except Malformed:
+            return False
+        if not 0 <= dur < _LONGEST_NS:
+            return False
+        if len(self._kinds) >= _COLUMNS * _MOST_KINDS:
+            self.forget()  # the line, too: it will be asked for again
+            return True
+        known[last] = len(self._kinds) // _COLUMNS
+        self._kinds.extend((*row, dur, *self._out.keep_args(args_of(shape, duration, dur))))
+        return True
+
+    def forget(self) -> None:
+        """Write what was read, and begin anew."""
+        self.flush()
+        self._known.clear()
+        self._kinds = array("q")
+
+    def flush(self) -> None:
+        """Write what was read."""
+        if not self._row:
+            return
+        ts, kind, origin = (column[: self._row] for column in (self._ts, self._kind, self._origin))
+        ts = (ts + 500) // 1000 * 1000  # `nearest_us`
+        kinds = np.frombuffer(self._kinds, np.int64).reshape(-1, _COLUMNS)
+        track, name, category, run, dur, args_at, args_len = kinds[kind].T
+        self._out.alike_slices(track, ts, dur, name, category, args_at, args_len, origin)
+        self._out.balance.read += self._row
+        self._out.balance.written += self._row
+        self._row = 0
+        self._written(Rows(ts, dur, run, origin))
