@@ -200,7 +200,8 @@ def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[floa
     split = int(np.argmax(before))
     old_rows, new_rows = np.flatnonzero(fits_old[:split]), split + np.flatnonzero(fits_new[split:])
     last = float(old.back(part.start[old_rows[-1] if len(old_rows) else 0]))
-    first = float(new.back(part.start[new_rows[0]])) if len(new_rows) else last
+    after = new.back(part.start[new_rows])
+    first = float(min(after[after >= last], default=last))  # what fits both may lie before the step
     knot = (last + first) / 2
     return knot, float(new.map(np.array([knot]))[0] - old.map(np.array([knot]))[0])
 

@@ -235,6 +235,8 @@ def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]
     """The lines of an estimate that has several, each with its own bound; none where one is enough."""
     found = []
     pieces = pair.estimate.pieces
+    if not pieces:
+        return []
     ends = [*(piece.begin for piece in pieces[1:]), np.inf]
     first, last = (_on_x(pair, _x_and_y(pair)[0][0], time) for time in _x_and_y(pair)[0][0].span())
     for piece, end in zip(pieces, ends, strict=True):
