@@ -24,6 +24,8 @@ from pathlib import Path
 from tests.benchmarks import record
 from tests.benchmarks.frame import Goal, Measured, NotMeasured, Work, Wrong, compete
 from tests.benchmarks.merge import MERGE
+from tests.benchmarks.onednn import ONEDNN
+from tests.benchmarks.perf_script import PERF_SCRIPT
 from tests.benchmarks.record import Result, Row
 from tests.benchmarks.result import RESULT
 from tests.benchmarks.start import START
@@ -35,6 +37,7 @@ WORKS: tuple[Work, ...] = (
     *(CONVERT, LARGE, SPILL, GROWTH),
     *(FROM_JSON, FROM_PFTRACE),
     MERGE,
+    *(ONEDNN, PERF_SCRIPT),
     *(START, RESULT),
 )
 PEERS = ("orjson", "perfetto", "viztracer", "TraceLens")
