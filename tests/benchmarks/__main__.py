@@ -65,12 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def far_off(rows: Sequence[Row], recorded: Mapping[str, Result]) -> list[str]:
-    """What is off its goal by more than a factor of two; where the recorded figure missed the goal, off that figure."""
-    known = {(row.work, row.goal): row.off or 1.0 for result in recorded.values() for row in result.rows}
+    """What is off its goal by more than a factor of two; where the recorded figure missed the goal, off that figure.
+
+    What has no recorded figure is not judged: nobody knows yet whether the goal is within reach.
+    """
+    known = {(row.work, row.goal): row.off for result in recorded.values() for row in result.rows}
     found = []
     for row in rows:
-        tolerated = _TOLERATED * max(1.0, known.get((row.work, row.goal), 1.0))
-        if row.off is not None and row.off > tolerated:
+        before = known.get((row.work, row.goal))
+        if row.off is None or before is None:
+            continue
+        tolerated = _TOLERATED * max(1.0, before)
+        if row.off > tolerated:
             found.append(f"{row.work}: {row.reached}, {row.off:.1f} times off, tolerated {tolerated:.1f}: {row.goal}")
     return found
 
