@@ -86,7 +86,7 @@ class Texts:
         place: cython.uint = (hashed ^ (hashed >> 15)) & self._mask
         number: cython.int
         while self._slots[place] != 0:
-            number = self._slots[place] - 1
+            number = cython.cast(cython.int, self._slots[place]) - 1
             at = self._starts[number]
             if self._hashes[number] == hashed and self._starts[number + 1] - at == size:
                 i = 0
@@ -133,9 +133,11 @@ class Texts:
         self._slots = np.zeros(size, np.int32)
         self._mask = size - 1
         number: cython.int
+        hashed: cython.uint
         place: cython.uint
         for number in range(self._count):
-            place = (self._hashes[number] ^ (self._hashes[number] >> 15)) & self._mask
+            hashed = self._hashes[number]
+            place = (hashed ^ (hashed >> 15)) & self._mask
             while self._slots[place] != 0:
                 place = (place + 1) & self._mask
             self._slots[place] = number + 1
@@ -180,7 +182,8 @@ class Stands:
 
     def key(self, number: int) -> tuple[int, int, int, int]:
         """Pid, tid, category (numbers of texts) and whether these are ends of flows."""
-        return self._keys[number, 0], self._keys[number, 1], self._keys[number, 2], self._keys[number, 3]
+        pid, tid, category, role = np.asarray(self._keys[number]).tolist()
+        return pid, tid, category, role
 
     @cython.cfunc
     @cython.boundscheck(False)
@@ -190,7 +193,7 @@ class Stands:
         number: cython.int
         place: cython.uint = _mixed(pid, tid, category, role) & self._mask
         while self._slots[place] != 0:
-            number = self._slots[place] - 1
+            number = cython.cast(cython.int, self._slots[place]) - 1
             if (
                 self._keys[number, 0] == pid
                 and self._keys[number, 1] == tid
@@ -222,10 +225,8 @@ class Stands:
         number: cython.int
         place: cython.uint
         for number in range(self._count):
-            place = (
-                _mixed(self._keys[number, 0], self._keys[number, 1], self._keys[number, 2], self._keys[number, 3])
-                & self._mask
-            )
+            pid, tid, category, role = self.key(number)
+            place = _mixed(pid, tid, category, role) & self._mask
             while self._slots[place] != 0:
                 place = (place + 1) & self._mask
             self._slots[place] = number + 1
@@ -236,8 +237,7 @@ class Stands:
 @cython.inline
 @cython.exceptval(check=False)
 def _mixed(pid: cython.uint, tid: cython.uint, category: cython.uint, role: cython.uint) -> cython.uint:
-    mixed: cython.uint = pid
-    mixed = ((mixed * 31 ^ tid) * 16777619) & _LOW_32
+    mixed: cython.uint = ((pid * 31 ^ tid) * 16777619) & _LOW_32
     mixed = ((mixed * 31 ^ category) * 16777619) & _LOW_32
     mixed = ((mixed * 31 ^ role) * 16777619) & _LOW_32
     return mixed ^ (mixed >> 13)
