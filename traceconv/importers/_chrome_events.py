@@ -177,7 +177,9 @@ class ChromeEvents:
         is_watched = np.isin(rows.name, self._watched_texts) & (rows.phase != 0)
         for row in np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0)).tolist():
             if not rows.phase[row]:
-                self.dispatch(decode_event(rows.raw(row)), self._seen + row + 1)
+                event = decode_event(rows.raw(row))
+                self.prepare(event)
+                self.dispatch(event, self._seen + row + 1)
                 continue
             if rows.is_fresh[row]:
                 self._meet(rows, row)
@@ -218,6 +220,8 @@ class ChromeEvents:
 
     def add_plain(self, batch: list[Event]) -> None:
         """The same for events that are not columns yet."""
+        for event in batch:
+            self.prepare(event)
         absent = ABSENT
         plain = [event for event in batch if event.ph == "X" and event.extra is None and event.id is absent]
         columns = self._columns(plain)
@@ -348,6 +352,9 @@ class ChromeEvents:
         """The track of a plain event or of a step of a flow, or a placeholder of `flows` for it."""
         del category, is_flow_end
         return self.thread(pid, tid)
+
+    def prepare(self, event: Event) -> None:
+        """Change what an event of the importer's tool says wrongly; plain ones of the scanner do not need it."""
 
     def watch(self, rows: Rows, row: int, number: int) -> None:
         """See a plain event with one of the watched names; it will become a row in any case."""

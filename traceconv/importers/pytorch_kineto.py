@@ -164,18 +164,8 @@ class KinetoEvents(ChromeEvents):
         self._launched: dict[tuple[bytes, bytes], int] = {}
         self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
 
-    def add_plain(self, batch: list[Event]) -> None:
+    def prepare(self, event: Event) -> None:
         """Events of devices get a pid of their own, so that no process shares it."""
-        for event in batch:
-            self._prepare(event)
-        super().add_plain(batch)
-
-    def dispatch(self, event: Event, number: int) -> None:
-        """Likewise for a single one."""
-        self._prepare(event)
-        super().dispatch(event, number)
-
-    def _prepare(self, event: Event) -> None:
         if event.cat in _ON_DEVICE:
             event.pid = Raw(_device_pid(bytes(event.pid)))
         elif event.cat == "python_function" and not event.name.isprintable():
