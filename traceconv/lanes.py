@@ -215,7 +215,7 @@ def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
         from traceconv.kernel import nesting
 
         tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
-        return nesting.first_crossing(tracks, starts, stops, begin, end, MAX_DEPTH) == end
+        return bool(nesting.first_crossing(tracks, starts, stops, begin, end, MAX_DEPTH) == end)
     open_ends: list[int] = []
     for start, stop in zip(slices.ts[begin:end].tolist(), ends[begin:end].tolist(), strict=True):
         while open_ends and open_ends[-1] <= start:

@@ -299,7 +299,16 @@ class Builder:
         )
 
     def slice_rows(
-        self, *, ts: I64, dur: I64, track: I64, name: I64, category: I64, args_at: I64, args_len: I64, origin: I64
+        self,
+        *,
+        ts: I64,
+        dur: I64,
+        track: I64 | I32,
+        name: I64 | I32,
+        category: I64 | I32,
+        args_at: I64,
+        args_len: I64 | I32,
+        origin: I64,
     ) -> None:
         """Many slices at once, all within the limits of time, as columns of equal length.
 
@@ -310,7 +319,9 @@ class Builder:
         Raises:
             ValueError: a slice is out of the limits.
         """
-        if len(ts) and not _all_possible(ts, dur):
+        if not len(ts):
+            return
+        if not _all_possible(ts, dur):
             raise ValueError("a slice is beyond the limits of time")
         self._extend(
             "slices",
@@ -348,35 +359,6 @@ class Builder:
             self._args_before += len(one)
         self._args = bytearray()
         return self._args_before - len(part)
-
-    def _extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
-        own = self._columns[table]
-        for name, column in columns.items():
-            own[name].frombytes(np.ascontiguousarray(column, own[name].typecode).tobytes())
-
-    def alike_slices(
-        self, track: I32, ts: I64, dur: I64, name: I32, category: I32, args_at: I64, args_len: I32, origin: I64
-    ) -> None:
-        """Many slices at once, as columns of equal length, whose args are kept already.
-
-        Raises:
-            ValueError: for a time or duration that cannot be drawn.
-        """
-        if not len(ts):
-            return
-        if not _all_possible(ts, dur):
-            raise ValueError("a time or duration is out of range")
-        self._extend(
-            "slices",
-            track=track,
-            ts=ts,
-            dur=dur,
-            name=name,
-            category=category,
-            args_at=args_at,
-            args_len=args_len,
-            origin=origin,
-        )
 
     def _extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
         """Append whole columns."""
