@@ -255,8 +255,9 @@ def test_broken_args_are_kept_as_text() -> None:
     out = builder()
     out.slice(out.track("t"), T, 1, "x", args=b'{"a": NaN}')
     out.slice(out.track("t"), T, 1, "x", args=b"{nonsense")
+    out.slice(out.track("t"), T, 1, "x", args=b'{"a": {"\x01": 0, "b": 1E400}}')
     texts = [s.str for p in packets(out.finish()) for s in p.interned_data.debug_annotation_string_values]
-    assert texts == [b"NaN", b"{nonsense"]
+    assert texts == [b"NaN", b"{nonsense", b"1E400"]
 
 
 def test_many_values_of_one_key_are_all_there() -> None:

@@ -2,7 +2,7 @@
 
 After `lay_out` these hold, and the writers rely on them:
 
-- slices are sorted by (track, ts, longer first, input order), the other events by (track, ts, input order);
+- slices are sorted by (track, ts, longer first, input order), the other events by (track, ts, origin);
 - the slices of one track nest: of two, one ends before the other begins or one lies inside the other. What does not fit
   goes to an overflow lane, a sibling track of the same name; viewers draw the siblings as one;
 - no track is deeper than MAX_DEPTH slices (Perfetto drops slices beyond 512);
@@ -83,7 +83,12 @@ def sort_events(trace: Trace) -> Trace:
 
 
 def _by_track_and_time(table: Any) -> _Order:
-    order: _Order = np.argsort(table.ts, kind="stable")
+    """By track and time, and what has the same time as in the input."""
+    order: _Order
+    if np.any(table.origin[1:] < table.origin[:-1]):
+        order = np.lexsort((table.origin, table.ts))
+    else:
+        order = np.argsort(table.ts, kind="stable")
     # Numbers of 16 bits are sorted without comparisons.
     few = not len(table.track) or int(np.max(table.track)) < 1 << 16
     tracks = table.track[order].astype(np.uint16) if few else table.track[order]
@@ -210,7 +215,7 @@ def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
         from traceconv.kernel import nesting
 
         tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
-        return nesting.first_crossing(tracks, starts, stops, begin, end, MAX_DEPTH) == end
+        return bool(nesting.first_crossing(tracks, starts, stops, begin, end, MAX_DEPTH) == end)
     open_ends: list[int] = []
     for start, stop in zip(slices.ts[begin:end].tolist(), ends[begin:end].tolist(), strict=True):
         while open_ends and open_ends[-1] <= start:

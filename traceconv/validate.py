@@ -104,7 +104,7 @@ def _nest_surely(slices: Slices, ends: I64) -> bool:
 
     count = len(slices.ts)
     tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
-    return nesting.first_crossing(tracks, starts, stops, 0, count, _DEEP) == count
+    return bool(nesting.first_crossing(tracks, starts, stops, 0, count, _DEEP) == count)
 
 
 def _check_nesting(trace: Trace) -> None:

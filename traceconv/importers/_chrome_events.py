@@ -16,7 +16,8 @@ from msgspec import Raw
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._chrome_flows import FlowSteps
-from traceconv.importers._chrome_json import ABSENT, Event, decode_json, text_of
+from traceconv.importers._chrome_json import ABSENT, ChromeReader, Event, compact, decode_event, decode_json, text_of
+from traceconv.importers._chrome_rows import Rows, RowScanner
 from traceconv.importers._chrome_times import microseconds
 from traceconv.importers._lenient_json import MAX_DEPTH, flatten, may_be_deep
 from traceconv.importers._numbers import number_of
@@ -60,6 +61,8 @@ _MAX_TIME_TEXT = 22
 _SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
 _LARGEST = sys.float_info.max
 _INT32 = range(-(2**31), 2**31)
+_COMPLETE, _FLOW_END, _FLOW_PHASES = ord("X"), ord("f"), tuple(b"stf")
+_UNKNOWN = np.iinfo(np.int64).min
 
 
 class _Known(dict[_Key, _Value]):
@@ -89,11 +92,18 @@ class ChromeEvents:
         exponent: the unit of ts and dur as a power of ten of ns; microseconds by the format.
     """
 
+    #: Names of plain events that `watch` wants to see.
+    watched_names: frozenset[str] = frozenset()
+
     def __init__(self, out: Builder, exponent: int = US) -> None:
         self.out = out
         self.flows = FlowSteps()
         self._exponent = exponent
         self._seen = 0
+        # By the numbers of a RowScanner: the texts, their interned strings, those to be watched, the tracks of stands.
+        self._texts: list[str] = []
+        self._text_strings = self._stand_tracks = np.empty(0, np.int64)
+        self._watched_texts: list[int] = []
         self._processes: dict[bytes, TrackId] = {}
         self._threads: _Known[tuple[bytes, bytes], TrackId] = _Known(lambda key: self._declare_thread(*key))
         self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
@@ -126,37 +136,122 @@ class ChromeEvents:
             self.dispatch(event, number)
         self._seen = number
 
-    def add_plain(self, batch: list[Event]) -> None:
-        """Like `add`, for traces whose complete events need no change: these go in as whole columns.
+    def add_all(self, reader: ChromeReader) -> None:
+        """All events of a trace whose complete events need no change: these go in as whole columns."""
+        for batch in reader.rows(self._exponent):
+            if isinstance(batch, Rows):
+                self.add_rows(batch)
+            else:
+                self.add_plain(batch)
 
-        This is what sees every event of a big file.
-        """
+    def add_rows(self, rows: Rows) -> None:
+        """Events of which the plain ones are columns already. This is what sees every event of a big file."""
+        self._look(rows)
+        origin = np.arange(self._seen + 1, self._seen + 1 + len(rows))
+        self._seen += len(rows)
+        args_start = self.out.args_part(rows.args)
+        args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
+        is_flow = np.isin(rows.phase, _FLOW_PHASES)
+        is_slice = rows.phase == _COMPLETE
+        for table, own in (("slices", is_slice), ("instants", (rows.phase != 0) & ~is_slice & ~is_flow)):
+            columns = {
+                "ts": rows.ts[own],
+                "track": self._stand_tracks[rows.stand[own]],
+                "name": self._text_strings[rows.name[own]],
+                "category": self._text_strings[rows.category[own]],
+                "args_at": args_at[own],
+                "args_len": rows.args_len[own],
+                "origin": origin[own],
+            }
+            if table == "slices":
+                self.out.slice_rows(dur=rows.dur[own], **columns)
+            else:
+                self.out.instant_rows(**columns)
+            self.out.balance.written += len(columns["ts"])
+        if np.any(is_flow):
+            self._add_flows(rows, np.flatnonzero(is_flow), origin)
+
+    def _look(self, rows: Rows) -> None:
+        """See, in their order, all events that are not plain, bring something new, or are watched."""
+        self._make_room(rows.scanner)
+        is_watched = np.isin(rows.name, self._watched_texts) & (rows.phase != 0)
+        for row in np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0)).tolist():
+            if not rows.phase[row]:
+                event = decode_event(rows.raw(row))
+                self.prepare(event)
+                self.dispatch(event, self._seen + row + 1)
+                continue
+            if rows.is_fresh[row]:
+                self._meet(rows, row)
+            if is_watched[row]:
+                self.watch(rows, row, self._seen + row + 1)
+
+    def _make_room(self, scanner: RowScanner) -> None:
+        """Prepare for all texts and stands that the scanner has met."""
+        known, count = len(self._texts), scanner.text_count()
+        for number in range(known, count):
+            text = scanner.text(number).decode()
+            self._texts.append(text)
+            if text in self.watched_names:
+                self._watched_texts.append(number)
+        self._text_strings = _with_room(self._text_strings, count)
+        self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count())
+
+    def _meet(self, rows: Rows, row: int) -> None:
+        """What an event brings that no plain event before it had."""
+        stand, name, category = (int(column[row]) for column in (rows.stand, rows.name, rows.category))
+        if self._stand_tracks[stand] == _UNKNOWN:
+            self._stand_tracks[stand] = self.track_of(*rows.scanner.stand(stand))
+        if rows.phase[row] not in _FLOW_PHASES:
+            for number in (name, category):
+                self._text_strings[number] = self.out.string(self._texts[number])
+
+    def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
+        texts, data = self._texts, rows.data
+        columns = (rows.category[own], rows.name[own], rows.id_at[own], rows.id_at[own] + rows.id_len[own])
+        keys = [
+            (texts[category], texts[name], data[start:end].strip(b'"'))
+            for category, name, start, end in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        to_next = (rows.phase[own] == _FLOW_END) & ~rows.is_enclosing[own]
+        self.flows.extend(
+            keys, rows.phase[own], self._stand_tracks[rows.stand[own]], rows.ts[own], origin[own], to_next
+        )
+
+    def add_plain(self, batch: list[Event]) -> None:
+        """The same for events that are not columns yet."""
+        for event in batch:
+            self.prepare(event)
         absent = ABSENT
         plain = [event for event in batch if event.ph == "X" and event.extra is None and event.id is absent]
         columns = self._columns(plain)
         if columns is None:
-            self.add(batch)
+            for event in batch:
+                self._seen += 1
+                self.dispatch(event, self._seen)
             return
         threads, strings = self._threads, self._strings
         tracks: list[int] = []
+        names: list[int] = []
+        categories: list[int] = []
         origins: list[int] = []
         number = self._seen
         for event in batch:
             number += 1
             if event.ph == "X" and event.extra is None and event.id is absent:
                 tracks.append(threads[bytes(event.pid), bytes(event.tid)])
+                names.append(strings[event.name])
+                categories.append(strings[event.cat])
                 origins.append(number)
             else:
                 self.dispatch(event, number)
         self._seen = number
-        names = [strings[event.name] for event in plain]
-        categories = [strings[event.cat] for event in plain]
         self.out.slices(tracks, columns.ts, columns.dur, names, categories, columns.args, origins)
         self.out.balance.written += len(plain)
 
     def _columns(self, plain: list[Event]) -> _Columns | None:
         """Times, durations and args of complete events; None if one of them needs a closer look."""
-        args = [bytes(event.args) for event in plain]
+        args = [compact(bytes(event.args)) for event in plain]
         for piece in args:
             if piece[:1] not in (b"{", b"") or (len(piece) > _SHALLOW and may_be_deep(piece)):
                 return None
@@ -253,6 +348,17 @@ class ChromeEvents:
         """The thread that an event stands on."""
         return self.thread(bytes(event.pid), bytes(event.tid))
 
+    def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
+        """The track of a plain event or of a step of a flow, or a placeholder of `flows` for it."""
+        del category, is_flow_end
+        return self.thread(pid, tid)
+
+    def prepare(self, event: Event) -> None:
+        """Change what an event of the importer's tool says wrongly; plain ones of the scanner do not need it."""
+
+    def watch(self, rows: Rows, row: int, number: int) -> None:
+        """See a plain event with one of the watched names; it will become a row in any case."""
+
     def global_track(self) -> TrackId:
         """The track for what concerns the whole trace."""
         if self._global == NO_TRACK:
@@ -270,7 +376,7 @@ class ChromeEvents:
                 args = b'{"args":' + args + b"}"
             else:
                 args = b""
-        args = flatten(args)
+        args = compact(flatten(args))
         more = {key: Raw(flatten(bytes(raw))) for key, raw in (event.extra or {}).items() if key not in used}
         if event.id is not ABSENT and "id" not in used:
             more["id"] = event.id
@@ -405,7 +511,7 @@ class ChromeEvents:
             return
         key = (event.cat, event.name, bytes(event.id).strip(b'"'))
         to_next = event.ph == "f" and event.bp != "e"
-        track = self._threads[bytes(event.pid), bytes(event.tid)]
+        track = self.track_of(bytes(event.pid), bytes(event.tid), event.cat, event.ph == "f")
         self.flows.add(key, event.ph, track, ts, number, to_next=to_next)
 
     def _flow_fields(self, event: Event, ts: int, number: int, track: TrackId, row: int = -1) -> None:
@@ -469,6 +575,12 @@ class ChromeEvents:
         fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": self.members(event)}
         self.out.metadata(f"{kind} (event {number})", fact)
         self.out.balance.merged["memory dumps and clock marks kept as metadata"] += 1
+
+
+def _with_room(column: I64, count: int) -> I64:
+    if count <= len(column):
+        return column
+    return np.append(column, np.full(max(count - len(column), len(column)), _UNKNOWN))
 
 
 def _spelled(raw: bytes) -> bytes:

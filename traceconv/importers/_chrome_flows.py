@@ -10,11 +10,12 @@ at or before it, or to the first start if there is none; arrows go from the last
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from traceconv import kernel
 from traceconv.diagnostics import Code, Severity, declare
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64
@@ -32,6 +33,7 @@ FlowKey = tuple[str, str, bytes]
 _START, _STEP, _END = 0, 1, 2
 _PHASES = {"s": _START, "t": _STEP, "f": _END}
 _NO_SLICE = -1
+_FIRST_PLACEHOLDER = -2  # the next ones are below
 _WIDTH, _TRACK = 8, 2
 
 
@@ -46,6 +48,7 @@ class FlowSteps:
         self._unpaired = unpaired
         self._keys: dict[FlowKey, int] = {}
         self._fields = array("q")  # _WIDTH of them for each flow event, as `add` takes them
+        self._settled: list[int] = []  # the track of each placeholder
 
     def add(
         self,
@@ -73,14 +76,25 @@ class FlowSteps:
         number = self._keys.setdefault(key, len(self._keys))
         self._fields.extend((number, _PHASES[phase], track, ts, at, to_next, row, counts))
 
-    @property
-    def last(self) -> int:
-        """The number of the flow event that was added last, for `move`."""
-        return len(self._fields) // _WIDTH - 1
+    def extend(self, keys: Sequence[FlowKey], phase: I64, track: I64, ts: I64, at: I64, to_next: I64) -> None:
+        """Add many flow events at once; the phases are numbers of characters."""
+        known = self._keys
+        fields = np.empty((len(keys), _WIDTH), np.int64)
+        fields[:, 0] = [known.setdefault(key, len(known)) for key in keys]
+        fields[:, 1] = np.select([phase == ord("s"), phase == ord("t")], [_START, _STEP], _END)
+        for place, column in enumerate((track, ts, at, to_next), 2):
+            fields[:, place] = column
+        fields[:, 6:] = _NO_SLICE, 1
+        self._fields.frombytes(fields.tobytes())
 
-    def move(self, number: int, track: int) -> None:
-        """Put a flow event on another track than it seemed to stand on."""
-        self._fields[number * _WIDTH + _TRACK] = track
+    def placeholder(self) -> int:
+        """Stands for a track that is not known yet."""
+        self._settled.append(_NO_SLICE)
+        return _FIRST_PLACEHOLDER - len(self._settled) + 1
+
+    def settle(self, placeholder: int, track: int) -> None:
+        """Say which track a placeholder stands for."""
+        self._settled[_FIRST_PLACEHOLDER - placeholder] = track
 
     def resolve(self, out: Builder) -> None:
         """Draw the arrows. All slices must be in the builder."""
@@ -89,7 +103,10 @@ class FlowSteps:
 
     def columns(self) -> tuple[I64, ...]:
         """Key, phase, track, ts, at, to_next, row and counts of all flow events."""
-        return tuple(np.array(self._fields, np.int64).reshape(-1, _WIDTH).T.copy())
+        fields = np.array(self._fields, np.int64).reshape(-1, _WIDTH).T.copy()
+        pending = fields[_TRACK] <= _FIRST_PLACEHOLDER
+        fields[_TRACK, pending] = np.array(self._settled, np.int64)[_FIRST_PLACEHOLDER - fields[_TRACK, pending]]
+        return tuple(fields)
 
     def names(self) -> list[FlowKey]:
         """The keys by number."""
@@ -109,6 +126,7 @@ class _Resolution:
         self._names = steps.names()
         self._unpaired = steps.unpaired
         self.key, self.phase, self.track, self.ts, self.at, self.to_next, self.row, self.counts = steps.columns()
+        self._number_keys_by_first_event()
 
     def run(self) -> None:
         left = np.arange(len(self.key))
@@ -117,7 +135,17 @@ class _Resolution:
         lost = left[self.row[left] == _NO_SLICE]
         self._skip(UNBOUND, lost)
         left = self._without_unpaired(left[self.row[left] != _NO_SLICE])
-        self._draw(left[np.lexsort((left, self.phase[left], self.ts[left], self.key[left]))])
+        self._draw(left[np.lexsort((self.at[left], self.phase[left], self.ts[left], self.key[left]))])
+
+    def _number_keys_by_first_event(self) -> None:
+        """The arrows come in the order of their keys: let it be that of the file, however the steps were added."""
+        first = np.full(len(self._names), np.iinfo(np.int64).max)
+        np.minimum.at(first, self.key, self.at)
+        order = np.argsort(first, kind="stable")
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        self.key = rank[self.key]
+        self._names = [self._names[number] for number in order.tolist()]
 
     def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """The steps of flows that have both a start and something after it; the others are reported."""
@@ -159,28 +187,13 @@ class _Resolution:
         around = np.searchsorted(starts, self.ts[steps], "right") - 1
         begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
         self.row[steps[begins_here]] = rows[around[begins_here]]  # nothing can lie further inside
-        rest = steps[~begins_here].tolist()
-        if rest:
-            self._sweep(rest, rows.tolist(), starts.tolist(), ends.tolist())
-
-    def _sweep(self, steps: list[int], rows: list[int], starts: list[int], ends: list[int]) -> None:
-        open_slices: list[int] = []
-        upcoming = 0
-        for step in steps:
-            ts = int(self.ts[step])
-            if self.to_next[step]:
-                following = bisect_left(starts, ts)
-                self.row[step] = rows[following] if following < len(rows) else _NO_SLICE
-                continue
-            while upcoming < len(rows) and starts[upcoming] <= ts:
-                while open_slices and ends[open_slices[-1]] < starts[upcoming]:
-                    open_slices.pop()
-                open_slices.append(upcoming)
-                upcoming += 1
-            while open_slices and ends[open_slices[-1]] < ts:
-                open_slices.pop()
-            around = _innermost(open_slices, starts, ends, ts)
-            self.row[step] = rows[around] if around >= 0 else _NO_SLICE
+        to_next = self.to_next[steps] != 0
+        following = np.searchsorted(starts, self.ts[steps])
+        self.row[steps[to_next]] = np.append(rows, _NO_SLICE)[following[to_next]]
+        inside = steps[~begins_here & ~to_next]
+        if len(inside):
+            found = _innermost(starts, ends, self.ts[inside])
+            self.row[inside] = np.where(found >= 0, rows[found], _NO_SLICE)
 
     # -- the arrows -------------------------------------------------------------------------------------------
 
@@ -229,7 +242,39 @@ class _Resolution:
         )
 
 
-def _innermost(open_slices: list[int], starts: list[int], ends: list[int], ts: int) -> int:
+def _innermost(starts: I64, ends: I64, points: I64) -> I64:
+    """The innermost slice of one track around each point in time, -1 where there is none.
+
+    A slice that just ends at the point is taken only if no other is open. Slices that cross are as in a stack: what
+    ends before the next one begins is closed.
+
+    Args:
+        starts, ends: of the slices, ns.
+        points: in order of time, ns.
+    """
+    if kernel.COMPILED:
+        from traceconv.kernel import nesting
+
+        found = np.empty(len(points), np.int64)
+        nesting.innermost(starts, ends, points, found)
+        return found
+    begins, stops = starts.tolist(), ends.tolist()
+    around: list[int] = []
+    open_slices: list[int] = []
+    upcoming = 0
+    for point in points.tolist():
+        while upcoming < len(begins) and begins[upcoming] <= point:
+            while open_slices and stops[open_slices[-1]] < begins[upcoming]:
+                open_slices.pop()
+            open_slices.append(upcoming)
+            upcoming += 1
+        while open_slices and stops[open_slices[-1]] < point:
+            open_slices.pop()
+        around.append(_top(open_slices, begins, stops, point))
+    return np.array(around, np.int64)
+
+
+def _top(open_slices: list[int], starts: list[int], ends: list[int], ts: int) -> int:
     """The innermost slice around ts; one that just ends there only if no other is open."""
     ending = -1
     for index in reversed(open_slices):

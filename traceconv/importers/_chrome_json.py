@@ -23,8 +23,10 @@ from typing import IO, Any
 import msgspec
 from msgspec import Raw
 
+from traceconv import kernel
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._chrome_rows import Rows, RowScanner
 from traceconv.importers._lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.ir.builder import Builder
 from traceconv.source import CHUNK_BYTES, Source
@@ -110,12 +112,26 @@ class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 _decode_events = msgspec.json.Decoder(list[Event]).decode
+_decode_event = msgspec.json.Decoder(Event).decode
 _decode_members = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 _decode_member = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_any = msgspec.json.Decoder().decode
 _check = msgspec.json.Decoder(Raw).decode
 _TEXT_FIELDS = ("ph", "name", "cat", "s", "bp")
 _RAW_FIELDS = ("ts", "dur", "pid", "tid", "args", "id")
+
+
+def decode_event(raw: bytes) -> Event:
+    """One event as it stands in the file, which is valid JSON."""
+    try:
+        return _decode_event(raw)
+    except msgspec.ValidationError:
+        return event_of(_decode_member(raw))
+
+
+def compact(raw: bytes) -> bytes:
+    """A valid JSON text without the white space between its parts."""
+    return msgspec.json.format(raw, indent=-1) if raw else raw
 
 
 def event_of(members: dict[str, Raw]) -> Event:
@@ -177,6 +193,16 @@ class ChromeReader:
         self._patience = _MAX_VALUE  # how far a value that needs repair may reach, as of the byte self._paid_until
         self._paid_until = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._scanner: RowScanner | None = None
+
+    def rows(self, exponent: int) -> Iterator[Rows | list[Event]]:
+        """Like `batches`, but what is plain comes as columns, if the kernel is there.
+
+        Args:
+            exponent: the unit of ts and dur as a power of ten of ns.
+        """
+        self._scanner = RowScanner(exponent) if kernel.COMPILED else None
+        yield from self._all_batches()
 
     def batches(self) -> Iterator[list[Event]]:
         """The events in lists, in the order of the file; the balance counts them as read. A list is used only once.
@@ -184,18 +210,24 @@ class ChromeReader:
         Raises:
             MalformedInput: nothing in the file can be read as a Chrome trace.
         """
+        for batch in self._all_batches():
+            assert isinstance(batch, list)  # there is no scanner
+            yield batch
+
+    def _all_batches(self) -> Iterator[Rows | list[Event]]:
         with self._source.open() as self._stream:
             for batch in self._documents():
                 self._out.balance.read += len(batch)
                 yield batch
-                batch.clear()  # each event holds on to the bytes of its chunk, and the next chunk comes now
+                if isinstance(batch, list):
+                    batch.clear()  # each event holds on to the bytes of its chunk, and the next chunk comes now
         if self._repairs:
             kinds = ", ".join(f"{count} x {kind}" for kind, count in self._repairs.items())
             self._out.problem(REPAIRED, kinds, count=self._repairs.total())
 
     # -- the document -----------------------------------------------------------------------------------------
 
-    def _documents(self) -> Iterator[list[Event]]:
+    def _documents(self) -> Iterator[Rows | list[Event]]:
         """All documents in the file; one, if it is as it should be."""
         self._fill()
         self._data = self._data.removeprefix(b"\xef\xbb\xbf")
@@ -222,7 +254,7 @@ class ChromeReader:
             else:
                 self._skip_garbage("expected an event")
 
-    def _document(self, char: str) -> Iterator[list[Event]]:
+    def _document(self, char: str) -> Iterator[Rows | list[Event]]:
         if char == "[":
             self._pos += 1
             if not (yield from self._events()):
@@ -233,7 +265,7 @@ class ChromeReader:
             self._pos += 1
             yield from self._members()
 
-    def _members(self) -> Iterator[list[Event]]:
+    def _members(self) -> Iterator[Rows | list[Event]]:
         """The members of the top-level object, up to its closing bracket, which is consumed."""
         while (char := self._next_char(separators=True)) == '"':
             try:
@@ -357,7 +389,7 @@ class ChromeReader:
 
     # -- the events -------------------------------------------------------------------------------------------
 
-    def _events(self) -> Generator[list[Event], None, bool]:
+    def _events(self) -> Generator[Rows | list[Event], None, bool]:
         """The events from here up to the closing bracket of their array, which is consumed; whether it was there."""
         at_start = True
         while True:
@@ -367,9 +399,23 @@ class ChromeReader:
             if char in ("]", "}", ""):
                 self._pos += char == "]"
                 return char == "]"
+            rows = self._scanned()
+            if rows is not None:
+                yield rows
+                continue
             batch = self._fast_batch(at_start)
             at_start = False
             yield self._slow_batch() if batch is None else batch
+
+    def _scanned(self) -> Rows | None:
+        """The events from here on as far as they are valid and whole, as columns; None if the first one is not."""
+        if self._scanner is None:
+            return None
+        rows = self._scanner.scan(self._data, self._pos)
+        if not len(rows):
+            return None
+        self._pos = rows.behind
+        return rows
 
     def _fast_batch(self, at_start: bool) -> list[Event] | None:
         """All whole events of the array that are in the buffer, decoded at once; None when they are not all valid."""

@@ -76,8 +76,7 @@ class ChromeTrace(Struct, frozen=True):
             raise UsageError(f"option ts_unit of {self.name} is one of {', '.join(_UNITS)}, not {self.ts_unit!r}")
         reader = ChromeReader(source, out)
         events = ChromeEvents(out, _UNITS[self.ts_unit])
-        for batch in reader.batches():
-            events.add_plain(batch)
+        events.add_all(reader)
         top = facts.top_level(reader, out)
         facts.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))

@@ -30,7 +30,8 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_flows import FlowSteps
-from traceconv.importers._chrome_json import ABSENT, ChromeReader, Event, decode_json, text_of
+from traceconv.importers._chrome_json import ChromeReader, Event, decode_json, text_of
+from traceconv.importers._chrome_rows import Rows
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId, TrackKind
 from traceconv.registry import Match, importer
@@ -111,8 +112,7 @@ class PytorchKineto(Struct, frozen=True):
         """All events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
         events = KinetoEvents(out)
-        for batch in reader.batches():
-            events.add_plain(batch)
+        events.add_all(reader)
         top = facts.top_level(reader, out)
         facts.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
@@ -155,22 +155,30 @@ def _rank(reader: ChromeReader) -> str:
 class KinetoEvents(ChromeEvents):
     """Reads the events and sorts out what is a process."""
 
+    watched_names = frozenset(_MEMORY)
+
     def __init__(self, out: Builder) -> None:
         super().__init__(out)
         self._facts: list[tuple[str, bytes, bytes, Any]] = []
         self.flows = FlowSteps(unpaired=HALF_FLOW)
-        self._late_ends: list[tuple[int, tuple[bytes, bytes]]] = []
+        self._launched: dict[tuple[bytes, bytes], int] = {}
         self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
 
-    def add_plain(self, batch: list[Event]) -> None:
+    def prepare(self, event: Event) -> None:
         """Events of devices get a pid of their own, so that no process shares it."""
-        for event in batch:
-            if event.cat in _ON_DEVICE:
-                event.pid = Raw(_device_pid(bytes(event.pid)))
-            elif event.cat == "python_function" and not event.name.isprintable():
-                self.out.problem(BACKSLASHES, repr(event.name))
-                event.name = facts.misread_backslashes(event.name)
-        super().add_plain(batch)
+        if event.cat in _ON_DEVICE:
+            event.pid = Raw(_device_pid(bytes(event.pid)))
+        elif event.cat == "python_function" and not event.name.isprintable():
+            self.out.problem(BACKSLASHES, repr(event.name))
+            event.name = facts.misread_backslashes(event.name)
+
+    def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
+        """Launches end on a stream, but whether the device has such a stream is known only at the end."""
+        if category == "ac2g" and is_flow_end:
+            if (pid, tid) not in self._launched:
+                self._launched[pid, tid] = self.flows.placeholder()
+            return self._launched[pid, tid]
+        return self.thread(_device_pid(pid) if category in _ON_DEVICE else pid, tid)
 
     # -- tracks -----------------------------------------------------------------------------------------------
 
@@ -201,30 +209,25 @@ class KinetoEvents(ChromeEvents):
         values = list(self.members(event).values())
         self._facts.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
 
-    def flow(self, event: Event, ts: int, number: int) -> None:
-        """s, f: from a launch to what it launched, from a forward op to its backward op."""
-        if event.cat != "ac2g" or event.ph != "f" or event.id is ABSENT:
-            super().flow(event, ts, number)
-            return
-        on_device = _device_pid(bytes(event.pid)), bytes(event.tid)
-        if on_device in self._threads:
-            event.pid = Raw(on_device[0])
-            super().flow(event, ts, number)
-        else:  # whether the device has such a stream is known only at the end
-            super().flow(event, ts, number)
-            self._late_ends.append((self.flows.last, on_device))
-
     def instant(self, event: Event, ts: int, number: int) -> None:
         """i: a point in time; one of the allocator also is a value of its counters."""
         super().instant(event, ts, number)
-        if event.name not in _MEMORY:
-            return
-        args = self.members(event)
+        if event.name in _MEMORY:
+            self._memory(bytes(event.pid), self.members(event), ts, number)
+
+    def watch(self, rows: Rows, row: int, number: int) -> None:
+        """An instant of the allocator."""
+        if chr(rows.phase[row]) in "iIR":
+            pid, *_ = rows.scanner.stand(int(rows.stand[row]))
+            raw = rows.args_of(row)
+            self._memory(pid, decode_json(raw) if raw else {}, int(rows.ts[row]), number)
+
+    def _memory(self, pid: bytes, args: dict[str, Any], ts: int, number: int) -> None:
         kind, index = args.get("Device Type", 0), args.get("Device Id", -1)
         device = _DEVICE_TYPES.get(kind, f"device type {kind}") if isinstance(kind, int) else str(kind)
         if index != -1:
             device = f"{device} {index}"
-        process = self.process(bytes(event.pid))
+        process = self.process(pid)
         for series in _MEMORY_SERIES:
             value = args.get(series)
             if isinstance(value, int):
@@ -241,9 +244,10 @@ class KinetoEvents(ChromeEvents):
 
     def finish(self, frames: dict[str, Any] | None = None) -> None:
         """Put the ends of launches on the streams of their device, then all as usual."""
-        for step, on_device in self._late_ends:
-            if on_device in self._threads:
-                self.flows.move(step, self._threads[on_device])
+        for (pid, tid), placeholder in self._launched.items():
+            on_device = _device_pid(pid), tid
+            track = self._threads[on_device] if on_device in self._threads else self.thread(pid, tid)
+            self.flows.settle(placeholder, track)
         super().finish(frames)
 
     def name_tracks(self, devices: dict[str, str], rank: str) -> None:

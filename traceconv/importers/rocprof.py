@@ -501,8 +501,7 @@ class Rocprof(msgspec.Struct, frozen=True):
                 return
             reader = ChromeReader(source, out)
             events = ChromeEvents(out)
-            for batch in reader.batches():
-                events.add_plain(batch)
+            events.add_all(reader)
             top = facts.top_level(reader, out)
             events.finish(top.get("stackFrames"))
             facts.set_clock(top, out, V1_CLOCK)

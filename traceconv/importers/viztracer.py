@@ -67,8 +67,7 @@ class Viztracer(Struct, frozen=True):
         """All events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
         events = ChromeEvents(out)
-        for batch in reader.batches():
-            events.add_plain(batch)
+        events.add_all(reader)
         if reader.top.pop("file_info", None) is not None:
             out.problem(SOURCE_TEXT, "file_info")
         top = facts.top_level(reader, out)

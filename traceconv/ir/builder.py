@@ -242,14 +242,6 @@ class Builder:
         self._args += args
         return start, len(args)
 
-    def _keep_args_part(self, part: bytes | bytearray) -> int:
-        """Keep the args of many events as they are, without copying what is there; where they begin."""
-        for one in (self._args, part):
-            self._args_parts.append(one)
-            self._args_before += len(one)
-        self._args = bytearray()
-        return self._args_before - len(part)
-
     def slice(
         self,
         track: TrackId,
@@ -293,42 +285,80 @@ class Builder:
         if not _all_possible(ts, dur):
             possible = [self._possible(*row) for row in zip(map(index, ts), map(index, dur), args, origin, strict=True)]
             ts, dur, args = zip(*possible, strict=True)
-        exact_ts, exact_dur = _integers(ts), _integers(dur)
-        columns = self._columns["slices"]
-        columns["track"].extend(track)
-        columns["ts"].frombytes(exact_ts.tobytes())
-        columns["dur"].frombytes(exact_dur.tobytes())
-        columns["name"].extend(name)
-        columns["category"].extend(category)
-        columns["origin"].extend(origin)
         lengths = np.array([len(piece) for piece in args], np.int64)
-        starts = self._keep_args_part(b"".join(args)) + np.cumsum(lengths) - lengths
-        columns["args_at"].frombytes(starts.tobytes())
-        columns["args_len"].frombytes(lengths.astype(np.int32).tobytes())
+        self._extend(
+            "slices",
+            ts=_integers(ts),
+            dur=_integers(dur),
+            track=np.asarray(track),
+            name=np.asarray(name),
+            category=np.asarray(category),
+            args_at=self.args_part(b"".join(args)) + np.cumsum(lengths) - lengths,
+            args_len=lengths,
+            origin=np.asarray(origin),
+        )
 
-    def alike_slices(
-        self, track: I32, ts: I64, dur: I64, name: I32, category: I32, args_at: I64, args_len: I32, origin: I64
+    def slice_rows(
+        self,
+        *,
+        ts: I64,
+        dur: I64,
+        track: I64 | I32,
+        name: I64 | I32,
+        category: I64 | I32,
+        args_at: I64,
+        args_len: I64 | I32,
+        origin: I64,
     ) -> None:
-        """Many slices at once, as columns of equal length, whose args are kept already.
+        """Many slices at once, all within the limits of time, as columns of equal length.
+
+        Args:
+            name, category: interned strings.
+            args_at, args_len: where their args are; see `args_part`.
 
         Raises:
-            ValueError: for a time or duration that cannot be drawn.
+            ValueError: a slice is out of the limits.
         """
         if not len(ts):
             return
         if not _all_possible(ts, dur):
-            raise ValueError("a time or duration is out of range")
+            raise ValueError("a slice is beyond the limits of time")
         self._extend(
             "slices",
-            track=track,
             ts=ts,
             dur=dur,
+            track=track,
             name=name,
             category=category,
             args_at=args_at,
             args_len=args_len,
             origin=origin,
         )
+
+    def instant_rows(
+        self, *, ts: I64, track: I64, name: I64, category: I64, args_at: I64, args_len: I64, origin: I64
+    ) -> None:
+        """Many instants at once, likewise."""
+        if len(ts) and _range(ts) != tuple(map(_limited, _range(ts))):
+            raise ValueError("an instant is beyond the limits of time")
+        self._extend(
+            "instants",
+            ts=ts,
+            track=track,
+            name=name,
+            category=category,
+            args_at=args_at,
+            args_len=args_len,
+            origin=origin,
+        )
+
+    def args_part(self, part: bytes | bytearray) -> int:
+        """Keep the args of many events as they are, without copying what is there; where they begin."""
+        for one in (self._args, part):
+            self._args_parts.append(one)
+            self._args_before += len(one)
+        self._args = bytearray()
+        return self._args_before - len(part)
 
     def _extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
         """Append whole columns."""
@@ -554,7 +584,7 @@ class Builder:
         """Turn the begins and ends so far into slices."""
         close_at = self.last_ts()
         marks, self._marks = self._marks, Marks()
-        args_start = self._keep_args_part(marks.args)
+        args_start = self.args_part(marks.args)
         begins, ends = array("q"), array("q")  # of whole pairs, which go in together
         may_be_long = bool(marks.ts) and max(marks.ts) - min(marks.ts) > LIMIT_NS
         for begin, end, misnamed in marks.pairs():

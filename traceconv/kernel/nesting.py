@@ -1,5 +1,5 @@
 # cython: wraparound=False, initializedcheck=False
-"""Whether slices nest: the loop over all of them, which lanes.py and validate.py need."""
+"""Which slices lie inside which: the loops over all of them."""
 
 from __future__ import annotations
 
@@ -39,3 +39,47 @@ def first_crossing(
         open_ends[depth] = end_of[row]
         depth += 1
     return stop
+
+
+@cython.boundscheck(False)
+def innermost(
+    starts: cython.const_longlong[::1],
+    ends: cython.const_longlong[::1],
+    points: cython.const_longlong[::1],
+    found: cython.longlong[::1],
+) -> None:
+    """Put into `found`, for each point, the innermost slice around it, -1 where there is none.
+
+    See traceconv/importers/_chrome_flows.py.
+
+    Args:
+        starts, ends: of slices in order of begin, the longer first.
+        points: in order of time.
+    """
+    stack: cython.longlong[::1] = memoryview(array("q", bytes(8 * starts.shape[0] + 8)))
+    depth: cython.Py_ssize_t = 0
+    upcoming: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    ending: cython.longlong
+    point: cython.longlong
+    for at in range(points.shape[0]):
+        point = points[at]
+        while upcoming < starts.shape[0] and starts[upcoming] <= point:
+            while depth and ends[stack[depth - 1]] < starts[upcoming]:
+                depth -= 1
+            stack[depth] = upcoming
+            depth += 1
+            upcoming += 1
+        while depth and ends[stack[depth - 1]] < point:
+            depth -= 1
+        ending = -1
+        found[at] = -1
+        for place in range(depth - 1, -1, -1):
+            if ends[stack[place]] > point or starts[stack[place]] == point:
+                found[at] = stack[place]
+                break
+            if ends[stack[place]] == point and ending < 0:
+                ending = stack[place]
+        if found[at] < 0:
+            found[at] = ending

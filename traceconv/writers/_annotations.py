@@ -241,9 +241,15 @@ def _repaired(args: bytes) -> bytes:
     """A JSON object that says the same as one that strict parsers refuse, or that holds the text of it."""
     shown = args.decode("utf-8", "replace")
     try:
-        found: Any = json.loads(shown, strict=False, parse_constant=str)
+        found: Any = json.loads(shown, strict=False, parse_constant=str, parse_float=_double_or_text)
         if not isinstance(found, dict):
             found = {"args": shown}
         return wire.utf8(json.dumps(found, ensure_ascii=False))
     except _BROKEN:
         return wire.utf8(json.dumps({"args": shown}, ensure_ascii=False))
+
+
+def _double_or_text(raw: str) -> float | str:
+    """What is beyond a double stays as it is written."""
+    number = float(raw)
+    return number if math.isfinite(number) else raw

@@ -310,7 +310,7 @@ class _Writing:
             annotations = None
             if kinds[at] in (Kind.BEGIN, Kind.INSTANT):
                 table: Any = self._trace.slices if kinds[at] == Kind.BEGIN else self._trace.instants
-                annotations = self._annotated(table.args_at[rows[at]], table.args_len[rows[at]])
+                annotations = self._annotated(int(table.args_at[rows[at]]), int(table.args_len[rows[at]]))
             else:
                 kernel.append(next(others)[1])
                 at += 1

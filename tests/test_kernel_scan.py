@@ -1,0 +1,226 @@
+"""The compiled kernel, its source in the interpreter and the code without a kernel read a Chrome trace alike."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import traceconv
+from traceconv import kernel, nesting
+from traceconv.dump import dump
+from traceconv.errors import TraceconvError
+from traceconv.writers.perfetto_proto import PerfettoProto
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+CHROME = ("chrome-trace", "pytorch-kineto", "viztracer", "rocprof")
+INPUTS = sorted(
+    path
+    for name in CHROME
+    for path in GOLDEN.glob(f"{name}/*/*")
+    if path.is_file() and path.read_bytes()[:1] in (b"{", b"[") and not path.name.startswith("expect")
+)
+
+needs_kernel = pytest.mark.skipif(
+    not kernel.COMPILED, reason="the kernel is not compiled (no C compiler at build time)"
+)
+
+
+def interpreted(name: str) -> ModuleType:
+    """A module of the kernel as the interpreter runs it."""
+    pytest.importorskip("cython")
+    path = Path(kernel.__file__).parent / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"interpreted_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def with_kernel(module: ModuleType | None) -> Iterator[None]:
+    """Read with this scanner, or without a kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "COMPILED", module is not None)
+        if module is not None:
+            patch.setattr(kernel, "scan", module, raising=False)
+            patch.setitem(sys.modules, "traceconv.kernel.scan", module)
+        yield
+
+
+def outcome(path: Path, module: ModuleType | None) -> tuple[str, bytes, list[Any]]:
+    """All that becomes of an input: the trace as text and as packets, the diagnostics; or the error."""
+    with with_kernel(module):
+        try:
+            trace = traceconv.read(path, format="pytorch-kineto" if "kineto" in str(path) else "chrome-trace")
+        except TraceconvError as error:
+            return str(error), b"", []
+        packets = io.BytesIO()
+        PerfettoProto().write(trace, packets)
+        source = trace.sources[0]
+        found = sorted(entry.describe() for entry in source.diagnostics)  # batches differ, and so who reports first
+        _, *lines = dump(trace).splitlines()
+        return "\n".join(lines), packets.getvalue(), [source.balance, found]
+
+
+def modules() -> list[ModuleType | None]:
+    """The scanners to compare with the code without a kernel."""
+    compiled = []
+    if kernel.COMPILED:
+        from traceconv.kernel import scan
+
+        compiled = [scan]
+    return [*compiled, interpreted("scan")]
+
+
+SCANNERS = modules() if importlib.util.find_spec("cython") else []
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+def test_inputs(path: Path) -> None:
+    expected = outcome(path, None)
+    for scanner in SCANNERS:
+        assert outcome(path, scanner) == expected
+
+
+NUMBERS = st.one_of(
+    st.integers(-(10**20), 10**20).map(str),
+    st.decimals(-(10**16), 10**16, places=3).map(str),
+    st.decimals(-(10**6), 10**6, places=5).map(str),
+    st.sampled_from(["0", "-0", "00", "1.", ".5", "1e3", "1E-7", "-", "1.0000005", "NaN", "true", "null", '"7"', "+1"]),
+)
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["op", "ac2g", "kernel", "[memory]", "python_function", "", "aten::mm", "ü", "a\\b", "\x07", "\x7f"]
+    ),
+    st.text(max_size=6),
+).map(lambda text: json.dumps(text, ensure_ascii=len(text) % 2 == 0))
+VALUES = st.recursive(
+    st.one_of(NUMBERS, TEXTS, st.sampled_from(["true", "false", "null", '"\\ud800"', '"\\u00e9"', "tru"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda items: f"[{' , '.join(items)}]"),
+        st.lists(st.tuples(TEXTS, inner), max_size=3).map(
+            lambda members: "{" + ",\n".join(f"{key}: {value}" for key, value in members) + "}"
+        ),
+    ),
+    max_leaves=6,
+)
+FIELDS = st.one_of(
+    st.tuples(st.just("ph"), st.sampled_from(['"X"', '"i"', '"s"', '"f"', '"t"', '"B"', '"E"', '"C"', '"M"', '"XX"'])),
+    st.tuples(st.sampled_from(["name", "cat"]), TEXTS),
+    st.tuples(st.sampled_from(["ts", "dur"]), NUMBERS),
+    st.tuples(st.sampled_from(["pid", "tid", "id"]), st.one_of(st.sampled_from(["1", "7", '"7"', '"a"']), VALUES)),
+    st.tuples(st.just("args"), VALUES),
+    st.tuples(st.just("s"), st.sampled_from(['"t"', '"p"', '"g"', "1"])),
+    st.tuples(st.just("bp"), st.sampled_from(['"e"', '""'])),
+    st.tuples(st.text(max_size=3), VALUES),
+)
+PLAIN = st.fixed_dictionaries(
+    {"name": TEXTS, "cat": TEXTS, "pid": st.sampled_from(["1", "0", '"x"']), "tid": st.sampled_from(["1", "2"])},
+    optional={"args": VALUES, "bp": st.just('"e"'), "s": st.just('"t"')},
+).map(lambda event: list(event.items()))
+TIMED = st.one_of(
+    st.tuples(st.integers(0, 50), st.integers(0, 30)).map(
+        lambda time: [("ph", '"X"'), ("ts", str(time[0])), ("dur", str(time[1]))]
+    ),
+    st.tuples(st.sampled_from(["s", "t", "f"]), st.integers(0, 50), st.integers(1, 3)).map(
+        lambda step: [("ph", f'"{step[0]}"'), ("ts", f"{step[1]}.25"), ("id", str(step[2]))]
+    ),
+    st.integers(0, 50).map(lambda ts: [("ph", '"i"'), ("ts", f"{ts}.0005")]),
+)
+EVENTS = st.one_of(
+    st.tuples(TIMED, PLAIN).map(lambda parts: parts[0] + parts[1]),
+    st.lists(FIELDS, max_size=8),
+).map(lambda fields: "{" + ", ".join(f"{json.dumps(key)}:{value}" for key, value in fields) + "}")
+
+
+@pytest.mark.parametrize("name", ["chrome", "kineto"])
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(
+    events=st.lists(EVENTS, max_size=12), cut=st.integers(0, 400), noise=st.sampled_from(["", "", "", "}", ',"', "\0"])
+)
+@example(events=['{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1,}'], cut=0, noise="")
+@example(events=['{"ph":"X","name":"a","ts":01,"dur":2,"pid":1,"tid":1}'], cut=0, noise="")
+@example(events=['{"ph":"X","ts":1,"ts":2,"dur":2,"name":"twice"}'], cut=0, noise="")
+@example(events=['{"ph":"X","ts":1,"dur":2,"args":{"a":1}  ,"args":{"b":2}}'], cut=0, noise="")
+def test_events(name: str, tmp_path: Path, events: list[str], cut: int, noise: str) -> None:
+    text = '{"schemaVersion": 1, "traceEvents": [\n' + ",\n".join(events) + "]}"
+    data = text.encode("utf-8", "surrogatepass")
+    if cut:
+        at = min(cut, len(data))
+        data = data[:at] + noise.encode() + (data[at:] if noise else b"")
+    path = tmp_path / f"{name}.json"
+    path.write_bytes(data)
+    expected = outcome(path, None)
+    for scanner in SCANNERS:
+        assert outcome(path, scanner) == expected
+
+
+@needs_kernel
+def test_plain_events_take_the_fast_way() -> None:
+    from traceconv.importers._chrome_rows import RowScanner
+
+    event = b'{"ph": "X", "name": "op", "cat": "c", "pid": 1, "tid": "a", "ts": 12.5, "dur": 1, "args": {"k": [1, 2]}}'
+    scanner = RowScanner(3)
+    rows = scanner.scan(b", " + event + b",\n" + event + b"]", 0)
+    assert len(rows) == 2
+    assert rows.behind == len(event) * 2 + 4
+    assert rows.phase.tolist() == [ord("X")] * 2
+    assert rows.ts.tolist() == [12500] * 2
+    assert rows.dur.tolist() == [1000] * 2
+    assert rows.is_fresh.tolist() == [True, False]
+    assert rows.args_of(1) == b'{"k":[1,2]}'
+    assert scanner.stand(int(rows.stand[0])) == (b"1", b'"a"', "c", False)
+
+
+@needs_kernel
+def test_space_for_args_must_suffice() -> None:
+    from traceconv.kernel import scan
+
+    scanner = scan.Scanner(np.zeros((len(scan.FIELDS), 4), np.int64), 3)
+    with pytest.raises(ValueError, match="shorter than the data"):
+        scanner.scan(b'{"args":{"a":1}}', 0, np.zeros(4, np.uint8))
+
+
+@settings(deadline=None)
+@given(
+    slices=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 8)), max_size=12),
+    points=st.lists(st.integers(-1, 20), max_size=8),
+    depth=st.integers(1, 4),
+)
+def test_nesting(slices: list[tuple[int, int, int]], points: list[int], depth: int) -> None:
+    rows = sorted((track, ts, -dur) for track, ts, dur in slices)
+    track, starts, minus = (np.array(column) for column in (list(zip(*rows, strict=True)) or [[], [], []]))
+    ends = starts - minus
+    results = []
+    for module in (None, *([interpreted("nest")] if SCANNERS else []), *([kernel_nest()] if kernel.COMPILED else [])):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernel, "COMPILED", module is not None)
+            if module is not None:
+                patch.setattr(kernel, "nest", module, raising=False)
+                patch.setitem(sys.modules, "traceconv.kernel.nest", module)
+            columns = track.astype(np.int32), starts.astype(np.int64), ends.astype(np.int64)
+            crossing = nesting.first_crossing(*columns, depth)
+            by_time = np.lexsort((minus, starts)) if len(rows) else np.array([], np.int64)
+            around = nesting.innermost(columns[1][by_time], columns[2][by_time], np.array(sorted(points), np.int64))
+            results.append((crossing, around))
+    assert all(result == results[0] for result in results)
+
+
+def kernel_nest() -> ModuleType:
+    from traceconv.kernel import nest
+
+    module: ModuleType = nest
+    return module
