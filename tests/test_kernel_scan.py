@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import io
 import json
@@ -18,9 +19,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import traceconv
-from traceconv import kernel, nesting
+from traceconv import kernel
 from traceconv.dump import dump
 from traceconv.errors import TraceconvError
+from traceconv.importers._chrome_flows import _innermost
 from traceconv.writers.perfetto_proto import PerfettoProto
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -39,7 +41,6 @@ needs_kernel = pytest.mark.skipif(
 
 def interpreted(name: str) -> ModuleType:
     """A module of the kernel as the interpreter runs it."""
-    pytest.importorskip("cython")
     path = Path(kernel.__file__).parent / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"interpreted_{name}", path)
     assert spec is not None
@@ -75,17 +76,14 @@ def outcome(path: Path, module: ModuleType | None) -> tuple[str, bytes, list[Any
         return "\n".join(lines), packets.getvalue(), [source.balance, found]
 
 
-def modules() -> list[ModuleType | None]:
-    """The scanners to compare with the code without a kernel."""
-    compiled = []
-    if kernel.COMPILED:
-        from traceconv.kernel import scan
-
-        compiled = [scan]
-    return [*compiled, interpreted("scan")]
+def variants(name: str) -> list[ModuleType]:
+    """A module of the kernel as far as there is a way to run it: compiled, and in the interpreter."""
+    compiled = [importlib.import_module(f"traceconv.kernel.{name}")] if kernel.COMPILED else []
+    return [*compiled, *([interpreted(name)] if importlib.util.find_spec("cython") else [])]
 
 
-SCANNERS = modules() if importlib.util.find_spec("cython") else []
+SCANNERS = variants("scan")
+NESTERS = variants("nesting")
 
 
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
@@ -196,31 +194,19 @@ def test_space_for_args_must_suffice() -> None:
 
 @settings(deadline=None)
 @given(
-    slices=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 8)), max_size=12),
+    slices=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 8)), max_size=12),
     points=st.lists(st.integers(-1, 20), max_size=8),
-    depth=st.integers(1, 4),
 )
-def test_nesting(slices: list[tuple[int, int, int]], points: list[int], depth: int) -> None:
-    rows = sorted((track, ts, -dur) for track, ts, dur in slices)
-    track, starts, minus = (np.array(column) for column in (list(zip(*rows, strict=True)) or [[], [], []]))
-    ends = starts - minus
+def test_slices_around_flow_steps(slices: list[tuple[int, int]], points: list[int]) -> None:
+    rows = sorted((ts, -dur) for ts, dur in slices)
+    starts = np.array([ts for ts, _ in rows], np.int64)
+    ends = np.array([ts - minus for ts, minus in rows], np.int64)
     results = []
-    for module in (None, *([interpreted("nest")] if SCANNERS else []), *([kernel_nest()] if kernel.COMPILED else [])):
+    for module in (None, *NESTERS):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kernel, "COMPILED", module is not None)
             if module is not None:
-                patch.setattr(kernel, "nest", module, raising=False)
-                patch.setitem(sys.modules, "traceconv.kernel.nest", module)
-            columns = track.astype(np.int32), starts.astype(np.int64), ends.astype(np.int64)
-            crossing = nesting.first_crossing(*columns, depth)
-            by_time = np.lexsort((minus, starts)) if len(rows) else np.array([], np.int64)
-            around = nesting.innermost(columns[1][by_time], columns[2][by_time], np.array(sorted(points), np.int64))
-            results.append((crossing, around))
+                patch.setattr(kernel, "nesting", module, raising=False)
+                patch.setitem(sys.modules, "traceconv.kernel.nesting", module)
+            results.append(_innermost(starts, ends, np.array(sorted(points), np.int64)).tolist())
     assert all(result == results[0] for result in results)
-
-
-def kernel_nest() -> ModuleType:
-    from traceconv.kernel import nest
-
-    module: ModuleType = nest
-    return module
