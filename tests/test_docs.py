@@ -49,19 +49,22 @@ def formats_document() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def readme_merge() -> list[str]:
-    """The arguments of the README's first command."""
-    (line,) = [line for line in README.read_text(encoding="utf-8").splitlines() if "bin/traceconv merge" in line]
-    return shlex.split(line.rpartition(".venv/bin/traceconv ")[2])
+def readme_command(beginning: str) -> list[str]:
+    """The arguments of the README's only command that begins like that."""
+    (line,) = [line for line in README.read_text(encoding="utf-8").splitlines() if beginning in line]
+    return shlex.split(line[line.index(beginning) :])[1:]
+
+
+def printed(arguments: list[str]) -> str:
+    command = [sys.executable, "-m", "traceconv", *arguments]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    return "\n".join(f"    {line}".rstrip() for line in (result.stdout + result.stderr).splitlines())
 
 
 def receipt(tmp_path: Path) -> str:
-    arguments = readme_merge()
+    arguments = readme_command("bin/traceconv merge")
     arguments[arguments.index("-o") + 1] = str(tmp_path / "out.pftrace")
-    command = [sys.executable, "-m", "traceconv", *arguments]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
-    text = result.stderr.replace(f"{tmp_path}/", "")
-    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())
+    return printed(arguments).replace(f"{tmp_path}/", "")
 
 
 def check_block(name: str, text: str, update: bool) -> None:
@@ -87,6 +90,10 @@ def test_the_document_of_formats(update_golden: bool) -> None:
 
 def test_the_receipt_of_the_readme(tmp_path: Path, update_golden: bool) -> None:
     check_block("receipt", receipt(tmp_path), update_golden)
+
+
+def test_the_alignment_by_activity_of_the_readme(update_golden: bool) -> None:
+    check_block("activity", printed(readme_command("traceconv align tests/")), update_golden)
 
 
 @pytest.mark.parametrize("name", cli._COMMANDS)

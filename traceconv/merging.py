@@ -314,8 +314,9 @@ def _placing(line: ReceiptLine) -> str:
     words = [f"Clock: {line.clock}; placed by {line.method}, within {format_bound(line.bound_ns)}"]
     if line.drift_ppm:
         words.append(f"drift {format_drift(line.drift_ppm)}")
-    if line.matches and line.residual_ns is not None:
-        words.append(f"{line.matches} matches, {format_time(line.residual_ns)} apart in the median")
+    if line.matches:
+        apart = "" if line.residual_ns is None else f", {format_time(line.residual_ns)} apart in the median"
+        words.append(f"{line.matches} matches{apart}")
     if line.verdict == Verdict.UNVERIFIED:
         words.append("unverified")
     if line.warning:

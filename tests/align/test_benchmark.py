@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.benchmarks.alignment import rows, trials
 from tests.benchmarks.alignment.__main__ import measured, print_recordings, print_table
+from tests.benchmarks.alignment.record_activity import CASES
 from tests.benchmarks.alignment.recordings import Attempt, attempts, truth
 
 REGIMES = (
@@ -13,14 +16,19 @@ REGIMES = (
     "file name plus perf header only",
     "timestamped sequences",
     "durations only",
-    "perf samples against ONNX Runtime slices, recorded",
+    "perf samples against ONNX Runtime slices, narrowed by metadata, recorded",
+    "perf samples against ONNX Runtime slices, activity alone, recorded",
     "samples at 1 kHz, narrowed by metadata, simulated",
     "samples at 1 kHz, activity alone, idle gaps, simulated",
+    "the same with labels only, simulated",
+    "perf stat every 10 ms, idle gaps in view, recorded",
     "perf stat every 10 ms, idle gaps in view, simulated",
     "wrong alignment among accepted, simulated sequences",
     "exactly periodic input",
     "unrelated runs",
+    "unrelated runs, samples and slices",
     "95 % bounds",
+    "95 % bounds, activity",
     "10^5 events",
     "80 s trace with 50 ppm",
     "recordings, with and without metadata",
@@ -28,9 +36,14 @@ REGIMES = (
 #: What must hold with any number of pairs; figures of a few pairs say little about the others.
 ALWAYS = {
     "file name plus perf header only",
+    "perf samples against ONNX Runtime slices, narrowed by metadata, recorded",
+    "perf samples against ONNX Runtime slices, activity alone, recorded",
+    "perf stat every 10 ms, idle gaps in view, recorded",
     "wrong alignment among accepted, simulated sequences",
     "exactly periodic input",
     "unrelated runs",
+    "unrelated runs, samples and slices",
+    "95 % bounds, activity",
     "recordings, with and without metadata",
 }
 
@@ -59,9 +72,20 @@ def test_the_quick_table(
 
 
 def test_no_recording_is_put_into_a_wrong_place(recorded: list[Attempt]) -> None:
-    assert len(recorded) == 15
+    assert len(recorded) == 36
     assert not [one for one in recorded if one.wrong]
     assert all(one.error_ns is not None for one in recorded if one.variant == "as recorded" and "own" in one.said)
+
+
+def test_recordings_of_seconds_are_placed_by_their_samples_alone(recorded: list[Attempt]) -> None:
+    long = [one for one in recorded if one.recording in CASES and one.names[1].startswith("perf.script")]
+    assert len(long) == 18
+    for one in long:
+        assert one.related, (one.recording, one.variant, one.said)
+        assert one.error_ns is not None
+        assert one.error_ns <= 20_000
+        assert one.bound_ns is not None
+        assert one.bound_ns <= 60_000
 
 
 def test_a_wrong_place_would_be_seen(recorded: list[Attempt]) -> None:
@@ -71,6 +95,7 @@ def test_a_wrong_place_would_be_seen(recorded: list[Attempt]) -> None:
     assert off(8000, "ok").wrong
     assert not off(6000, "ok").wrong
     assert not off(8000, "assumed").wrong
+    assert replace(off(8000, "assumed"), related=True).wrong
     assert rows.recordings([off(8000, "ok")]).good is False
 
 
@@ -87,5 +112,6 @@ def test_an_error_is_measured_against_the_truth() -> None:
 
 def test_the_truth_of_each_recording_has_a_source() -> None:
     files = [file for recording in truth().values() for file in recording.values()]
-    assert len(files) == 9
-    assert all(0 < file.uncertainty_ns < 20_000 for file in files)
+    assert len(files) == 23
+    assert all(0 < file.uncertainty_ns < 20_000 for file in files if file.name != "perf.stat.csv.gz")
+    assert [file.uncertainty_ns for file in files if file.name == "perf.stat.csv.gz"] == [30_000]

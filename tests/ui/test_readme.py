@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import readme_merge
+from tests.test_docs import readme_command
 from tests.ui.fixtures import Shot
 from traceconv.api import merge
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_the_merge_of_the_readme_opens_in_the_ui(ui_shot: Shot, tmp_path: Path) -> None:
-    arguments = readme_merge()
+    arguments = readme_command("bin/traceconv merge")
     files = [ROOT / argument for argument in arguments[1 : arguments.index("-o")]]
     output = tmp_path / "out.pftrace"
     trace = merge(files, output).trace

@@ -66,7 +66,7 @@ class ReceiptLine:
     def as_json(self) -> dict[str, Any]:
         """For metadata; what does not apply is left out."""
         members = asdict(self)
-        absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": not self.matches}
+        absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
         absent["warning"] = not self.warning
         return {name: value for name, value in members.items() if not absent.get(name)}
 
@@ -330,6 +330,6 @@ def _receipt_line(
         str(Verdict.ASSUMED if clock.synthetic else found.verdict),
         round(found.drift_ppm, 4),
         basis.matches if basis else 0,
-        round(basis.residuals.median) if basis and basis.matches else None,
+        round(basis.residuals.median) if basis and basis.residuals.n else None,
         warning,
     )

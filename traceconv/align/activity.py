@@ -42,6 +42,9 @@ _STEPS = 600
 _LEAST_CONTRAST = 0.3  # between the shares of busy samples inside and outside of slices
 _SMEAR = 20 * _US  # what the drift may move the ends of the evidence by before it is searched for
 _BLOCKS, _DRAWS = 20, 200
+#: What labels cannot tell: a runtime works for some tens of µs before its first slice and after its last one, and no
+#: sample is taken while it writes down the time of a slice. Of 24 recordings the worst interval missed by 40 µs.
+_BEYOND_SLICES = 50 * _US
 _FREEDOM = 4.0  # of Student's distribution, for deltas: some are far off
 
 #: Log-likelihoods of each sample (or delta), one row for each offset.
@@ -489,7 +492,7 @@ def _judged(
     null = _null_margin(seen, best, near)
     low, high = _interval(seen, best, prior, step, near)
     # Twenty blocks of few intervals draw too narrow an interval.
-    floor = max(slices.quantum_ns, step if isinstance(seen, _Sampled) else seen.period / 100)
+    floor = max(slices.quantum_ns, _BEYOND_SLICES if isinstance(seen, _Sampled) else seen.period / 100)
     low, high = min(low, best.offset) - floor, max(high, best.offset) + floor
     # The evidence tells the offset in its own middle; how the clocks drift from there is known to the limit only.
     middle = float(np.mean(_back(seen.t[[0, -1]], best.offset, best.drift, x0)))

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Bins, Events, Samples
+from traceconv.align.estimate import Array, Bins, Events, Samples, Watched
 from traceconv.ir.trace import Trace, TrackKind
 
 #: Files (the category of a frame) that belong to a runtime.
@@ -76,6 +76,58 @@ def samples_of(trace: Trace, clock: int) -> list[tuple[str, Samples]]:
                 if samples is not None and not any(_equal(samples, other) for _, other in found):
                     found.append((name, samples))
     return found
+
+
+def watched_of(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[Watched]:
+    """Threads whose slices are on a clock of a, since they read it, and that were sampled on a clock of b.
+
+    Where the numbers of threads agree they tell which is which. Where none does (containers number their own) the
+    thread with the most slices may be any of those with the most samples.
+    """
+    reads, samples = _reads_of_threads(a, clock_a), _samples_of_threads(b, clock_b)
+    if not reads or not samples:
+        return []
+    zeros = min(int(one[0]) for one in reads.values()), min(int(one[0]) for one in samples.values())
+    shared = [tid for tid in reads if tid in samples]
+    busiest = max(reads, key=lambda one: len(reads[one]))
+    groups = [[(tid, tid) for tid in shared]] if shared else [[(busiest, tid)] for tid in list(samples)[:_MOST_THREADS]]
+    return [
+        Watched(
+            tuple(
+                ((reads[one] - zeros[0]).astype(np.float64), (samples[other] - zeros[1]).astype(np.float64))
+                for one, other in group
+            ),
+            *zeros,
+            float(a.clocks[clock_a].resolution_ns),
+        )
+        for group in groups
+    ]
+
+
+def _reads_of_threads(trace: Trace, clock: int) -> dict[int, Array]:
+    """The begins and ends of slices by thread (tracks without a number are threads of their own)."""
+    slices = trace.slices
+    found: dict[int, list[Array]] = {}
+    for number, track in enumerate(trace.tracks):
+        if track.clock == clock and track.kind in (TrackKind.THREAD, TrackKind.TRACK):
+            rows = np.flatnonzero((slices.track == number) & (slices.dur > 0))
+            tid = -1 - number if track.tid is None else track.tid
+            found.setdefault(tid, []).extend((slices.ts[rows], slices.ts[rows] + slices.dur[rows]))
+    times = {tid: np.unique(np.concatenate(parts)) for tid, parts in found.items()}
+    return {tid: one for tid, one in times.items() if len(one)}
+
+
+def _samples_of_threads(trace: Trace, clock: int) -> dict[int, Array]:
+    """The times of samples by thread, those with the most samples first."""
+    clocks = _clock_of_track(trace)
+    table = trace.samples
+    rows = np.flatnonzero(clocks[table.track] == clock)
+    found: dict[int, list[Array]] = {}
+    for number in np.unique(table.track[rows]).tolist():
+        tid = trace.tracks[number].tid
+        found.setdefault(-1 - number if tid is None else tid, []).append(table.ts[rows[table.track[rows] == number]])
+    times = {tid: np.sort(np.concatenate(parts)) for tid, parts in found.items()}
+    return dict(sorted(times.items(), key=lambda one: -len(one[1])))
 
 
 def bins_of(trace: Trace, clock: int) -> list[tuple[str, Bins]]:

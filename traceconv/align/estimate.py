@@ -101,6 +101,29 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True)
+class Watched:
+    """Threads that read one clock and were sampled by another.
+
+    Attributes:
+        threads: for each one the times of its readings, ns from `zero_reads_ns`, and of its samples, ns from `zero_ns`;
+            both ascend.
+        zero_reads_ns: the time on the clock of the readings that they count from.
+        zero_ns: the time on the clock of the samples that they count from.
+        quantum_ns: the resolution of the readings as printed.
+    """
+
+    threads: tuple[tuple[F64, F64], ...]
+    zero_reads_ns: int
+    zero_ns: int
+    quantum_ns: float = 1.0
+
+    @property
+    def period(self) -> float:
+        """The usual time between two samples of a thread, ns."""
+        return max(float(np.median(np.concatenate([np.diff(samples) for _, samples in self.threads]))), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Prior:
     """What is known before an estimator begins, about y = x + offset + drift * (x - x0), all relative to the zeros.
 

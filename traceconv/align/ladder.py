@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples
-from traceconv.align.activity_views import bins_of, busy_slices, samples_of
-from traceconv.align.estimate import Array, Bins, Estimate, Events, Piece, Prior, Samples, refused
+from traceconv.align.activity_views import bins_of, busy_slices, samples_of, watched_of
+from traceconv.align.estimate import Array, Bins, Estimate, Events, Piece, Prior, Samples, Watched, refused
 from traceconv.align.geometry import F64
+from traceconv.align.interruptions import align_interruptions
 from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.align.twins import METHOD as TWINS
@@ -28,8 +30,19 @@ from traceconv.ir.trace import Trace
 #: Two clocks drift apart by no more than this, unless the user says so (NTP slews by up to 500 ppm for a while).
 MAX_DRIFT = 200e-6
 _MOST_VIEWS = 4
+#: What is known is searched as a whole if it is no wider than this on either side, in pieces.
+_NARROW_NS = 12_000_000
+_PIECE_NS = 2_000_000
+#: So far from where labels say, on either side, interruptions are looked at: where labels were certain, of 24
+#: recordings the worst was off by 60 µs, and a quarter of a millisecond off begins what looks alike at 4 kHz.
+_CERTAIN_NS = 150_000
+_AROUND_NS = 400_000
 _Seen = TypeVar("_Seen", Events, Samples, Bins)
-_METHODS = {"sequence of named events": "the same events in both", "activity": "the same activity in both"}
+_METHODS = {
+    "sequence of named events": "the same events in both",
+    "activity": "the same activity in both",
+    "sampling interrupts": "the gaps around sampling interrupts",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,11 +159,21 @@ def _by_activity(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | Non
     back = known.inverse() if known else None
     found = [*_activity(a, b, known), *map(_turned, _activity(b, a, back))]
     certain = [pair for pair in found if not pair.estimate.verdict.refused]
-    begin = a.span()[0]
-    if any(abs(pair.way.at(begin) - certain[0].way.at(begin)) > 2 * _apart(pair, certain[0]) for pair in certain):
+    middle = sum(a.span()) // 2
+    if any(abs(pair.way.at(middle) - certain[0].way.at(middle)) > 2 * _apart(pair, certain[0]) for pair in certain):
         reason = "different views of the activity are certain of different places"
         return replace(certain[0], estimate=refused(certain[0].estimate.method, Verdict.AMBIGUOUS, reason))
-    return certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
+    best = certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
+    return best if best is None else _narrowing(best)
+
+
+def _narrowing(pair: PairEstimate) -> PairEstimate:
+    """The estimate, refused if it tells no more than what was known."""
+    known = pair.known.bound_ns if pair.known else None
+    if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
+        return pair
+    reason = f"the activity tells to ±{pair.bound_ns / 1e3:.0f} µs, no more than is known without it"
+    return replace(pair, estimate=refused(pair.estimate.method, Verdict.INSUFFICIENT, reason))
 
 
 def _apart(one: PairEstimate, other: PairEstimate) -> int:
@@ -158,7 +181,7 @@ def _apart(one: PairEstimate, other: PairEstimate) -> int:
 
 
 def _activity(a: Side, b: Side, known: ClockMap | None) -> list[PairEstimate]:
-    """Busy times of a against each view of what b saw."""
+    """Busy times of a against each view of what b saw; the surest first."""
     slices = busy_slices(a.trace, a.clock)
     if slices is None:
         return []
@@ -166,7 +189,52 @@ def _activity(a: Side, b: Side, known: ClockMap | None) -> list[PairEstimate]:
         _pair(a, b, slices, seen, known, align_samples) for _, seen in samples_of(b.trace, b.clock)[:_MOST_VIEWS]
     ]
     by_bins = [_pair(a, b, slices, seen, known, align_bins) for _, seen in bins_of(b.trace, b.clock)[:_MOST_VIEWS]]
-    return by_samples + by_bins
+    return [*_interruptions(a, b, known, by_samples), *by_samples, *by_bins]
+
+
+def _interruptions(a: Side, b: Side, known: ClockMap | None, rough: list[PairEstimate]) -> list[PairEstimate]:
+    """Where the samples of b keep away from the slices of a: within what is known, else near what the labels say."""
+    narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
+    certain = [pair for pair in rough if not pair.estimate.verdict.refused]
+    found = []
+    for watched in watched_of(a.trace, a.clock, b.trace, b.clock):
+        windows = _within(watched, narrow) if narrow else _near(watched, certain or rough, certain=bool(certain))
+        if windows:
+            zeros = watched.zero_reads_ns, watched.zero_ns
+            estimate = align_interruptions(watched, windows, MAX_DRIFT, hard=bool(narrow or certain))
+            found.append(PairEstimate(a, b, estimate, *zeros, _way(estimate, *zeros, a.span()), known))
+    return found
+
+
+def _offset(watched: Watched, way: ClockMap) -> float:
+    """What a map adds to the readings in the middle of the samples, both from their zeros."""
+    middle = watched.zero_ns + round(max(float(np.median(samples)) for _, samples in watched.threads))
+    return float(middle - way.inverse().at(middle) - watched.zero_ns + watched.zero_reads_ns)
+
+
+def _within(watched: Watched, known: ClockMap) -> list[tuple[float, float]]:
+    """All offsets that are possible by what is known."""
+    offset, bound = _offset(watched, known), known.bound_ns or 0
+    pieces = max(1, -(-2 * bound // _PIECE_NS))
+    return list(pairwise(np.linspace(offset - bound, offset + bound, pieces + 1).tolist()))
+
+
+def _near(watched: Watched, rough: list[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
+    """The offsets around those that labels find good: the best ones if they are certain of them, else all."""
+    places = [
+        _offset(watched, pair.way) + away
+        for pair in rough
+        if pair.estimate.landscape is not None
+        for away in (0, *(() if certain else pair.rival_offsets()))
+    ]
+    around = _CERTAIN_NS if certain else _AROUND_NS
+    windows: list[tuple[float, float]] = []
+    for place in sorted(places):
+        low, high = place - around, place + around
+        if windows and low <= windows[-1][1]:
+            low = windows.pop()[0]
+        windows.append((low, high))
+    return windows
 
 
 def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:

@@ -170,7 +170,9 @@ def _file_row(one: Json, clock: Json, report: Json) -> list[str]:
         return [name, _verdict_of(one["file"], clock["name"], report), "—", "—", "", "—", "—", domain]
     matches = "—"
     if place["matches"]:
-        matches = f"{place['matches']:,}<br><small>{_short(place['residual_ns'])} apart (median)</small>"
+        apart = place["residual_ns"]
+        matches = f"{place['matches']:,}"
+        matches += "" if apart is None else f"<br><small>{_short(apart)} apart (median)</small>"
     drift = format_drift(place["drift_ppm"]).replace("-", "−") if place["drift_ppm"] else ""
     verdict = f"{_pill(place['verdict'])}<br><small>{_MEANINGS[place['verdict']]}</small>"
     method = escape(place["method"])
@@ -288,6 +290,15 @@ _METHODS = {
             "the other; the higher the curve, the better the two agree at that shift."
         ),
         rules="Parts of the recording were compared by themselves; the area is where nearly all of them lead to.",
+    ),
+    "sampling interrupts": _Words(
+        score="how much samples keep away from the begins and ends of slices",
+        slid=(
+            "A sample interrupts its thread, which cannot note the begin or the end of a slice meanwhile. The samples "
+            "were slid along the slices; the higher the curve, the fewer of them lie at a begin or an end, compared "
+            "with what chance would put there."
+        ),
+        rules="Samples and slices must not touch: the area is all lines that pass between them.",
     ),
 }
 

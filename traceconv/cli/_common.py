@@ -294,6 +294,6 @@ def receipt_table(receipt: list[ReceiptLine]) -> Table:
 
 
 def _matches(line: ReceiptLine) -> str:
-    if not line.matches or line.residual_ns is None:
+    if not line.matches:
         return ""
-    return f"{line.matches}, {format_time(line.residual_ns)} apart"
+    return f"{line.matches}" + ("" if line.residual_ns is None else f", {format_time(line.residual_ns)} apart")

@@ -459,7 +459,8 @@ class PerfScript(msgspec.Struct, frozen=True):
     )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC and print with --header: the header then names the clock and relates it to the "
-        "wall clock. perf's own clock (without -k) is read by no other tool: only --offset lines it up."
+        "wall clock. perf's own clock (without -k) is read by no other tool: --offset lines it up, or its samples do, "
+        "if another file has slices of a sampled thread over some seconds."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("sample with its call stack", "call stack sample on the track of the thread, weighted with the period"),

@@ -2,6 +2,9 @@
 
 The program read the clocks itself, before and after; `recordings/truth.json` says what follows. Each pair is merged as
 it was recorded, then without what tells the clocks, then with a part of one trace cut out besides.
+
+Those of `record_activity` were recorded after the thresholds of the alignment by activity had been chosen, on 24 other
+recordings of the same cases; a dozen programs competed for two cores meanwhile (load average 15).
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.benchmarks.alignment.record_activity import CASES
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
 from traceconv.api import read
-from traceconv.clocks import Run, Zero
+from traceconv.clocks import Run, Verdict, Zero
 from traceconv.errors import TraceconvError
 from traceconv.ir.trace import Table, Trace, take
 
@@ -30,7 +34,7 @@ ORT, ORT_BESIDE = (
     "onnxruntime_profile__2026-11-21_07-17-32_966.json",
     "onnxruntime_profile__2026-11-21_07-17-34_140.json",
 )
-PERF = "perf.script.txt"
+PERF = "perf.script.txt"  # or packed
 PAIRS = (
     ("torch_kineto_onednn_perf", KINETO, ONEDNN),
     ("torch_kineto_onednn_perf", KINETO, PERF),
@@ -38,6 +42,10 @@ PAIRS = (
     ("ort_perf_monotonic", ORT, PERF),
     ("ort_perf_default_clock", ORT_BESIDE, PERF),
 )
+
+
+#: Of the pairs those of samples or counters with slices, which nothing but activity relates beyond metadata.
+ACTIVITY = ("ort_perf_monotonic", "ort_perf_default_clock", *CASES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,8 @@ class Attempt:
         uncertainty_ns: how wrong the truth itself can be.
         verdict: the worse one of both; or "refused".
         said: the methods, or the refusal.
+        related: whether their events relate the two; error and bound are of that relation then, whatever is said about
+            the place of both on the common axis.
     """
 
     recording: str
@@ -78,11 +88,13 @@ class Attempt:
     uncertainty_ns: int
     verdict: str
     said: str
+    related: bool = False
 
     @property
     def wrong(self) -> bool:
         """Whether it was accepted, and not only assumed, in a place that its bound does not reach."""
-        trusted = self.error_ns is not None and self.verdict == "ok" and self.bound_ns is not None
+        sure = self.verdict == "ok" or self.related
+        trusted = self.error_ns is not None and sure and self.bound_ns is not None
         return trusted and (self.error_ns or 0) > (self.bound_ns or 0) + self.uncertainty_ns
 
 
@@ -127,13 +139,15 @@ def middle_of(trace: Trace) -> Trace:
         return take(table, np.flatnonzero((table.ts >= low) & (table.ts < high)))
 
     nothing = take(trace.flows, np.empty(0, np.int64))
-    return trace.with_tables(slices=seen(trace.slices), samples=seen(trace.samples), flows=nothing)
+    tables = {"samples": seen(trace.samples), "counters": seen(trace.counters), "flows": nothing}
+    return trace.with_tables(slices=seen(trace.slices), **tables)
 
 
 def attempts() -> list[Attempt]:
     """All pairs in all variants."""
     found = []
-    for recording, one, other in PAIRS:
+    added = [(case, *list(truth()[case])[:2]) for case in CASES]
+    for recording, one, other in (*PAIRS, *added):
         files = (truth()[recording][one], truth()[recording][other])
         traces = [load(file) for file in files]
         bare = [without_metadata(trace) for trace in traces]
@@ -169,10 +183,14 @@ def attempt(recording: str, files: tuple[File, File], variant: str, traces: Sequ
     lines = alignment.receipt
     bounds = [line.bound_ns for line in lines if line.offset_ns or line.bound_ns is None or line.bound_ns]
     bound = None if None in bounds else sum(bound for bound in bounds if bound is not None)
+    related = [pair.way.bound_ns for pair in alignment.pairs if pair.estimate.verdict is Verdict.OK]
+    if related and related[0] is not None:
+        bound = related[0] + sum(trace.clocks[0].resolution_ns for trace in traces)
     verdicts = [line.verdict for line in lines]
     worst = next((verdict for verdict in verdicts if verdict != "ok"), "ok")
     said = "; ".join(line.method for line in lines)
-    return Attempt(recording, names, variant, abs(placed[0] - placed[1]), bound, uncertainty, worst, said)
+    error = abs(placed[0] - placed[1])
+    return Attempt(recording, names, variant, error, bound, uncertainty, worst, said, bool(related))
 
 
 def _placed(alignment: Alignment, index: int, ts: int) -> int:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.alignment import trials
-from tests.benchmarks.alignment.recordings import Attempt
+from tests.benchmarks.alignment.recordings import ACTIVITY, PERF, Attempt
 from tests.benchmarks.alignment.trials import BIN_NS, FIRST_SEED, Outcome
 from traceconv.align import align
+from traceconv.align.activity import align_bins, align_samples
 from traceconv.api import read
 from traceconv.clocks import Verdict
 
@@ -52,20 +53,27 @@ class Row:
 def all_rows(seeds: int, quick: bool, recorded: Sequence[Attempt], exact: Sequence[Attempt]) -> list[Callable[[], Row]]:
     """Every row as something to call: some take minutes."""
     few = max(seeds // 10, 2)
-    pool = _Pool(range(FIRST_SEED, FIRST_SEED + seeds))
+    pool = _Pool(trials.sequence_trial, range(FIRST_SEED, FIRST_SEED + seeds))
+    some = range(FIRST_SEED, FIRST_SEED + few)
+    watched = {known: _Pool(partial(trials.watched_trial, narrowed=known), some) for known in (True, False)}
     return [
         partial(exact_metadata, exact),
         partial(file_names, few, recorded),
         lambda: sequences(pool.outcomes()),
         partial(durations, few),
-        partial(samples_recorded, recorded),
-        partial(samples, few, True),
-        partial(samples, few, False),
+        partial(samples_recorded, recorded, True),
+        partial(samples_recorded, recorded, False),
+        lambda: samples(watched[True].outcomes(), True),
+        lambda: samples(watched[False].outcomes(), False),
+        partial(labels, few),
+        partial(bins_recorded, recorded),
         partial(bins, few),
         lambda: wrong_accepted(pool.outcomes()),
         partial(periodic, few),
         partial(unrelated, few),
+        partial(unrelated_samples, few),
         lambda: coverage(pool.outcomes()),
+        lambda: activity_coverage([*watched[True].outcomes(), *watched[False].outcomes()], recorded),
         partial(speed, "10^5 events", 2500, 2.0),
         *([] if quick else [partial(speed, "10^6 events", 25_000, 20.0)]),
         partial(long_trace, 2500 if quick else 9000),
@@ -76,13 +84,13 @@ def all_rows(seeds: int, quick: bool, recorded: Sequence[Attempt], exact: Sequen
 class _Pool:
     """The simulated pairs that several rows share, tried once."""
 
-    def __init__(self, seeds: range) -> None:
-        self._seeds = seeds
+    def __init__(self, trial: Callable[[int], Outcome], seeds: range) -> None:
+        self._trial, self._seeds = trial, seeds
         self._found: list[Outcome] = []
 
     def outcomes(self) -> list[Outcome]:
         """Of all seeds."""
-        self._found = self._found or [trials.sequence_trial(seed) for seed in self._seeds]
+        self._found = self._found or [self._trial(seed) for seed in self._seeds]
         return self._found
 
 
@@ -180,37 +188,58 @@ def durations(count: int) -> Row:
     return Row(regime, goal, text, bool(placed) and right >= 0.97 and not astray and not believed)
 
 
-def samples_recorded(recorded: Sequence[Attempt]) -> Row:
-    """perf against ONNX Runtime slices, as recorded and without metadata."""
-    regime, goal = "perf samples against ONNX Runtime slices, recorded", "error <= 20 µs"
-    if _estimator("traceconv.align.activity", "align_samples") is None:
-        return Row(regime, goal, NOT_MEASURED, None)
-    real = [one for one in recorded if one.recording.startswith("ort_perf")]
-    errors = [one.error_ns for one in real if one.error_ns is not None and "activity" in one.said]
-    shown = "".join(f", {error / 1e3:.1f} µs" for error in errors)
-    text = f"{len(errors)} of {len(real)} placed by their activity{shown}"
-    return Row(regime, goal, text, bool(errors) and max(errors) <= 20_000)
+def samples_recorded(recorded: Sequence[Attempt], narrowed: bool) -> Row:
+    """perf against ONNX Runtime slices, with the metadata as recorded, or with nothing else at all."""
+    words = "narrowed by metadata" if narrowed else "activity alone"
+    real = [one for one in _recorded_activity(recorded) if PERF in one.names[1]]
+    real = [one for one in real if (one.variant == "as recorded") is narrowed]
+    return _placed_row(f"perf samples against ONNX Runtime slices, {words}, recorded", "error <= 20 µs", real, 20_000)
 
 
-def samples(count: int, narrowed: bool) -> Row:
-    """Samples at 1 kHz, simulated."""
+def bins_recorded(recorded: Sequence[Attempt]) -> Row:
+    """perf stat against ONNX Runtime slices: nothing else relates the two."""
+    real = [one for one in _recorded_activity(recorded) if PERF not in one.names[1]]
+    goal = "error <= 5 % of the interval, or refused"
+    return _placed_row("perf stat every 10 ms, idle gaps in view, recorded", goal, real, 0.05 * BIN_NS, may_refuse=True)
+
+
+def _recorded_activity(recorded: Sequence[Attempt]) -> list[Attempt]:
+    return [one for one in recorded if one.recording in ACTIVITY]
+
+
+def _placed_row(regime: str, goal: str, real: Sequence[Attempt], limit: float, *, may_refuse: bool = False) -> Row:
+    placed = [one for one in real if one.related and one.error_ns is not None]
+    errors = sorted(one.error_ns or 0 for one in placed)
+    missed = ", ".join(sorted({one.recording for one in real if one not in placed}))
+    text = f"{len(placed)} of {len(real)} placed by their activity"
+    if errors:
+        bound = max(one.bound_ns or 0 for one in placed)
+        text += f", median {np.median(errors) / 1e3:.1f} µs, worst {errors[-1] / 1e3:.1f} µs, stated within ±"
+        text += f"{bound / 1e3:.0f} µs or less"
+    text += f"; not {missed}" if missed else ""
+    return Row(regime, goal, text, max(errors, default=0) <= limit and (bool(errors) or may_refuse))
+
+
+def samples(found: Sequence[Outcome], narrowed: bool) -> Row:
+    """Samples at 1 kHz, simulated with the interrupts that take them."""
     regime = f"samples at 1 kHz, {'narrowed by metadata' if narrowed else 'activity alone, idle gaps'}, simulated"
-    goal = "error <= 20 µs"
-    estimator = _estimator("traceconv.align.activity", "align_samples")
-    if estimator is None:
-        return Row(regime, goal, NOT_MEASURED, None)
+    return _activity(regime, "error <= 20 µs", found, 20_000)
+
+
+def labels(count: int) -> Row:
+    """Samples at 1 kHz that interrupt nothing: all that tells is whether they find the runtime at work."""
     seeds = range(FIRST_SEED, FIRST_SEED + count)
-    return _activity(regime, goal, [trials.samples_trial(seed, estimator, narrowed=narrowed) for seed in seeds], 20_000)
+    found = [trials.samples_trial(seed, align_samples, narrowed=False) for seed in seeds]
+    return _activity(
+        "the same with labels only, simulated", "error <= 50 µs, as far as they are believed", found, 50_000
+    )
 
 
 def bins(count: int) -> Row:
     """Counter deltas every 10 ms."""
     regime, goal = "perf stat every 10 ms, idle gaps in view, simulated", "error <= 5 % of the interval"
-    estimator = _estimator("traceconv.align.activity", "align_bins")
-    if estimator is None:
-        return Row(regime, goal, NOT_MEASURED, None)
     seeds = range(FIRST_SEED, FIRST_SEED + count)
-    found = [trials.bins_trial(seed, estimator, narrowed=False) for seed in seeds]
+    found = [trials.bins_trial(seed, align_bins, narrowed=False) for seed in seeds]
     return _activity(regime, goal, found, 0.05 * BIN_NS)
 
 
@@ -251,6 +280,28 @@ def unrelated(count: int) -> Row:
     """Two runs of one programme."""
     accepted = sum(trials.unrelated_trial(seed).accepted for seed in range(FIRST_SEED, FIRST_SEED + count))
     return Row("unrelated runs", "refused, all", f"{count - accepted} of {count} refused", not accepted)
+
+
+def unrelated_samples(count: int) -> Row:
+    """Slices of one run and samples of another one, also of work whose iterations are all equal."""
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    ways = [{"narrowed": narrowed, "regular": regular} for narrowed in (False, True) for regular in (False, True)]
+    found = [trials.watched_trial(seed, same=False, **way) for way in ways for seed in seeds]
+    accepted = sum(one.accepted for one in found)
+    text = f"{len(found) - accepted} of {len(found)} refused"
+    return Row("unrelated runs, samples and slices", "refused, all", text, not accepted)
+
+
+def activity_coverage(outcomes: Sequence[Outcome], recorded: Sequence[Attempt]) -> Row:
+    """How often the truth is within the bounds of an alignment by activity, simulated and recorded."""
+    times = [one.inside for one in outcomes if one.accepted]
+    real = [one for one in _recorded_activity(recorded) if one.related]
+    inside = sum(not one.wrong for one in real)
+    share = float(np.mean(np.concatenate(times))) if times else 0.0
+    text = f"{share:.1%} of the times of {len(times)} simulated pairs; {inside} of {len(real)} recorded ones"
+    return Row(
+        "95 % bounds, activity", "contain the truth in >= 95 %", text, share >= 0.95 and inside >= 0.95 * len(real)
+    )
 
 
 def coverage(outcomes: Sequence[Outcome]) -> Row:

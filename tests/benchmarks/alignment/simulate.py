@@ -178,6 +178,32 @@ def as_samples(
     return Samples(times - times[0], busy[seen], int(times[0]))
 
 
+def interrupted(
+    rng: np.random.Generator, made: Run, *, hz: float = 1000.0, part: tuple[float, float] = (0.0, 1.0)
+) -> tuple[Run, F64, Array]:
+    """The run as it goes when a profiler interrupts it, the times of the samples, and whether it was at work at each.
+
+    The thread stands still while an interrupt is handled, for some µs before the sample gets its time stamp and for
+    some after. The time on a CPU counts, as perf's cpu-clock does: in a pause of milliseconds the thread sleeps, and
+    one sample in thirty comes late by the clock on the wall, since another program ran.
+    """
+    end = float(made.start[-1] + made.dur[-1])
+    before, after = rng.uniform(2 * US, 20 * US, 2)
+    idle = np.flatnonzero(made.start[1:] - (made.start + made.dur)[:-1] > MS)
+    asleep = (made.start + made.dur)[idle] + 0.1 * MS, made.start[idle + 1] - 0.1 * MS
+    wall = np.concatenate(([0.0], np.column_stack(asleep).ravel(), [end]))
+    running = np.concatenate(([0.0], np.cumsum(np.diff(wall) * (np.arange(len(wall) - 1) % 2 == 0))))
+    due = np.interp(np.arange(rng.random() * S / hz, running[-1], S / hz), running, wall)
+    due = due + rng.exponential(2 * US, len(due)) + np.cumsum((rng.random(len(due)) < 1 / 30) * rng.exponential(MS))
+    due = due[(due >= part[0] * end) & (due < part[1] * end)]
+    pause = rng.normal(1.0, 0.1, (2, len(due))).clip(0.5) * np.array([[before], [after]])
+    lost = np.concatenate(([0.0], np.cumsum(pause.sum(axis=0))))
+    row = np.searchsorted(made.start, due, "right") - 1
+    working = (row >= 0) & (due < (made.start + made.dur)[np.maximum(row, 0)])
+    start, finish = (t + lost[np.searchsorted(due, t)] for t in (made.start, made.start + made.dur))
+    return replace(made, start=start, dur=finish - start), due + lost[:-1] + pause[0], working
+
+
 def as_bins(
     rng: np.random.Generator,
     made: Run,

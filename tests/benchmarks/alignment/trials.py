@@ -11,11 +11,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tests.benchmarks.alignment.simulate import MS, US, Run, Shape, Truth, inner, network, outer, run
-from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples
+from tests.benchmarks.alignment.simulate import MS, US, Run, Shape, Truth, inner, interrupted, network, outer, run
+from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
 from traceconv.align.geometry import F64
+from traceconv.align.ladder import Side, estimate_pair
+from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
-from traceconv.clocks import Verdict
+from traceconv.clocks import ClockDomain, ClockMap, Verdict, Zero
+from traceconv.clocks import Run as Clock
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo
 
 FIRST_SEED = 1000
 #: An estimate that is further off than this somewhere is in a wrong place, not inexact.
@@ -261,6 +266,53 @@ def samples_trial(seed: int, estimator: SamplesEstimator, *, narrowed: bool) -> 
     zero = int(t[0])
     estimate = estimator(outer(made), Samples(t - zero, busy, zero), _known(rng, truth, zero, narrowed))
     return judged(estimate, truth, 0, zero, (first, last))
+
+
+def watched_pair(seed: int, *, same: bool = True, regular: bool = False) -> tuple[Side, Side, Truth]:
+    """Slices of a run and samples of its thread, or of the thread of another run, as traces.
+
+    Args:
+        seed: of everything.
+        same: whether both are of one run.
+        regular: whether nothing tells one iteration from the next.
+    """
+    rng = np.random.default_rng(seed)
+    shape = Shape(iterations=250, operators=25, idle_every=4, idle_ms=6.0)
+    shape = replace(shape.periodic(), idle_every=0) if regular else shape
+    net = network(rng, shape.operators)
+    begin = rng.uniform(0.0, 0.3)
+    part = (begin, begin + rng.uniform(0.5, 0.7))
+    made, times, working = interrupted(rng, run(rng, shape, net), part=part)
+    slices = outer(made if same else interrupted(rng, run(rng, shape, net), part=part)[0])
+    truth = some_truth(rng)
+    one = Builder(SourceInfo("slices.json", "slices"), ClockDomain("one", Zero.UNKNOWN, Clock.MONOTONIC, 1000))
+    thread = one.thread(one.process("run", pid=1), 1, "work")
+    for start, dur, kind in zip(slices.start.tolist(), slices.dur.tolist(), slices.kind.tolist(), strict=True):
+        one.slice(thread, int(start), int(dur), f"operator {kind}")
+    other = Builder(SourceInfo("samples.txt", "samples"), ClockDomain("other", Zero.UNKNOWN, Clock.MONOTONIC))
+    thread = other.thread(other.process("run", pid=1), 1, "work")
+    stacks = other.frame("main", "/usr/bin/python3"), other.frame("Compute", "/lib/libonnxruntime.so.1")
+    labels = working ^ (rng.random(len(working)) < 0.02)
+    for at, label in zip(truth.map(times).tolist(), labels.tolist(), strict=True):
+        other.sample(thread, int(at), stacks[label])
+    return Side(0, 0, one.finish()), Side(1, 0, other.finish()), truth
+
+
+def watched_trial(seed: int, *, narrowed: bool, same: bool = True, regular: bool = False) -> Outcome:
+    """All that samples tell, with what file name and header would tell besides, or alone."""
+    a, b, truth = watched_pair(seed, same=same, regular=regular)
+    first, last = a.span()
+    known = None
+    if narrowed:
+        middle = (first + last) // 2
+        right = round(float(truth.map(np.array([middle], np.float64))[0])) - middle
+        known = ClockMap(right + round(np.random.default_rng(seed).uniform(-0.5, 0.5) * MS), round(1.5 * MS), "names")
+    found = estimate_pair(a, b, known, NameMap())
+    if found is None:
+        return Outcome(refused("", Verdict.INSUFFICIENT, "nothing in common"))
+    low, high = ((t - truth.offset) / (1 + truth.drift) for t in b.span())
+    seen = max(low, first) - found.zero_a, min(high, last) - found.zero_a
+    return judged(found.estimate, truth, found.zero_a, found.zero_b, seen)
 
 
 def bins_trial(seed: int, estimator: BinsEstimator, *, narrowed: bool) -> Outcome:

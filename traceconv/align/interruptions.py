@@ -1,0 +1,301 @@
+"""Samples and clock readings of one thread avoid each other, and that tells how their clocks relate.
+
+A sample is taken in an interrupt. While it is handled the thread stands still, so that it cannot read the clock for the
+begin or the end of a slice: around each sample, before its time and after it, there is a moment without any reading
+(some µs, in a virtual machine some tens). At the true offset the differences of samples and readings therefore leave a
+gap around zero. Anywhere else they lie as dense as chance wants. It takes no labels, no names and no idle time.
+
+At each offset and drift the samples that lie close to a reading are counted, and compared with how many do so at other
+offsets nearby. The emptiest place is believed if chance makes none as empty among all that were tried, and if no other
+place comes near it. The lines that pass through its gap are the region: where in the gap the truth lies is not known,
+as nobody says how an interrupt divides into what comes before its time stamp and what comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceconv.align.estimate import Array, Estimate, Rival, Watched, refused
+from traceconv.align.geometry import F64, Constraints, Region, box, feasible
+from traceconv.clocks import Verdict
+
+METHOD = "sampling interrupts"
+_US = 1e3
+_STEP = 1 * _US
+#: How close to a reading a sample counts as close, on either side: the greatest first, it needs the fewest steps.
+_CLOSE = (12 * _US, 5 * _US, 2 * _US)
+#: The place must be rarer than one in exp(this) among as many as were tried. Of 1,000 pairs of different runs the
+#: rarest reached 4, of the recordings of one run the commonest 40.
+LEAST_SURPRISE = 12.0
+#: No other place may be as surprising as this share of the best one: of regular work many are.
+MOST_OF_BEST = 0.5
+_AROUND = 16  # so many times what counts as close is what the number of close samples is compared with
+_APART = 60 * _US  # places nearer to each other than this are one: a gap is as wide as an interrupt is long
+_TRIM = 0.03  # the tightest bounds on each side that are left out: clocks are read late now and then
+_WIDE = 60 * _US  # of the pairs around the gap those within this bound it
+_FEWEST_DRIFTS = 150  # on either side, of the first part
+_ENOUGH_PAIRS = 20_000
+_LEAST_SAMPLES = 20
+_MOST_WINDOWS = 24
+_ECHOES = 3  # on either side
+_ECHO_SIGMAS = 2.0  # by so many more samples must be close to a reading at an echo
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A relation of the clocks.
+
+    Attributes:
+        offset: in the middle of the samples, ns.
+        drift: as a ratio.
+        surprise: how rare such a place is, in nats.
+        close: how many samples are close to a reading there.
+    """
+
+    offset: float
+    drift: float
+    surprise: float
+    close: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """The best place of a window and the best ones elsewhere in it, how many were tried, of how many pairs."""
+
+    middle: float
+    places: tuple[_Place, ...]
+    count: float
+    pairs: int
+    offsets: F64
+    heights: F64
+
+
+class _Pairs:
+    """The differences of each sample to the readings of its thread that are in reach."""
+
+    def __init__(self, watched: Watched, low: float, high: float, part: tuple[float, float]) -> None:
+        differences, times, follows = [], [], []
+        for reads, samples in watched.threads:
+            seen = samples[(samples >= part[0]) & (samples <= part[1])]
+            which, row = _in_reach(reads, seen, low, high)
+            differences.append(seen[which] - reads[row])
+            times.append(seen[which])
+            follows.append(np.diff(which, prepend=-1) == 0)
+        self.difference, self.at = np.concatenate(differences), np.concatenate(times)
+        #: Whether a pair is of the same sample as the one before.
+        self.follows = np.concatenate(follows)[1:]
+
+    def __len__(self) -> int:
+        return len(self.difference)
+
+    def close(self, middle: float, drift: float, low: float, size: int, close: float) -> F64:
+        """How many samples are close to a reading at each offset, in steps from a lowest one on."""
+        at = self.difference - drift * (self.at - middle)
+        begin, end = at - close, at + close
+        begin[1:] = np.where(self.follows, np.maximum(begin[1:], end[:-1]), begin[1:])
+        enters, leaves = (np.ceil((one - low) / _STEP).clip(0, size).astype(np.int64) for one in (begin, end))
+        counts = np.bincount(enters, minlength=size + 1) - np.bincount(leaves, minlength=size + 1)
+        return np.cumsum(counts)[:size].astype(np.float64)
+
+
+def align_interruptions(
+    watched: Watched, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
+) -> Estimate:
+    """How the clock of readings (x) relates to that of samples (y).
+
+    Args:
+        watched: the readings and the samples of each thread.
+        windows: where to look: the least and the greatest offset in the middle of the samples, ns.
+        max_drift: the greatest drift on either side, as a ratio.
+        hard: whether the offset is surely in one of the windows; they may be guesses instead.
+    """
+    why = ""
+    for close in _CLOSE:
+        tried = _all_windows(watched, windows, max_drift, close, hard=hard)
+        if not tried:
+            break
+        best = max(tried, key=lambda one: one.places[0].surprise)
+        rivals = _rivals(tried, best)
+        chance = float(np.log(sum(one.count for one in tried) * len(_CLOSE)))
+        if best.places[0].surprise - chance < LEAST_SURPRISE:
+            why = why or "samples keep away from the begins and ends of slices nowhere more than by chance"
+            continue
+        rival = _too_good(best.places[0], rivals, watched.period)
+        if rival is None:
+            return _answer(watched, best, rivals, chance, max_drift)
+        away = abs(rival.offset - best.places[0].offset) / 1e6
+        why = f"samples keep away from the begins and ends of slices as much {away:.3f} ms away"
+    return refused(METHOD, Verdict.AMBIGUOUS, why or "too few samples lie among the slices")
+
+
+def _all_windows(
+    watched: Watched, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
+) -> list[_Tried]:
+    """What each window holds and, if they are guesses, what lies at the echoes of the best place, too."""
+    every = [_window(watched, *window, max_drift, close) for window in windows[:_MOST_WINDOWS]]
+    tried = [one for one in every if one is not None]
+    looked = list(windows[:_MOST_WINDOWS])
+    while tried and not hard and len(looked) < 2 * _MOST_WINDOWS:
+        best = max((one.places[0] for one in tried), key=lambda place: place.surprise)
+        at = [best.offset + turn * watched.period for turn in range(-_ECHOES, _ECHOES + 1)]
+        echoes = [one for one in at if not any(low <= one <= high for low, high in looked)]
+        if not echoes:
+            break
+        for echo in echoes:
+            looked.append((echo - _APART, echo + _APART))
+            found = _window(watched, *looked[-1], max_drift, close)
+            tried += [] if found is None else [found]
+    return tried
+
+
+def _rivals(tried: Sequence[_Tried], best: _Tried) -> list[_Place]:
+    """The best places that are not the best one, the best first."""
+    others = [*best.places[1:], *(place for one in tried if one is not best for place in one.places)]
+    apart = [one for one in others if abs(one.offset - best.places[0].offset) > _APART]
+    return sorted(apart, key=lambda one: -one.surprise)
+
+
+def _too_good(best: _Place, rivals: Sequence[_Place], period: float) -> _Place | None:
+    """A rival that comes too near to the best place.
+
+    A whole number of sampling periods away each sample finds the gap of the one before: such an echo is nearly as good
+    as its origin, and worse wherever the thread did not run all the time.
+    """
+    for rival in rivals:
+        turns = (rival.offset - best.offset) / period
+        echo = abs(turns - round(turns)) * period < _APART
+        noise = np.sqrt(rival.close + best.close + 1)
+        worse = rival.close - best.close > _ECHO_SIGMAS * noise and rival.surprise < best.surprise - LEAST_SURPRISE
+        if rival.surprise > MOST_OF_BEST * best.surprise and not (echo and worse):
+            return rival
+    return None
+
+
+def _window(watched: Watched, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
+    """Search a window; None if no samples lie among the readings there.
+
+    The drift moves the ends of a long recording by more than a gap is wide, so that there would be many to try. A part
+    of it is searched first, and then longer ones around what was found.
+    """
+    seen = [samples[(samples >= reads[0] + low) & (samples <= reads[-1] + high)] for reads, samples in watched.threads]
+    times = np.concatenate(seen)
+    if len(times) < _LEAST_SAMPLES:
+        return None
+    first, last = float(times.min()), float(times.max())
+    middle, half, resolution = (first + last) / 2, (last - first) / 2, close / 2
+    span = min(half, _FEWEST_DRIFTS * resolution / max_drift)
+    while True:
+        drifts = _grid(0.0, max_drift, resolution / span)
+        found = _search(watched, middle, span, (low, high), drifts, close)
+        if span >= half or found.pairs > _ENOUGH_PAIRS:
+            break
+        span = min(2 * span, half)  # where little happens a longer part costs little
+    tried = found
+    while span < half:
+        place, step = found.places[0], resolution / span
+        span = min(2 * span, half)
+        drifts = _grid(place.drift, 2 * step, resolution / span).clip(-max_drift, max_drift)
+        around = (place.offset - 2 * _APART, place.offset + 2 * _APART)
+        found = _search(watched, middle, span, around, drifts, close)
+    return replace(tried, places=(found.places[0], *tried.places[1:]))
+
+
+def _grid(middle: float, reach: float, step: float) -> F64:
+    steps = np.ceil(reach / step)
+    return np.asarray(middle + np.arange(-steps, steps + 1) * step, np.float64)
+
+
+def _search(
+    watched: Watched, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
+) -> _Tried:
+    """All offsets of a window at each drift, for the samples that are within a span of a middle."""
+    around, near = round(_AROUND * close / _STEP), round(2 * close / _STEP)
+    size = max(int((window[1] - window[0]) / _STEP), 1) + 2 * around
+    begin = window[0] - around * _STEP
+    smear = float(np.max(np.abs(drifts))) * span + close
+    reach = (begin - smear, begin + size * _STEP + smear)
+    pairs = _Pairs(watched, *reach, (middle - span, middle + span))
+    rows = np.arange(around, size - around)
+    offsets = begin + rows * _STEP
+    found: list[F64] = []
+    counts: list[F64] = []
+    for drift in drifts.tolist():
+        count = pairs.close(middle, drift, begin, size, close)
+        total = np.concatenate(([0.0], np.cumsum(count)))
+        beside = total[rows + around] - total[rows + near] + total[rows - near] - total[rows - around]
+        counts.append(count[rows])
+        found.append(_surprise(count[rows], beside / (2 * (around - near))))
+    surprises = np.array(found)
+    heights = surprises.max(axis=0)
+    places: list[_Place] = []
+    open_ = np.ones(len(offsets), bool)
+    while open_.any() and len(places) < 5:
+        at = int(np.argmax(np.where(open_, heights, -1.0)))
+        row = int(np.argmax(surprises[:, at]))
+        places.append(_Place(float(offsets[at]), float(drifts[row]), float(heights[at]), float(counts[row][at])))
+        open_ &= np.abs(offsets - offsets[at]) > _APART
+    tried = len(offsets) * len(drifts) * _STEP / close
+    landscape = np.asarray(offsets, np.float64), np.asarray(heights, np.float64)
+    return _Tried(middle, tuple(places), tried, len(pairs), *landscape)
+
+
+def _surprise(count: F64, usual: F64) -> F64:
+    """How rare so few are where so many are usual, in nats (the deviance of Poisson's distribution, one-sided)."""
+    ratio = np.log(np.maximum(count, 1e-9) / np.maximum(usual, 1e-9))
+    return np.asarray(np.where(count < usual, usual - count + count * ratio, 0.0), np.float64)
+
+
+def _answer(watched: Watched, tried: _Tried, rivals: Sequence[_Place], chance: float, max_drift: float) -> Estimate:
+    place = tried.places[0]
+    region = _region(watched, place, tried.middle, max_drift)
+    if region is None:
+        return refused(METHOD, Verdict.INCONSISTENT, "no line passes through the gap between samples and slices")
+    span = (min(float(reads[0]) for reads, _ in watched.threads), max(float(reads[-1]) for reads, _ in watched.threads))
+    offset, drift = region.middle(span)
+    samples = sum(len(samples) for _, samples in watched.threads)
+    beyond = place.surprise - chance
+    reason = (
+        f"{samples} samples keep away from the begins and ends of slices: together within "
+        f"±{region.width(region.x0) / 2 / _US:.0f} µs ({beyond:.0f} nats beyond chance)"
+    )
+    return Estimate(
+        METHOD,
+        Verdict.OK,
+        reason,
+        offset,
+        drift,
+        region.x0,
+        region,
+        samples,
+        margin=beyond,
+        rivals=tuple(Rival(one.offset, one.surprise) for one in rivals[:10]),
+        landscape=(tried.offsets, tried.heights),
+    )
+
+
+def _region(watched: Watched, place: _Place, middle: float, max_drift: float) -> Region | None:
+    """The lines through the gap: above nearly all differences that lie below it, below nearly all that lie above it."""
+    x0 = middle - place.offset
+    at, value = [], []
+    for reads, samples in watched.threads:
+        back = samples - place.offset - place.drift * (samples - middle)
+        which, row = _in_reach(reads, back, -_WIDE, _WIDE)
+        at.append(reads[row])
+        value.append(samples[which] - reads[row])
+    x, y = np.concatenate(at), np.concatenate(value)
+    above = y > place.offset + place.drift * (x - x0)
+    slack = 2 * watched.quantum_ns  # both ends of a slice are cut to the resolution
+    bounds = Constraints(x[~above], y[~above] - slack, x[above], y[above] + slack)
+    start = box(x0, place.offset - _WIDE, place.offset + _WIDE, max_drift)
+    return feasible(bounds.trimmed(place.drift, x0, _TRIM), start)
+
+
+def _in_reach(reads: F64, samples: F64, low: float, high: float) -> tuple[Array, Array]:
+    """Pairs of a sample and a reading whose difference is between two values, as rows; of a sample it ascends."""
+    first, last = np.searchsorted(reads, samples - high), np.searchsorted(reads, samples - low)
+    count = last - first
+    which = np.repeat(np.arange(len(samples)), count)
+    return which, np.repeat(last - 1 + np.cumsum(count) - count, count) - np.arange(int(count.sum()))
