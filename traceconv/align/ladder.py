@@ -198,11 +198,15 @@ def _interruptions(a: Side, b: Side, known: ClockMap | None, rough: list[PairEst
     certain = [pair for pair in rough if not pair.estimate.verdict.refused]
     found = []
     for watched in watched_of(a.trace, a.clock, b.trace, b.clock):
-        windows = _within(watched, narrow) if narrow else _near(watched, certain or rough, certain=bool(certain))
-        if windows:
-            zeros = watched.zero_reads_ns, watched.zero_ns
+        # What is known may span some sampling periods, which look alike, where labels tell one from the next.
+        tries = [_within(watched, narrow)] if narrow else []
+        tries += [_near(watched, certain, certain=True)] if certain else []
+        tries = tries or [_near(watched, rough, certain=False)]
+        for windows in filter(None, tries):
             estimate = align_interruptions(watched, windows, MAX_DRIFT, hard=bool(narrow or certain))
-            found.append(PairEstimate(a, b, estimate, *zeros, _way(estimate, *zeros, a.span()), known))
+            found.append(_made(a, b, estimate, (watched.zero_reads_ns, watched.zero_ns), known))
+            if not estimate.verdict.refused:
+                break
     return found
 
 
@@ -271,19 +275,15 @@ def _pair(
     if known is not None and known.bound_ns is not None:
         offset = float(known.at(one.zero_ns) - other.zero_ns)
         prior = Prior(offset - known.bound_ns, offset + known.bound_ns, MAX_DRIFT)
-    estimate = estimator(one, other, prior)
-    way = _way(estimate, one.zero_ns, other.zero_ns)
-    ends, ends_b = np.array([a.span(), b.span()], np.float64) - [[one.zero_ns], [other.zero_ns]]
-    return PairEstimate(
-        a,
-        b,
-        estimate,
-        one.zero_ns,
-        other.zero_ns,
-        replace(way, bound_ns=_bound(estimate, ends)),
-        _bound(estimate, estimate.back(ends_b)),
-        known,
-    )
+    return _made(a, b, estimator(one, other, prior), (one.zero_ns, other.zero_ns), known)
+
+
+def _made(a: Side, b: Side, estimate: Estimate, zeros: tuple[int, int], known: ClockMap | None) -> PairEstimate:
+    """An estimate, whose numbers are relative to zeros, with the maps that follow."""
+    way = _way(estimate, *zeros)
+    ends, ends_b = np.array([a.span(), b.span()], np.float64) - [[zeros[0]], [zeros[1]]]
+    back_bound = _bound(estimate, estimate.back(ends_b))
+    return PairEstimate(a, b, estimate, *zeros, replace(way, bound_ns=_bound(estimate, ends)), back_bound, known)
 
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
