@@ -26,12 +26,25 @@ import numpy as np
 
 from traceconv.clocks import Zero
 from traceconv.ir.trace import I64, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
+from traceconv.kernel import COMPILED
 from traceconv.times import format_us
 from traceconv.writers import WriteCounts
+from traceconv.writers._chrome_lines import (
+    COUNTER,
+    FLOW,
+    INSTANT,
+    LOG,
+    SAMPLE,
+    SLICE,
+    PlainLines,
+    arrows,
+    json_text,
+    loadable,
+    task_text,
+)
 from traceconv.writers._compress import compressed
 from traceconv.writers._facts import facts
 from traceconv.writers._ids import groups_above, identities, path_below_process
-from traceconv.writers._wire import utf8
 
 _BLOCK = 16 * 1024
 _MAX_PIECES = 1 << 16
@@ -40,10 +53,7 @@ _LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
 # An escaped backslash comes first, so that \\ud83d stays what it is.
 _ESCAPES = re.compile(rb"\\\\|(?:\\u[0-9a-fA-F]{4})+")
 _HUGE_NUMBER = re.compile(rb"\d[eE]\+?\d{3}")
-_FINAL_BACKSLASH = re.compile(rb'(?<!\\)((?:\\\\)*)\\\\"')
 _KEPT_ESCAPES = re.compile('[\x00-\x1f"\\\\]')
-# The tables in the order of their events at equal times.
-_SLICE, _FLOW, _INSTANT, _COUNTER, _SAMPLE, _LOG = range(6)
 
 
 @dataclass(frozen=True)
@@ -86,20 +96,20 @@ class _Writing:
         span = trace.span()
         self._base = span[0] // 1000 * 1000 if span else 0
         self._pieces: dict[tuple[int, int, int, int], bytes] = {}
-        self._tasks = [b',"pid":%d,"tid":%d' % (identity.pid, identity.tid) for identity in self._ids]
+        self._tasks = list(map(task_text, self._ids))
         self._counter_heads = self._heads_of_counters()
-        self._arrows = _arrows(trace)
+        self._arrows = arrows(trace)
         self._written = [0] * 6
 
     def counts(self) -> WriteCounts:
         written = self._written
         return WriteCounts(
-            slices=written[_SLICE],
-            instants=written[_INSTANT],
-            counters=written[_COUNTER],
-            flows=written[_FLOW] // 2,
-            samples=written[_SAMPLE],
-            logs=written[_LOG],
+            slices=written[SLICE],
+            instants=written[INSTANT],
+            counters=written[COUNTER],
+            flows=written[FLOW] // 2,
+            samples=written[SAMPLE],
+            logs=written[LOG],
         )
 
     # -- around the events ------------------------------------------------------------------------------------
@@ -114,7 +124,7 @@ class _Writing:
         members["metadata"] = {"traceconv": about, **self._trace.metadata}
         if self._trace.frames:
             members["stackFrames"] = dict(self._stack_frames())
-        text = b",\n".join([_json(key) + b":" + _json(value) for key, value in members.items()])
+        text = b",\n".join([json_text(key) + b":" + json_text(value) for key, value in members.items()])
         return b"{" + text + b',\n"traceEvents":[\n' + b",\n".join(self._naming())
 
     def tail(self) -> bytes:
@@ -180,28 +190,52 @@ class _Writing:
             seen[pid, name] += 1
             if seen[pid, name] > 1:  # viewers take the counters of one name in a process for one
                 name = f"{name} ({seen[pid, name]})"
-            head = b'{"ph":"C","name":' + _json(name) + b',"pid":%d,"tid":0' % pid + b',"ts":'
-            heads[index] = head, b',"args":{' + _json(track.unit or "value") + b":"
+            head = b'{"ph":"C","name":' + json_text(name) + b',"pid":%d,"tid":0' % pid + b',"ts":'
+            heads[index] = head, b',"args":{' + json_text(track.unit or "value") + b":"
         return heads
 
     # -- the events -------------------------------------------------------------------------------------------
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self) -> Iterator[bytes | memoryview]:
         """The events in order of time, in blocks."""
-        makers = (self._slices, self._flows, self._instants, self._counters, self._samples, self._logs)
         ts, table, row = self._order()
+        plain = PlainLines(self._trace, self._ids, self._counter_heads, self._arrows) if COMPILED else None
         for start in range(0, len(ts), _BLOCK):
             piece = slice(start, start + _BLOCK)
-            times = [_micros(ns) for ns in (ts[piece] - self._base).tolist()]
-            lines = [b""] * len(times)
-            for number, make in enumerate(makers):
-                places = np.flatnonzero(table[piece] == number)
-                at = places.tolist()
-                if at:
-                    for i, line in zip(at, make(row[piece][places], [times[i] for i in at]), strict=True):
-                        lines[i] = line
-                    self._written[number] += len(at)
-            yield b"".join([b",\n" + line for line in lines])
+            events = ts[piece] - self._base, table[piece], row[piece]
+            for number, count in enumerate(np.bincount(events[1], minlength=len(self._written)).tolist()):
+                self._written[number] += count
+            if plain is None:
+                yield b"".join(self._texts(*events))
+            else:
+                yield from self._mixed(plain, *events)
+
+    def _mixed(self, plain: PlainLines, ts: I64, table: I64, row: I64) -> Iterator[bytes | memoryview]:
+        """The lines of a block: the plain ones from the kernel, all others put between them."""
+        lines, ends = plain.block(ts, table, row)
+        others = np.flatnonzero(ends < 0)
+        at = 0
+        if len(others):
+            texts = self._texts(ts[others], table[others], row[others])
+            for end, text in zip((-1 - ends[others]).tolist(), texts, strict=True):
+                if end > at:
+                    yield lines[at:end]
+                at = end
+                yield text
+        yield lines[at:]
+
+    def _texts(self, ts: I64, table: I64, row: I64) -> list[bytes]:
+        """The lines of some events, with the comma and the line break before each."""
+        makers = (self._slices, self._flows, self._instants, self._counters, self._samples, self._logs)
+        times = [_micros(ns) for ns in ts.tolist()]
+        lines = [b""] * len(times)
+        for number, make in enumerate(makers):
+            places = np.flatnonzero(table == number)
+            at = places.tolist()
+            if at:
+                for i, line in zip(at, make(row[places], [times[i] for i in at]), strict=True):
+                    lines[i] = b",\n" + line
+        return lines
 
     def _order(self) -> tuple[I64, I64, I64]:
         """Time, table and row of each event. An arrow's start and end come after the slice that they belong to."""
@@ -210,14 +244,14 @@ class _Writing:
         keys = np.concatenate((slice_rows * 2, arrows.slice * 2 + 1))
         by_slice = np.argsort(keys, kind="stable")
         ts = np.concatenate((trace.slices.ts, arrows.ts))[by_slice]
-        table = np.concatenate((slice_rows * 0 + _SLICE, ends * 0 + _FLOW))[by_slice]
+        table = np.concatenate((slice_rows * 0 + SLICE, ends * 0 + FLOW))[by_slice]
         row = np.concatenate((slice_rows, ends))[by_slice]
         groups = [(ts, table, row)]
         tables: dict[int, Any] = {
-            _INSTANT: trace.instants,
-            _COUNTER: trace.counters,
-            _SAMPLE: trace.samples,
-            _LOG: trace.logs,
+            INSTANT: trace.instants,
+            COUNTER: trace.counters,
+            SAMPLE: trace.samples,
+            LOG: trace.logs,
         }
         for number, points in tables.items():
             groups.append((points.ts, np.full(len(points.ts), number), np.arange(len(points.ts))))
@@ -253,8 +287,8 @@ class _Writing:
 
     def _head(self, phase: bytes, track: int, name: int, category: int) -> bytes:
         texts = self._trace.strings
-        cat = b',"cat":' + _json(texts[category]) if category else b""
-        return b'{"ph":"%s","name":%s%s%s,"ts":' % (phase, _json(texts[name]), cat, self._tasks[track])
+        cat = b',"cat":' + json_text(texts[category]) if category else b""
+        return b'{"ph":"%s","name":%s%s%s,"ts":' % (phase, json_text(texts[name]), cat, self._tasks[track])
 
     def _args(self, table: Slices | Instants) -> Iterator[bytes]:
         get = self._trace.args.get
@@ -280,7 +314,7 @@ class _Writing:
             category = trace.strings[flow.category[arrow]] or "flow"
             task = self._tasks[trace.slices.track[arrows.slice[row]]]
             head = b'{"ph":"f","bp":"e","id":%d' if is_end else b'{"ph":"s","id":%d'
-            text = b',"name":' + _json(name) + b',"cat":' + _json(category)
+            text = b',"name":' + json_text(name) + b',"cat":' + json_text(category)
             lines.append(head % (arrow + 1) + text + task + b',"ts":' + time + b"}")
         return lines
 
@@ -295,9 +329,9 @@ class _Writing:
         ):
             about = {"level": Level(level).name.lower()} | ({"source": texts[source]} if texts[source] else {})
             more = _spliced(get(at, size))[1:] if size > 2 else b"}"
-            head = b'{"ph":"i","name":' + _json(texts[text]) + b',"cat":"log"' + self._tasks[track]
+            head = b'{"ph":"i","name":' + json_text(texts[text]) + b',"cat":"log"' + self._tasks[track]
             comma = b"," if size > 2 else b""
-            lines.append(head + b',"ts":' + time + b',"s":"t","args":' + _json(about)[:-1] + comma + more + b"}")
+            lines.append(head + b',"ts":' + time + b',"s":"t","args":' + json_text(about)[:-1] + comma + more + b"}")
         return lines
 
     def _samples(self, rows: I64, times: list[bytes]) -> list[bytes]:
@@ -305,47 +339,10 @@ class _Writing:
         columns = (table.track, table.stack, table.name, table.weight)
         lines = []
         for time, track, stack, name, weight in zip(times, *(column.tolist() for column in columns), strict=True):
-            head = b'{"ph":"P","name":' + _json(self._trace.strings[name] or "samples") + self._tasks[track]
+            head = b'{"ph":"P","name":' + json_text(self._trace.strings[name] or "samples") + self._tasks[track]
             frame = b',"sf":"%d"' % stack if stack >= 0 else b""
             lines.append(head + b',"ts":' + time + frame + b',"weight":%d}' % weight)
         return lines
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrows:
-    """Starts and ends of the arrows: row 2i is where arrow i starts, 2i + 1 where it ends."""
-
-    slice: I64
-    ts: I64
-
-
-def _arrows(trace: Trace) -> _Arrows:
-    flows, slices = trace.flows, trace.slices
-    starts = slices.ts
-    one, other = flows.from_slice, flows.to_slice
-    backward = (starts[other] < starts[one]) | ((starts[other] == starts[one]) & (other < one))
-    rows = np.empty(2 * len(one), np.int64)
-    rows[0::2], rows[1::2] = np.where(backward, other, one), np.where(backward, one, other)
-    ts = starts[rows]
-    followed = np.zeros(len(starts) + 1, bool)
-    followed[: max(len(starts) - 1, 0)] = (starts[1:] == starts[:-1]) & (slices.track[1:] == slices.track[:-1])
-    for at in np.flatnonzero(followed[rows]).tolist():
-        ts[at] = _own_time(slices, int(rows[at]))
-    crossed = ts[0::2] > ts[1::2]
-    for part in (0, 1):
-        ts[part::2][crossed] = starts[rows[part::2][crossed]]
-    return _Arrows(rows, ts)
-
-
-def _own_time(slices: Slices, row: int) -> int:
-    """The first time at which a slice is the innermost one; its begin if there is none."""
-    start, track = int(slices.ts[row]), slices.track[row]
-    end, time = start + int(slices.dur[row]), start
-    child = row + 1
-    while child < len(slices.ts) and slices.track[child] == track and slices.ts[child] <= time < end:
-        time = max(time, int(slices.ts[child] + max(slices.dur[child], 1)))
-        child += 1
-    return time if time < end else start
 
 
 def _micros(ns: int) -> bytes:
@@ -357,16 +354,7 @@ def _micros(ns: int) -> bytes:
 
 
 def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
-    return b'{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":%s}' % (name.encode(), pid, tid, _json(args))
-
-
-def _json(value: Any) -> bytes:
-    return _loadable(utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
-
-
-def _loadable(text: bytes) -> bytes:
-    """The same JSON without an escaped backslash before a closing quote: Perfetto v52 takes that quote for escaped."""
-    return _FINAL_BACKSLASH.sub(rb'\1\\u005c"', text) if b'\\\\"' in text else text
+    return b'{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":%s}' % (name.encode(), pid, tid, json_text(args))
 
 
 def _spliced(args: bytes) -> bytes:
@@ -380,9 +368,9 @@ def _spliced(args: bytes) -> bytes:
     if b"\\u" in args:
         args = _ESCAPES.sub(_unescaped, args)
     if _HUGE_NUMBER.search(args):
-        args = _json(json.loads(args, parse_float=_finite_or_text))
+        args = json_text(json.loads(args, parse_float=_finite_or_text))
     args = args if args.isascii() else args.decode("utf-8", "replace").encode()
-    return _loadable(args)
+    return loadable(args)
 
 
 def _finite_or_text(number: str) -> float | str:

@@ -1,0 +1,196 @@
+"""The lines that the kernel writes into Chrome JSON are those of the writer without it, byte for byte."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import golden
+from tests.kernels import variants
+from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.lanes import lay_out
+from traceconv.writers import _chrome_lines as lines
+from traceconv.writers import chrome_json
+
+KERNELS = variants("json_rows")
+T = 1_795_245_457_236_000_123
+ODD = [
+    b"\\u00e9",
+    b"\\ud83d\\ude00",
+    b'\\\\"',
+    b"\\\\u0041",
+    b"1e999",
+    b"1E+308",
+    b"2e10",
+    b"\n",
+    b" \r\n\t ",
+    b"\xc3\xa9",
+]
+ODD += [
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\xf0\x9f\x98\x80",
+    b"\\n",
+    b"e",
+    b"\\",
+    b'"',
+    b"x",
+    b"\x0b",
+    b"12",
+    b" ",
+    b"+",
+    b"\x7f",
+]
+
+
+@contextmanager
+def kernel(module: ModuleType | None) -> Iterator[None]:
+    """The writer with a kernel, or without any."""
+    before = chrome_json.COMPILED, getattr(lines, "json_rows", None)
+    chrome_json.COMPILED, lines.json_rows = module is not None, module
+    try:
+        yield
+    finally:
+        chrome_json.COMPILED, lines.json_rows = before
+
+
+def written(trace: Trace, module: ModuleType | None) -> bytes:
+    sink = io.BytesIO()
+    with kernel(module):
+        chrome_json.ChromeJson().write(trace, sink)
+    return sink.getvalue()
+
+
+def same(trace: Trace) -> bytes:
+    general = written(trace, None)
+    for name, module in KERNELS.items():
+        assert written(trace, module) == general, name
+    return general
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in golden.cases() if (case.folder / "expect.txt").exists()],
+    ids=lambda case: f"{case.folder.parent.name}/{case.folder.name}",
+)
+def test_goldens(case: golden.Case, tmp_path: Path) -> None:
+    trace = case.merged(case.traces(tmp_path))
+    if sum(trace.counts().values()) < 1000:
+        same(trace)
+
+
+_texts = st.text(st.characters(exclude_categories=()), max_size=6) | st.sampled_from(["", "\\", 'a\\"', "é", "\n"])
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | _texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def _args(draw: st.DrawFn) -> bytes:
+    members: dict[str, Any] = draw(st.dictionaries(_texts, _values, max_size=4))
+    text = json.dumps(members, ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from([None, 1])))
+    return text.replace("NaN", "1").replace("Infinity", "1e400").encode("utf-8", "surrogatepass") if members else b""
+
+
+@st.composite
+def _traces(draw: st.DrawFn) -> Trace:
+    clock = draw(st.sampled_from([REALTIME, ClockDomain("own", Zero.UNKNOWN, Run.MONOTONIC)]))
+    out = Builder(SourceInfo("a", "test"), clock)
+    process = out.process("p", pid=draw(st.sampled_from([7, None])))
+    tracks = [process, out.thread(process, 8, "t"), out.track("other"), out.thread(process, None, 'q"')]
+    counters = [out.counter_track("c", process, unit="B"), out.counter_track("c", process), out.counter_track("é")]
+    times = st.integers(-(10**4), 10**7) | st.integers(-(2**62), 2**62)
+    durs = st.integers(0, 10**5)
+    base = draw(st.sampled_from([0, T, -T]))
+    slices = []
+    for _ in range(draw(st.integers(0, 12))):
+        kind = draw(st.integers(0, 4))
+        ts = min(max(base + draw(times), -(2**62)), 2**62 - 10**6)
+        name, category, args = draw(_texts), draw(_texts), draw(_args())
+        if kind == 0:
+            slices.append(out.slice(draw(st.sampled_from(tracks)), ts, draw(durs), name, category, args))
+        elif kind == 1:
+            out.instant(draw(st.sampled_from(tracks)), ts, name, category, args)
+        elif kind == 2:
+            number = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+            out.counter(draw(st.sampled_from(counters)), ts, draw(number))
+        elif kind == 3 and slices:
+            out.flow(draw(st.sampled_from(slices)), draw(st.sampled_from(slices)), name, category)
+        elif kind == 4:
+            out.log(tracks[1], ts, name, source=category, args=args)
+    out.balance.read = out.balance.written = 0
+    return lay_out(out.finish())
+
+
+@settings(max_examples=300, deadline=None)
+@given(_traces())
+def test_traces(trace: Trace) -> None:
+    same(trace)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(ODD) | st.binary(max_size=3), max_size=12).map(b"".join))
+def test_args_of_any_bytes(args: bytes) -> None:
+    if not args:
+        return
+    for name, module in KERNELS.items():
+        found = _one(module, args)
+        if found is not None:
+            spliced = chrome_json._spliced(args)
+            assert found == b',\n{"ph":"X","name":"n","pid":1,"ts":0,"dur":1.5,"args":' + spliced + b"}", name
+
+
+def test_plain_args_are_not_left_to_the_caller() -> None:
+    plain = b'{"a": [1, 2.5e-3, "ab\\n\\"c\\\\d", null], "\xc3\xa9": {"x": true},\r\n  "hash": "3e12", "b": 1e22}'
+    for module in KERNELS.values():
+        assert _one(module, plain) is not None
+
+
+def _one(module: ModuleType, args: bytes, at: int = 0, room: int = 4096) -> bytes | None:
+    """The line of a slice with these args; None if the kernel leaves it to the writer."""
+    pieces = b'"n",\n"pid":1'.replace(b"\n", b"")
+    out, ends = np.zeros(room, np.uint8), np.zeros(1, np.int64)
+    one = {key: np.zeros(1, key) for key in (np.int64, np.int32, np.float64, np.uint8)}
+    size = module.write(
+        np.frombuffer(pieces, np.uint8),
+        np.array([0, 3, len(pieces)], np.int64),
+        np.array([module.SLICE], np.uint8),
+        one[np.int64],
+        np.array([1500], np.int64),
+        one[np.float64],
+        np.array([1], np.int32),
+        np.array([0], np.int32),
+        np.array([-1], np.int32),
+        np.array([at], np.int64),
+        np.array([len(args)], np.int32),
+        one[np.int32],
+        [memoryview(args)],
+        out,
+        ends,
+    )
+    assert (size == 0) == (ends[0] < 0)
+    return bytes(out[:size]) if ends[0] >= 0 else None
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_places_outside_are_refused(name: str) -> None:
+    with pytest.raises(IndexError, match="outside"):
+        _one(KERNELS[name], b"{}", at=1)
+    with pytest.raises(IndexError, match="outside"):
+        _one(KERNELS[name], b"{}", at=-1)
+    with pytest.raises(OverflowError, match="room"):
+        _one(KERNELS[name], b"{}", room=100)
