@@ -735,7 +735,8 @@ def test_begins_and_ends_as_columns() -> None:
                     np.array(
                         [builder.string(c) if b else 0 for c, b in zip(categories, is_begin, strict=True)], np.int32
                     ),
-                    args,
+                    np.cumsum([0, *map(len, args[:-1])]) + builder.args_part(b"".join(args)),
+                    np.array(list(map(len, args)), np.int32),
                     np.arange(len(rows)),
                 )
             traces.append(dump(builder.finish()))

@@ -176,6 +176,7 @@ class Emission:
             rows.track[place] = threads[sample.thread]
         self._made = self._tracks.build(self._out, np.unique(np.frombuffer(rows.track, np.int32)).tolist())
         kinds = np.frombuffer(rows.kind, np.uint8)
+        self._args_start = self._out.args_part(rows.args)
         self._marks(np.flatnonzero(kept & (kinds <= Kind.END)))
         for kind, handle in (
             (Kind.INSTANT, self._instant),
@@ -251,7 +252,7 @@ class Emission:
 
     def _marks(self, indices: _Indices) -> None:
         rows = self._rows
-        ends, args = np.frombuffer(rows.args_end, np.int64), memoryview(rows.args)
+        ends = np.frombuffer(rows.args_end, np.int64)
         where = np.frombuffer(rows.track, np.int32)[indices]
         drawn = np.zeros(len(self._made), np.int32)
         for number in np.unique(where).tolist():
@@ -263,7 +264,8 @@ class Emission:
             is_begin.astype(np.uint8),
             np.frombuffer(rows.name, np.int32)[indices],
             np.where(is_begin, np.frombuffer(rows.category, np.int32)[indices], 0).astype(np.int32),
-            [bytes(args[a:b]) for a, b in zip(ends[indices].tolist(), ends[indices + 1].tolist(), strict=True)],
+            ends[indices] + self._args_start,
+            (ends[indices + 1] - ends[indices]).astype(np.int32),
             np.frombuffer(rows.at, np.int64)[indices],
         )
 

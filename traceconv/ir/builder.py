@@ -262,7 +262,7 @@ class Builder:
             ts, dur, args = self._possible(ts, dur, args, at)
         columns = self._columns["slices"]
         columns["dur"].append(dur)
-        self._put(columns, track, ts, name, category, self.keep_args(args), at)
+        self._put(columns, track, ts, name, category, self.args_part(args), at)
         return SliceId(len(columns["ts"]) - 1)
 
     def slices(
@@ -404,17 +404,26 @@ class Builder:
         at: int = 0,
     ) -> None:
         """The begin of a slice whose end comes later; paired when all events are known, in order of time."""
-        self._mark(track, ts, True, name, category, join_args(args, b""), at)
+        self._mark(track, ts, True, name, category, args, at)
 
     def end(self, track: TrackId, ts: int, name: str = "", args: bytes | dict[str, Any] = b"", at: int = 0) -> None:
         """The end of the innermost open slice of that name (or of any name, when it has none)."""
-        self._mark(track, ts, False, name, "", join_args(args, b""), at)
+        self._mark(track, ts, False, name, "", args, at)
 
-    def _mark(self, track: TrackId, ts: int, is_begin: bool, name: str, category: str, args: bytes, at: int) -> None:
+    def _mark(
+        self,
+        track: TrackId,
+        ts: int,
+        is_begin: bool,
+        name: str,
+        category: str,
+        args: bytes | dict[str, Any],
+        at: int,
+    ) -> None:
         possible = self._possible_ts(ts, at)
         if possible != ts:
             args = join_args(args, {"ts_ns" if is_begin else "end_ts_ns": str(ts)})
-        self._marks.add(track, possible, is_begin, name, category, args, at)
+        self._marks.add(track, possible, is_begin, name, category, self._keep_args(join_args(args, b"")), at)
 
     def begins_and_ends(
         self,
@@ -423,27 +432,28 @@ class Builder:
         is_begin: npt.NDArray[np.uint8],
         name: I32,
         category: I32,
-        args: Sequence[bytes],
+        args_at: I64,
+        args_len: I32,
         at: I64,
     ) -> None:
         """Many begins and ends at once, in the order of the input, as columns of equal length.
 
         Args:
             name, category: interned strings; those of an end say which slice it ends, and nothing.
-            args: JSON objects.
+            args_at, args_len: where the args are, of those that `args_part` was given.
         """
         if not len(ts):
             return
         texts = self.strings()
         if int(np.min(ts)) < -LIMIT_NS or int(np.max(ts)) > LIMIT_NS:
-            columns = (track, ts, is_begin, name, category)
-            for one, when, begins, what, kind, more, number in zip(
-                *(column.tolist() for column in columns), args, at.tolist(), strict=True
+            kept = self._kept_args()
+            columns = (track, ts, is_begin, name, category, args_at, args_len, at)
+            for one, when, begins, what, kind, place, length, number in zip(
+                *(column.tolist() for column in columns), strict=True
             ):
-                self._mark(one, when, bool(begins), texts[what], texts[kind], more, number)
+                self._mark(one, when, bool(begins), texts[what], texts[kind], kept.get(place, length), number)
             return
-        lengths = np.array([len(piece) for piece in args], np.int64)
-        self._marks.extend(track, ts, is_begin, texts, name, category, b"".join(args), lengths, at)
+        self._marks.extend(track, ts, is_begin, texts, name, category, args_at, args_len, at)
 
     def instant(
         self,
@@ -458,7 +468,7 @@ class Builder:
         possible = self._possible_ts(ts, at)
         if possible != ts:
             args = join_args(args, {"ts_ns": str(ts)})
-        self._put(self._columns["instants"], track, possible, name, category, self.keep_args(args), at)
+        self._put(self._columns["instants"], track, possible, name, category, self.args_part(args), at)
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> None:
         """A value that holds from `ts` until the next one of the track; one that no double holds is left out."""
@@ -521,7 +531,7 @@ class Builder:
         columns["level"].append(level)
         columns["text"].append(self.string(text))
         columns["source"].append(self.string(source))
-        start, length = self.keep_args(args)
+        start, length = self.args_part(args)
         columns["args_at"].append(start)
         columns["args_len"].append(length)
         columns["origin"].append(at)
@@ -582,47 +592,56 @@ class Builder:
 
     def pair(self) -> None:
         """Turn the begins and ends so far into slices."""
+        if not self._marks.ts:
+            return
         close_at = self.last_ts()
         marks, self._marks = self._marks, Marks()
-        args_start = self.args_part(marks.args)
-        begins, ends = array("q"), array("q")  # of whole pairs, which go in together
-        may_be_long = bool(marks.ts) and max(marks.ts) - min(marks.ts) > LIMIT_NS
-        for begin, end, misnamed in marks.pairs():
-            is_plain = begin >= 0 and end >= 0 and not (misnamed or may_be_long or marks.args_len(end))
-            if is_plain:
-                begins.append(begin)
-                ends.append(end)
-                if len(begins) < _CHUNK:
-                    continue
-            self._slices_of_marks(marks, begins, ends, args_start)
-            begins, ends = array("q"), array("q")
-            if is_plain:
-                continue
-            if begin < 0:
-                self.skip(UNBEGUN_END, marks.at[end], repr(marks.name(end)) if marks.name(end) else "")
-                continue
-            if end < 0:
-                self.problem(UNENDED, marks.at[begin], repr(marks.name(begin)))
-                self._slice_of_marks(marks, begin, close_at, args_start, b'{"unfinished":true}')
-                continue
-            if misnamed:
-                self.problem(MISNAMED_END, marks.at[end], f"{marks.name(end)!r} ends {marks.name(begin)!r}")
-            self._slice_of_marks(marks, begin, marks.ts[end], args_start, marks.args_of(end))
-            self.balance.merged["ends joined to their begin"] += 1
-        self._slices_of_marks(marks, begins, ends, args_start)
+        kept = self._kept_args()
+        begin, end, misnamed = marks.pairs()
+        # Whole pairs go in together.
+        if max(marks.ts) - min(marks.ts) > LIMIT_NS:
+            is_plain = np.zeros(len(begin), bool)
+        else:
+            is_plain = (begin >= 0) & (end >= 0) & ~misnamed & (np.frombuffer(marks.args_len, np.int32)[end] == 0)
+        done = 0
+        for odd in np.flatnonzero(~is_plain).tolist():
+            self._slices_of_marks(marks, begin[done:odd], end[done:odd], kept)
+            self._odd_pair(marks, int(begin[odd]), int(end[odd]), bool(misnamed[odd]), close_at, kept)
+            done = odd + 1
+        self._slices_of_marks(marks, begin[done:], end[done:], kept)
 
-    def _slices_of_marks(self, marks: Marks, begins: array[int], ends: array[int], args_start: int) -> None:
+    def _kept_args(self) -> Args:
+        """All args so far, to be read while others are added."""
+        self.args_part(b"")
+        return Args(self._args_parts)
+
+    def _odd_pair(self, marks: Marks, begin: int, end: int, misnamed: bool, close_at: int, kept: Args) -> None:
+        if begin < 0:
+            self.skip(UNBEGUN_END, marks.at[end], repr(marks.name(end)) if marks.name(end) else "")
+            return
+        if end < 0:
+            self.problem(UNENDED, marks.at[begin], repr(marks.name(begin)))
+            self._slice_of_marks(marks, begin, close_at, kept, b'{"unfinished":true}')
+            return
+        if misnamed:
+            self.problem(MISNAMED_END, marks.at[end], f"{marks.name(end)!r} ends {marks.name(begin)!r}")
+        more_args = kept.get(marks.args_at[end], marks.args_len[end])
+        self._slice_of_marks(marks, begin, marks.ts[end], kept, more_args)
+        self.balance.merged["ends joined to their begin"] += 1
+
+    def _slices_of_marks(self, marks: Marks, begins: I64, ends: I64, kept: Args) -> None:
         """The slices of whole pairs, all at once if there are many."""
         if len(begins) < _MANY:
-            for begin, end in zip(begins, ends, strict=True):
-                self._slice_of_marks(marks, begin, marks.ts[end], args_start, b"")
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+                self._slice_of_marks(marks, begin, marks.ts[end], kept, b"")
         else:
-            self._bulk_of_marks(marks.plain_pairs(begins, ends), marks, args_start)
-        if begins:
+            for at in range(0, len(begins), _CHUNK):
+                self._bulk_of_marks(marks.plain_pairs(begins[at : at + _CHUNK], ends[at : at + _CHUNK]), marks)
+        if len(begins):
             self.balance.merged["ends joined to their begin"] += len(begins)
 
-    def _bulk_of_marks(self, found: MarkColumns, marks: Marks, args_start: int) -> None:
-        """The columns of slices whose args are among those of the trace already, from `args_start` on."""
+    def _bulk_of_marks(self, found: MarkColumns, marks: Marks) -> None:
+        """The columns of slices whose args are among those of the trace already."""
         columns = self._columns["slices"]
         columns["ts"].frombytes(found.ts.tobytes())
         columns["dur"].frombytes(found.dur.tobytes())
@@ -631,22 +650,22 @@ class Builder:
             used, places = np.unique(numbers, return_inverse=True)
             own = np.array([self.string(marks.text(number)) for number in used.tolist()], np.int32)
             columns[key].frombytes(own[places].tobytes())
-        columns["args_at"].frombytes((found.args_at + args_start).tobytes())
+        columns["args_at"].frombytes(found.args_at.tobytes())
         columns["args_len"].frombytes(found.args_len.tobytes())
         columns["origin"].frombytes(found.at.tobytes())
         self.balance.written += len(found.ts)
 
-    def _slice_of_marks(self, marks: Marks, begin: int, end_ts: int, args_start: int, more_args: bytes) -> None:
-        """The slice of a begin, whose args are among those of the trace already, from `args_start` on."""
+    def _slice_of_marks(self, marks: Marks, begin: int, end_ts: int, kept: Args, more_args: bytes) -> None:
+        """The slice of a begin, whose args are among those of the trace already."""
         track, ts, dur = TrackId(marks.track[begin]), marks.ts[begin], end_ts - marks.ts[begin]
         name, category, at = marks.name(begin), marks.category(begin), marks.at[begin]
+        args = marks.args_at[begin], marks.args_len[begin]
         self.balance.written += 1
         if more_args or dur > LIMIT_NS:
-            self.slice(track, ts, dur, name, category, join_args(marks.args_of(begin), more_args), at)
+            self.slice(track, ts, dur, name, category, join_args(kept.get(*args), more_args), at)
             return
         columns = self._columns["slices"]
         columns["dur"].append(dur)
-        args = (args_start + marks.args_at(begin), marks.args_len(begin))
         self._put(columns, track, ts, name, category, args, at)
 
     def finish(self) -> Trace:

@@ -10,32 +10,36 @@ Traces may hold millions of these events: they are kept in columns, as numbers, 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.ir.trace import I32, I64
+from traceconv.kernel import COMPILED
+
+if COMPILED:
+    from traceconv.kernel import pair_rows
 
 #: So many marks are Python integers at a time.
 _CHUNK = 1 << 13
 
 
-class Pair(NamedTuple):
-    """A begin with its end, by their rows; one of them may be missing, which is -1.
+class Pairs(NamedTuple):
+    """Begins with their ends, by their rows; one of the two may be missing, which is -1.
 
     Attributes:
         misnamed: whether the end names another slice than the one that it was taken to close.
     """
 
-    begin: int
-    end: int
-    misnamed: bool
+    begin: I64
+    end: I64
+    misnamed: npt.NDArray[np.bool_]
 
 
 class MarkColumns(NamedTuple):
-    """Slices made of a begin and an end; times in ns, name and category as numbers of Marks, args as places there."""
+    """Slices made of a begin and an end; times in ns, name and category as numbers of Marks."""
 
     track: I32
     ts: I64
@@ -52,31 +56,37 @@ class Marks:
 
     Attributes:
         track, ts, at: as the importer gave them; ts in ns.
-        args: the bytes of all args, one after the other.
+        args_at, args_len: where the args are among those of the trace.
     """
 
     def __init__(self) -> None:
         self.track = array("i")
         self.ts = array("q")
         self.at = array("q")
-        self.args = bytearray()
+        self.args_at = array("q")
+        self.args_len = array("i")
         self._is_begin = bytearray()
         self._name = array("i")
         self._category = array("i")
-        self._args_end = array("q", [0])
         self._strings: dict[str, int] = {}
         self._texts: list[str] = []
 
-    def add(self, track: int, ts: int, is_begin: bool, name: str, category: str, args: bytes, at: int) -> None:
-        """Add a mark, in the order of the input. Raises TypeError for a time that is no integer."""
+    def add(
+        self, track: int, ts: int, is_begin: bool, name: str, category: str, args: tuple[int, int], at: int
+    ) -> None:
+        """Add a mark, in the order of the input; `args` tells where they are kept, and their length.
+
+        Raises:
+            TypeError: for a time that is no integer.
+        """
         self.ts.append(ts)
         self.track.append(track)
         self.at.append(at)
         self._is_begin.append(is_begin)
         self._name.append(self._string(name))
         self._category.append(self._string(category))
-        self.args += args
-        self._args_end.append(len(self.args))
+        self.args_at.append(args[0])
+        self.args_len.append(args[1])
 
     def extend(
         self,
@@ -86,36 +96,35 @@ class Marks:
         texts: Sequence[str],
         name: I32,
         category: I32,
-        args: bytes,
-        args_len: I64,
+        args_at: I64,
+        args_len: I32,
         at: I64,
     ) -> None:
         """Add many marks, in the order of the input; `name` and `category` are places in `texts`."""
-        own = np.zeros(len(texts), np.int32)
-        for used in np.unique(np.concatenate((name, category))).tolist():
-            own[used] = self._string(texts[used])
+        own, used = np.zeros(len(texts), np.int32), np.zeros(len(texts), bool)
+        used[name] = used[category] = True
+        for number in np.flatnonzero(used).tolist():
+            own[number] = self._string(texts[number])
         self.ts.frombytes(ts.tobytes())
         self.track.frombytes(track.tobytes())
         self.at.frombytes(at.tobytes())
         self._is_begin += is_begin.tobytes()
         self._name.frombytes(own[name].tobytes())
         self._category.frombytes(own[category].tobytes())
-        self._args_end.frombytes((np.cumsum(args_len) + len(self.args)).tobytes())
-        self.args += args
+        self.args_at.frombytes(args_at.tobytes())
+        self.args_len.frombytes(args_len.tobytes())
 
-    def plain_pairs(self, begins: array[int], ends: array[int]) -> MarkColumns:
+    def plain_pairs(self, begin: I64, end: I64) -> MarkColumns:
         """The slices of whole pairs, as columns."""
-        begin, end = np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64)
         ts = np.frombuffer(self.ts, np.int64)
-        args_end = np.frombuffer(self._args_end, np.int64)
         return MarkColumns(
             np.frombuffer(self.track, np.int32)[begin],
             ts[begin],
             ts[end] - ts[begin],
             np.frombuffer(self._name, np.int32)[begin],
             np.frombuffer(self._category, np.int32)[begin],
-            args_end[begin],
-            (args_end[begin + 1] - args_end[begin]).astype(np.int32),
+            np.frombuffer(self.args_at, np.int64)[begin],
+            np.frombuffer(self.args_len, np.int32)[begin],
             np.frombuffer(self.at, np.int64)[begin],
         )
 
@@ -138,47 +147,57 @@ class Marks:
         """The category of a mark."""
         return self._texts[self._category[row]]
 
-    def args_at(self, row: int) -> int:
-        """Where in `args` those of a mark begin."""
-        return self._args_end[row]
-
-    def args_len(self, row: int) -> int:
-        """The length of the args of a mark."""
-        return self._args_end[row + 1] - self._args_end[row]
-
-    def args_of(self, row: int) -> bytes:
-        """The args of a mark."""
-        return bytes(memoryview(self.args)[self._args_end[row] : self._args_end[row + 1]])
-
     def span(self) -> tuple[int, ...]:
         """The first and the last instant of all marks in ns; empty without marks."""
         return (min(self.ts), max(self.ts)) if self.ts else ()
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self) -> Pairs:
         """All pairs, track by track, in the order of their ends; then those that never end, outermost first."""
-        open_slices = _OpenSlices()
-        track_before = -1
+        begins, ends = np.empty(len(self.ts), np.int64), np.empty(len(self.ts), np.int64)
         unnamed = self._strings.get("", -1)
-        for row, track, is_begin, name in self._in_order():
-            if track != track_before:
-                yield from open_slices.rest()
-                track_before, open_slices = track, _OpenSlices()
-            if is_begin:
-                open_slices.add(row, name)
-                continue
-            begin = open_slices.take(-1 if name == unnamed else name)
-            yield Pair(begin, row, begin >= 0 and name not in (unnamed, self._name[begin]))
-        yield from open_slices.rest()
+        pair = pair_rows.pair if COMPILED else _pair
+        columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
+        names = np.frombuffer(self._name, np.int32)
+        order = np.lexsort((np.frombuffer(self.ts, np.int64), columns[0]))
+        count = pair(order, *columns, names, len(self._texts), unnamed, begins, ends)
+        begin, end = begins[:count], ends[:count]
+        misnamed = (begin >= 0) & (end >= 0) & (names[end] != unnamed) & (names[end] != names[begin])
+        return Pairs(begin, end, misnamed)
 
-    def _in_order(self) -> Iterator[tuple[int, int, int, int]]:
-        """Row, track, kind and name of all marks, by track, then by time, then by their order in the input."""
-        tracks, names = np.frombuffer(self.track, np.int32), np.frombuffer(self._name, np.int32)
-        kinds = np.frombuffer(self._is_begin, np.uint8)
-        order = np.lexsort((np.frombuffer(self.ts, np.int64), tracks))
-        for begin in range(0, len(order), _CHUNK):
-            rows = order[begin : begin + _CHUNK]
-            columns = (rows, tracks[rows], kinds[rows], names[rows])
-            yield from zip(*(column.tolist() for column in columns), strict=True)
+
+def _pair(
+    order: I64,
+    track: I32,
+    is_begin: npt.NDArray[np.uint8],
+    name: I32,
+    names: int,
+    unnamed: int,
+    begins: I64,
+    ends: I64,
+) -> int:
+    """What the function of the kernel does, which says what the columns are."""
+    del names  # only the kernel has a table of them
+    open_slices, track_before, count = _OpenSlices(), -1, 0
+    for start in range(0, len(order), _CHUNK):
+        rows = order[start : start + _CHUNK]
+        columns = (rows, track[rows], is_begin[rows], name[rows])
+        for row, on_track, begin, own in zip(*(column.tolist() for column in columns), strict=True):
+            if on_track != track_before:
+                count = _put_rest(open_slices, begins, ends, count)
+                track_before, open_slices = on_track, _OpenSlices()
+            if begin:
+                open_slices.add(row, own)
+                continue
+            begins[count], ends[count] = open_slices.take(-1 if own == unnamed else own), row
+            count += 1
+    return _put_rest(open_slices, begins, ends, count)
+
+
+def _put_rest(open_slices: _OpenSlices, begins: I64, ends: I64, count: int) -> int:
+    for row in open_slices.rest():
+        begins[count], ends[count] = row, -1
+        count += 1
+    return count
 
 
 class _OpenSlices:
@@ -206,6 +225,6 @@ class _OpenSlices:
         self._by_name[its_name].pop()
         return row
 
-    def rest(self) -> Iterator[Pair]:
+    def rest(self) -> Iterable[int]:
         """Those that are still open."""
-        return (Pair(row, -1, False) for row in self._name_of)
+        return self._name_of
