@@ -22,31 +22,49 @@ class Damage(NamedTuple):
     truncated: bool
 
 
+class PacketBuffer:
+    """A part of the file, as it is read.
+
+    Attributes:
+        data: the part.
+        at: where the next packet begins in it.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.data = b""
+        self.at = 0
+        self._file, self._base = file, 0
+
+    def frame(self) -> tuple[int, int] | Damage | None:
+        """Start and end of the next packet in `data`, which may be read anew; what is wrong with the rest, if any."""
+        while True:
+            end = len(self.data)
+            frame = frame_at(self.data, self.at)
+            if frame is not None and frame[1] <= end:
+                return frame if frame[1] >= 0 else Damage(self._base + self.at, truncated=False)
+            # A packet may be larger than one read: ask for at least all of it.
+            more = self._file.read(max(_READ_BYTES, frame[1] - end if frame else 0))
+            if not more:
+                return Damage(self._base + self.at, truncated=True) if self.at < end else None
+            self._base += self.at
+            self.data, self.at = self.data[self.at :] + more, 0
+
+
 def read_packets(file: BinaryIO) -> Generator[bytes, None, Damage | None]:
     """The packets in file order, without their frame; the value of the generator is what is wrong with the rest."""
-    buffer = b""
-    at = base = 0
+    buffer = PacketBuffer(file)
     while True:
-        end = len(buffer)
+        data, at, end = buffer.data, buffer.at, len(buffer.data)
         # Most packets are small: a tag, a length of one byte, and all of them in the buffer.
-        while at + 1 < end and buffer[at] == PACKET_TAG and (size := buffer[at + 1]) < 0x80 and at + 2 + size <= end:
-            yield buffer[at + 2 : at + 2 + size]
+        while at + 1 < end and data[at] == PACKET_TAG and (size := data[at + 1]) < 0x80 and at + 2 + size <= end:
+            yield data[at + 2 : at + 2 + size]
             at += 2 + size
-        frame = frame_at(buffer, at)
-        if frame is None or frame[1] > end:
-            base += at
-            rest = buffer[at:]
-            # A packet may be larger than one read: ask for at least all of it.
-            missing = frame[1] - end if frame else 0
-            more = file.read(max(_READ_BYTES, missing))
-            if not more:
-                return Damage(base, truncated=True) if rest else None
-            buffer, at = rest + more, 0
-            continue
-        if frame[1] < 0:
-            return Damage(base + at, truncated=False)
-        yield buffer[frame[0] : frame[1]]
-        at = frame[1]
+        buffer.at = at
+        frame = buffer.frame()
+        if frame is None or isinstance(frame, Damage):
+            return frame
+        yield buffer.data[frame[0] : frame[1]]
+        buffer.at = frame[1]
 
 
 def frame_at(buffer: bytes, at: int) -> tuple[int, int] | None:

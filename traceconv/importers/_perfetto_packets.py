@@ -13,14 +13,15 @@ import io
 import zlib
 from collections import Counter
 from collections.abc import Generator
-from typing import Any
+from typing import Any, BinaryIO
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._perfetto_clocks import TRACE_TIME, Clocks
 from traceconv.importers._perfetto_event import Event, place_of
+from traceconv.importers._perfetto_plain import PlainPackets
 from traceconv.importers._perfetto_rows import Entry, Kind, Rows, Step, Taken
 from traceconv.importers._perfetto_sequence import Sequence
-from traceconv.importers._perfetto_tracks import DEFAULT_TRACK, TrackKey, Tracks
+from traceconv.importers._perfetto_tracks import DEFAULT_TRACK, Tracks
 from traceconv.importers._wire_reader import (
     BadWire,
     Message,
@@ -32,7 +33,8 @@ from traceconv.importers._wire_reader import (
 )
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import Level, StackId
-from traceconv.packets import Damage, read_packets
+from traceconv.kernel import COMPILED
+from traceconv.packets import Damage, PacketBuffer, read_packets
 
 NOT_A_PACKET = declare("perfetto.not_a_packet", Severity.DATA_LOSS, "a packet that is no protobuf message was skipped")
 TRUNCATED = declare(
@@ -181,14 +183,40 @@ class PacketReader:
         self._others: Counter[int] = Counter()
         self._series: dict[tuple[int, int], int] = {}
         self._typed: Counter[int] = Counter()
+        self._touched: list[Sequence] = []  # by the packet that is read
+        self._plain = (
+            PlainPackets(self.rows, self.clocks, self.tracks, self._default_track, self._series_of)
+            if COMPILED
+            else None
+        )
 
     def read(self, stream: Any) -> None:
         """All packets of a plain stream."""
-        damage = self._read_known(read_packets(stream))
+        damage = self._read_packets(stream)
         if damage is not None:
             self._out.problem(TRUNCATED if damage.truncated else CORRUPT, f"byte {damage.at}")
         self._out.balance.read += self._number
         self._report()
+
+    def _read_packets(self, stream: BinaryIO) -> Damage | None:
+        """All packets of a stream; what is wrong with its end."""
+        if self._plain is None:
+            return self._read_known(read_packets(stream))
+        buffer = PacketBuffer(stream)
+        while True:
+            packet = self._plain.read(buffer)
+            self._number = self._plain.number
+            if packet is None or isinstance(packet, Damage):
+                return packet
+            self._one(packet, 0)
+            self._plain.update(self._touched)
+            self._touched.clear()
+
+    def _one(self, data: bytes, known_from: int) -> None:
+        try:
+            self.packet(data, known_from)
+        except BadWire as error:
+            self._out.skip(NOT_A_PACKET, self._number, str(error))
 
     def _read_known(self, packets: Generator[bytes, None, Damage | None]) -> Damage | None:
         """The loop that sees every packet: what was met before costs a lookup, all else goes on to `packet`."""
@@ -225,10 +253,7 @@ class PacketReader:
                         add_counts(True)
                         add_args_end(len(args))
                         continue
-            try:
-                self.packet(data, known_from)
-            except BadWire as error:
-                self._out.skip(NOT_A_PACKET, self._number, str(error))
+            self._one(data, known_from)
 
     def _timestamp_end(self, data: bytes, end: int) -> tuple[int, int | None]:
         """Where the timestamp at the begin of a packet ends, and what its bytes behind the first three stand for."""
@@ -272,6 +297,8 @@ class PacketReader:
             self.tracks.declare(found[_TRACK], machine)
         elif _CLOCKS in found:
             self.clocks.snapshot(found[_CLOCKS], sequence.number)
+            if self._plain is not None:
+                self._touched += self._sequences.values()
         elif _TREE in found:
             self.tracks.process_tree(found[_TREE])
         elif _PROCESS in found:
@@ -332,7 +359,7 @@ class PacketReader:
             self._out.skip(BAD_COMPRESSION, self._number, str(error))
             return
         self._out.balance.merged["compressed packets unpacked"] += 1
-        damage = self._read_known(read_packets(io.BytesIO(plain)))
+        damage = self._read_packets(io.BytesIO(plain))
         if damage is not None:
             self._out.problem(TRUNCATED if damage.truncated else CORRUPT, self._number, "inside of compressed packets")
 
@@ -349,6 +376,8 @@ class PacketReader:
         sequence = self._sequences.get(number)
         if sequence is None:
             sequence = self._sequences[number] = Sequence(number, self._out)
+        if self._plain is not None:
+            self._touched.append(sequence)
         if plain and sequence.seen and not unsigned(found.get(_FLAGS, 0)) & _CLEARED:
             return sequence
         if unsigned(found.get(_FLAGS, 0)) & _CLEARED or found.get(_OLD_CLEARED):
@@ -401,7 +430,7 @@ class PacketReader:
         category = (
             sequence.category(tuple(event.category_iids)) if not event.categories else self._category(event, sequence)
         )
-        track = self.tracks.number(self._track(event, sequence))
+        track = self.tracks.number(event.track) if event.track is not None else self._default_track(sequence)
         self._typed.update(event.unknown)
         if event.type == _COUNTER:
             self._value(event, sequence, track, *time)
@@ -419,12 +448,9 @@ class PacketReader:
     def _category(self, event: Event, sequence: Sequence) -> int:
         return self._out.string(",".join([*sequence.categories(event.category_iids), *event.categories]))
 
-    def _track(self, event: Event, sequence: Sequence) -> TrackKey:
-        if event.track is not None:
-            return event.track
-        if sequence.track:
-            return sequence.track
-        return ("thread", *sequence.thread) if sequence.thread else DEFAULT_TRACK
+    def _default_track(self, sequence: Sequence) -> int:
+        thread = ("thread", *sequence.thread) if sequence.thread else DEFAULT_TRACK
+        return self.tracks.number(sequence.track or thread)
 
     def _old_time(self, event: Event, sequence: Sequence) -> tuple[int, int] | None:
         """Times of traces before 2020: microseconds since the last event of the sequence, or absolute."""
@@ -454,7 +480,8 @@ class PacketReader:
             kind = Kind.SLICE
         self.rows.add(kind, track, ts, clock, name, category, args, at)
         if kind is not Kind.END:
-            self.rows.flows += [(self.rows.last, id, ends) for id, ends in event.flows]
+            for id, ends in event.flows:
+                self.rows.add_flow(id, ends)
         if entry is not None:
             self.rows.add(Kind.LOG, track, ts, clock, name, category, b"", at, counts=False)
             self.rows.entries[self.rows.last] = entry
@@ -526,7 +553,8 @@ class PacketReader:
             return
         if phase == "X":
             self.rows.durations[row] = dur * 1000
-        self.rows.flows += [(row, number, ends) for number, ends in event.flows]
+        for number, ends in event.flows:
+            self.rows.add_flow(number, ends)
         if direction in _DIRECTIONS:
             self.rows.steps.append(Step(row, _DIRECTIONS[direction], id, False, False))
 

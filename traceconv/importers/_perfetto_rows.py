@@ -10,6 +10,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 from enum import IntEnum
+from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._perfetto_clocks import Clocks
 from traceconv.importers._perfetto_tracks import Tracks
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import Level, SliceId, StackId, TrackId, TrackKind
+from traceconv.ir.trace import I32, Level, StackId, TrackId, TrackKind
 
 UNKNOWN_CLOCK = declare(
     "perfetto.unknown_clock",
@@ -32,6 +33,7 @@ LONELY_FLOW = declare(
 )
 
 _CHUNK = 1 << 13
+_DOUBLE = Struct("<d")
 _Indices = npt.NDArray[np.intp]
 
 
@@ -94,8 +96,9 @@ class Rows:
 
     Attributes:
         counts: whether the row stands for a packet in the balance, or comes in addition to one that does.
-        durations, values, entries, samples: what only rows of some kinds have, by row.
-        flows: (row, id, whether the flow ends there).
+        durations, entries, samples: what only rows of some kinds have, by row.
+        values: of counters, whose rows hold the place here instead of a name, and whether they are integers.
+        flow_row, flow_id, flow_ends: the rows with flows, the ids, whether the flow ends there.
         steps: flow events of old traces.
     """
 
@@ -111,10 +114,13 @@ class Rows:
         self.args = bytearray()
         self.args_end = array("q", [0])
         self.durations: dict[int, int] = {}
-        self.values: list[float] = []
+        self.values = array("q")  # whole ones, of others the bits of a double
+        self.is_integer = array("B")
         self.entries: dict[int, Entry] = {}
         self.samples: dict[int, Taken] = {}
-        self.flows: list[tuple[int, int, bool]] = []
+        self.flow_row = array("q")
+        self.flow_id = array("q")  # 64 bits, as a signed number
+        self.flow_ends = array("B")
         self.steps: list[Step] = []
 
     def add(
@@ -152,7 +158,21 @@ class Rows:
     ) -> None:
         """Add a counter value; those of one series and track belong together if they are differences."""
         self.add(Kind.COUNTER, track, ts, clock, len(self.values), series, b"", at, counts)
-        self.values.append(value)
+        whole = isinstance(value, int)
+        self.values.append(int(value) if whole else int.from_bytes(_DOUBLE.pack(value), "little", signed=True))
+        self.is_integer.append(whole)
+
+    def add_flow(self, id: int, ends: bool) -> None:
+        """The row that was added last belongs to a flow."""
+        self.flow_row.append(self.last)
+        self.flow_id.append(id - (1 << 64) if id >> 63 else id)
+        self.flow_ends.append(ends)
+
+    def value(self, place: int) -> float:
+        """The value of a counter."""
+        bits = self.values[place]
+        number: float = bits if self.is_integer[place] else _DOUBLE.unpack(bits.to_bytes(8, "little", signed=True))[0]
+        return number
 
 
 class Emission:
@@ -178,8 +198,8 @@ class Emission:
         kinds = np.frombuffer(rows.kind, np.uint8)
         self._args_start = self._out.args_part(rows.args)
         self._marks(np.flatnonzero(kept & (kinds <= Kind.END)))
+        self._instants(np.flatnonzero(kept & (kinds == Kind.INSTANT)))
         for kind, handle in (
-            (Kind.INSTANT, self._instant),
             (Kind.SLICE, self._slice),
             (Kind.LOG, self._log),
             (Kind.SAMPLE, self._sample),
@@ -248,18 +268,23 @@ class Emission:
             return self._beside_track(track, TrackKind.TRACK)
         return track
 
+    def _drawn_tracks(self, indices: _Indices) -> I32:
+        """The same for some rows."""
+        where = np.frombuffer(self._rows.track, np.int32)[indices]
+        drawn = np.zeros(len(self._made), np.int32)
+        for number in np.unique(where).tolist():
+            drawn[number] = self._drawn(number)
+        found: I32 = drawn[where]
+        return found
+
     # -- events -----------------------------------------------------------------------------------------------
 
     def _marks(self, indices: _Indices) -> None:
         rows = self._rows
         ends = np.frombuffer(rows.args_end, np.int64)
-        where = np.frombuffer(rows.track, np.int32)[indices]
-        drawn = np.zeros(len(self._made), np.int32)
-        for number in np.unique(where).tolist():
-            drawn[number] = self._drawn(number)
         is_begin = np.frombuffer(rows.kind, np.uint8)[indices] == Kind.BEGIN
         self._out.begins_and_ends(
-            drawn[where],
+            self._drawn_tracks(indices),
             self._ts[indices],
             is_begin.astype(np.uint8),
             np.frombuffer(rows.name, np.int32)[indices],
@@ -269,10 +294,19 @@ class Emission:
             np.frombuffer(rows.at, np.int64)[indices],
         )
 
-    def _instant(self, row: Row) -> None:
-        name, category = self._strings[row.name], self._strings[row.category]
-        self._out.instant(self._drawn(row.track), row.ts, name, category, row.args, row.at)
-        self._out.balance.written += row.counts
+    def _instants(self, indices: _Indices) -> None:
+        rows = self._rows
+        ends = np.frombuffer(rows.args_end, np.int64)
+        self._out.instants(
+            self._drawn_tracks(indices),
+            self._ts[indices],
+            np.frombuffer(rows.name, np.int32)[indices],
+            np.frombuffer(rows.category, np.int32)[indices],
+            ends[indices] + self._args_start,
+            (ends[indices + 1] - ends[indices]).astype(np.int32),
+            np.frombuffer(rows.at, np.int64)[indices],
+        )
+        self._out.balance.written += int(np.frombuffer(rows.counts, np.uint8)[indices].sum())
 
     def _slice(self, row: Row) -> None:
         name, category = self._strings[row.name], self._strings[row.category]
@@ -293,10 +327,31 @@ class Emission:
         self._out.balance.written += row.counts
 
     def _counters(self, indices: _Indices) -> None:
+        rows, made = self._rows, self._made
+        where = np.frombuffer(rows.track, np.int32)[indices]
+        is_plain = np.zeros(len(made), bool)
+        for number in np.unique(where).tolist():
+            info = self._tracks[number]
+            is_plain[number] = info.kind is TrackKind.COUNTER and info.multiplier == 1 and not info.incremental
+        plain = indices[is_plain[where]]
+        places = np.frombuffer(rows.name, np.int32)[plain]
+        values = np.frombuffer(rows.values, np.int64)[places]
+        self._out.counters(
+            np.array(made, np.int32)[np.frombuffer(rows.track, np.int32)[plain]],
+            self._ts[plain],
+            values,
+            np.frombuffer(rows.is_integer, np.uint8)[places],
+            np.frombuffer(rows.at, np.int64)[plain],
+        )
+        self._out.balance.written += int(np.frombuffer(rows.counts, np.uint8)[plain].sum())
+        self._computed_counters(indices[~is_plain[where]])
+
+    def _computed_counters(self, indices: _Indices) -> None:
+        """Those whose values are differences or have a factor, or that stand on a track of another kind."""
         totals: dict[tuple[int, int], float] = defaultdict(int)
         for _, _, number, ts, index, series, _, at, counts in self._each(indices):
             track, info = self._made[number], self._tracks[number]
-            value = self._rows.values[index] * info.multiplier
+            value = self._rows.value(index) * info.multiplier
             if info.kind is not TrackKind.COUNTER:
                 track = self._beside_track(track, TrackKind.COUNTER)
             elif info.incremental:
@@ -333,25 +388,31 @@ class Emission:
     def _arrows(self) -> None:
         """An arrow from each member of a flow to the next one in time; an id may be used again after its end."""
         rows = self._rows
-        if not rows.flows:
+        if not rows.flow_row:
             return
-        slices = dict(zip(self._out.slice_columns()["origin"], range(self._out.slice_count()), strict=True))
-        members: dict[int, list[tuple[int, int, bool]]] = defaultdict(list)
-        for row, id, ends in rows.flows:
-            if rows.at[row] in slices:
-                members[id].append((int(self._ts[row]), row, ends))
-        for id, steps in members.items():
-            before = -1
-            joined = False
-            for _, row, ends in sorted(steps):
-                here = slices[rows.at[row]]
-                if before >= 0:
-                    self._out.flow(SliceId(before), SliceId(here), at=rows.at[row])
-                elif ends:
-                    self._out.problem(LONELY_FLOW, rows.at[row], f"flow {id}")
-                joined, before = before >= 0, -1 if ends else here
-            if before >= 0 and not joined:
-                self._out.problem(LONELY_FLOW, rows.at[sorted(steps)[-1][1]], f"flow {id}")
+        origins = np.frombuffer(rows.at, np.int64)
+        slice_of = np.full(int(np.max(origins)) + 1, -1, np.int64)
+        slice_of[np.array(self._out.slice_columns()["origin"], np.int64)] = np.arange(self._out.slice_count())
+        row, ids = np.frombuffer(rows.flow_row, np.int64), np.frombuffer(rows.flow_id, np.int64)
+        ends = np.frombuffer(rows.flow_ends, np.uint8)
+        here = slice_of[origins[row]]
+        drawn = here >= 0
+        row, ids, ends, here = row[drawn], ids[drawn], ends[drawn], here[drawn]
+        if not len(row):
+            return
+        # Flow by flow in the order of their first members, the members of each in order of time.
+        _, first, flow = np.unique(ids, return_index=True, return_inverse=True)
+        order = np.lexsort((ends, row, self._ts[row], first[flow]))
+        row, ids, ends, here, flow = row[order], ids[order], ends[order], here[order], flow[order]
+        goes_on = np.append((flow[1:] == flow[:-1]) & (ends[:-1] == 0), False)
+        joined = np.concatenate(([False], goes_on[:-1]))
+        at, none = origins[row], np.zeros(int(joined.sum()), np.int32)
+        self._out.flows(
+            here[:-1][joined[1:]].tolist(), here[joined].tolist(), none.tolist(), none.tolist(), at[joined].tolist()
+        )
+        is_last = np.append(flow[1:] != flow[:-1], True)
+        for lonely in np.flatnonzero(~joined & ((ends == 1) | is_last)).tolist():
+            self._out.problem(LONELY_FLOW, int(at[lonely]), f"flow {int(ids[lonely]) % (1 << 64)}")
 
     def _old_arrows(self, kept: npt.NDArray[np.bool_]) -> None:
         """Flow events of old traces name a thread and a time."""

@@ -78,13 +78,14 @@ class Sequence:
         time_ns: the last time of old traces, whose events count microseconds from the one before.
         totals: for each counter or CPU the running total.
         generation: how often the state began.
+        version: how often ids lost their meaning.
     """
 
     def __init__(self, number: int, out: Builder) -> None:
         self.number = number
         self.cleared = False
         self.seen = False
-        self.generation = 0
+        self.generation = self.version = 0
         self.thread: tuple[int, int] | None = None
         self.time_ns = 0
         self.sample_totals: dict[int, int] = {}
@@ -94,6 +95,7 @@ class Sequence:
     def clear(self) -> None:
         """Forget all, as flag 1 says."""
         self.generation += 1
+        self.version += 1
         self.clock_id = self.clock = self.track = 0
         self.extra: list[int] = []
         self.extra_double: list[int] = []
@@ -128,6 +130,7 @@ class Sequence:
             changed = changed or table.get(iid, new) != new
             table[iid] = new
         if changed:
+            self.version += 1
             self._names, self._categories, self._annotations, self._stacks = {}, {}, {}, {}
         return changed
 
@@ -216,6 +219,14 @@ class Sequence:
         elif items:
             value = b"[" + b",".join(items) + b"]"
         return key, value or b"null"
+
+    def known_key(self, iid: int) -> bytes | None:
+        """The JSON of an interned key of annotations, None for one that the sequence has not defined."""
+        return self._interned(_KEYS, iid) if iid in self._tables.get(_KEYS, {}) else None
+
+    def known_text(self, iid: int) -> bytes | None:
+        """The same for a text of annotations."""
+        return self._interned(_TEXTS, iid) if iid in self._tables.get(_TEXTS, {}) else None
 
     def _interned(self, table: int, iid: int) -> bytes:
         return _encode(self.text(table, iid))

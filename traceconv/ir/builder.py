@@ -262,7 +262,7 @@ class Builder:
             ts, dur, args = self._possible(ts, dur, args, at)
         columns = self._columns["slices"]
         columns["dur"].append(dur)
-        self._put(columns, track, ts, name, category, self.args_part(args), at)
+        self._put(columns, track, ts, name, category, self.keep_args(args), at)
         return SliceId(len(columns["ts"]) - 1)
 
     def slices(
@@ -423,7 +423,7 @@ class Builder:
         possible = self._possible_ts(ts, at)
         if possible != ts:
             args = join_args(args, {"ts_ns" if is_begin else "end_ts_ns": str(ts)})
-        self._marks.add(track, possible, is_begin, name, category, self._keep_args(join_args(args, b"")), at)
+        self._marks.add(track, possible, is_begin, name, category, self.keep_args(join_args(args, b"")), at)
 
     def begins_and_ends(
         self,
@@ -468,7 +468,30 @@ class Builder:
         possible = self._possible_ts(ts, at)
         if possible != ts:
             args = join_args(args, {"ts_ns": str(ts)})
-        self._put(self._columns["instants"], track, possible, name, category, self.args_part(args), at)
+        self._put(self._columns["instants"], track, possible, name, category, self.keep_args(args), at)
+
+    def instants(self, track: I32, ts: I64, name: I32, category: I32, args_at: I64, args_len: I32, at: I64) -> None:
+        """Many points in time at once, as columns of equal length.
+
+        Args:
+            name, category: interned strings.
+            args_at, args_len: where the args are, of those that `args_part` was given.
+        """
+        columns = self._columns["instants"]
+        impossible = np.flatnonzero((ts < -LIMIT_NS) | (ts > LIMIT_NS)).tolist()
+        texts, kept = (self.strings(), self._kept_args()) if impossible else ([], Args())
+        done = 0
+        for stop in [*impossible, len(ts)]:
+            part = slice(done, stop)
+            for key, long in (("ts", ts), ("args_at", args_at), ("origin", at)):
+                columns[key].frombytes(long[part].tobytes())
+            for key, short in (("track", track), ("name", name), ("category", category), ("args_len", args_len)):
+                columns[key].frombytes(short[part].tobytes())
+            if stop < len(ts):
+                args = kept.get(int(args_at[stop]), int(args_len[stop]))
+                place, text, kind = TrackId(int(track[stop])), texts[name[stop]], texts[category[stop]]
+                self.instant(place, int(ts[stop]), text, kind, args, int(at[stop]))
+            done = stop + 1
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> None:
         """A value that holds from `ts` until the next one of the track; one that no double holds is left out."""
@@ -483,6 +506,33 @@ class Builder:
         columns["integer"].append(int(value) if exact else 0)
         columns["is_integer"].append(exact)
         columns["origin"].append(at)
+
+    def counters(self, track: I32, ts: I64, value: I64, is_integer: npt.NDArray[np.uint8], at: I64) -> None:
+        """Many values at once, as columns of equal length.
+
+        Args:
+            value: integers, and where `is_integer` is 0 the bits of doubles.
+        """
+        doubles = np.where(is_integer, value.astype(np.float64), value.view(np.float64))
+        integers = np.where(is_integer, value, 0)
+        columns = self._columns["counters"]
+        done = 0
+        odd = np.flatnonzero((ts < -LIMIT_NS) | (ts > LIMIT_NS) | ~np.isfinite(doubles)).tolist()
+        for stop in [*odd, len(ts)]:
+            part = slice(done, stop)
+            for key, column in (
+                ("ts", ts),
+                ("track", track),
+                ("value", doubles),
+                ("integer", integers),
+                ("is_integer", is_integer),
+                ("origin", at),
+            ):
+                columns[key].frombytes(column[part].tobytes())
+            if stop < len(ts):
+                number = int(value[stop]) if is_integer[stop] else float(doubles[stop])
+                self.counter(TrackId(int(track[stop])), int(ts[stop]), number, int(at[stop]))
+            done = stop + 1
 
     def flow(self, from_slice: SliceId, to_slice: SliceId, name: str = "", category: str = "", at: int = 0) -> None:
         """An arrow between two slices."""
@@ -531,7 +581,7 @@ class Builder:
         columns["level"].append(level)
         columns["text"].append(self.string(text))
         columns["source"].append(self.string(source))
-        start, length = self.args_part(args)
+        start, length = self.keep_args(args)
         columns["args_at"].append(start)
         columns["args_len"].append(length)
         columns["origin"].append(at)
