@@ -102,7 +102,8 @@ class Numbers:
     @cython.wraparound(False)
     @cython.exceptval(check=False)
     def get(self, key: cython.ulonglong) -> cython.int:
-        return self._numbers[self._place(key)]
+        number: cython.int = self._numbers[self._place(key)]
+        return number if cython.compiled else int(number)
 
 
 @cython.cclass
