@@ -70,6 +70,14 @@ class Events:
         return float(self.start[0]), float(np.max(self.end))
 
 
+def some_of(rows: Array, most: int) -> Array:
+    """The rows, or so many of them at random if there are more: every n-th one would meet the beat of a workload."""
+    if len(rows) <= most:
+        return rows
+    chosen: Array = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    return chosen
+
+
 @dataclass(frozen=True, slots=True)
 class Samples:
     """Points in time at which something was seen at work or not.

@@ -51,6 +51,17 @@ class Region:
         drift = float((last - first) / (span[1] - span[0])) if span[1] > span[0] else 0.0
         return float(first - drift * (span[0] - self.x0)), drift
 
+    def offsets_at(self, drift: float) -> tuple[float, float] | None:
+        """The least and the greatest offset at x0 with a drift; None if no line of the region has it."""
+        found: list[float] = []
+        for i in range(len(self.offsets)):
+            j = (i + 1) % len(self.offsets)
+            step = self.drifts[j] - self.drifts[i]
+            share = (drift - self.drifts[i]) / step if step else 0.0
+            if (step or self.drifts[i] == drift) and 0 <= share <= 1:
+                found.append(float(self.offsets[i] + share * (self.offsets[j] - self.offsets[i])))
+        return (min(found), max(found)) if found else None
+
     def width(self, x: float) -> float:
         """How far apart the bounds are at x, ns."""
         low, high = self.bounds(x)
@@ -108,6 +119,22 @@ def box(x0: float, low: float, high: float, max_drift: float) -> Region:
     )
 
 
+def convex_hull(points: F64) -> F64:
+    """The corners of the convex set around points (x, y), counterclockwise."""
+    ordered = np.unique(points, axis=0).tolist()
+    if len(ordered) < 3:
+        return np.array(ordered)
+    chains = []
+    for chain in (ordered, ordered[::-1]):
+        corners: list[tuple[float, float]] = []
+        for point in chain:
+            while len(corners) > 1 and not _turns_left(corners[-2], corners[-1], point):
+                corners.pop()
+            corners.append(point)
+        chains.append(corners[:-1])
+    return np.array([*chains[0], *chains[1]])
+
+
 def everything(x0: float, max_drift: float) -> Region:
     """Any offset, with drifts up to a limit."""
     return box(x0, -_FAR, _FAR, max_drift)
@@ -125,19 +152,23 @@ class Constraints:
     def __len__(self) -> int:
         return len(self.lower) + len(self.upper)
 
-    def trimmed(self, drift: float, x0: float, share: float) -> Constraints:
+    def trimmed(self, drift: float, x0: float, share_low: float, share_high: float) -> Constraints:
         """Without the tightest ones of each side, as they stand at a drift: a few of them come from wrong pairs."""
         low = self.lower - drift * (self.lower_x - x0)
         high = self.upper - drift * (self.upper_x - x0)
-        keep_low = np.argsort(low)[: len(low) - math.ceil(share * len(low))]
-        keep_high = np.argsort(-high)[: len(high) - math.ceil(share * len(high))]
+        keep_low = np.argsort(low)[: len(low) - math.ceil(share_low * len(low))]
+        keep_high = np.argsort(-high)[: len(high) - math.ceil(share_high * len(high))]
         return Constraints(self.lower_x[keep_low], self.lower[keep_low], self.upper_x[keep_high], self.upper[keep_high])
+
+    def slack(self, offset: float, drift: float, x0: float) -> tuple[F64, F64]:
+        """How far a line is from each of the lower and of the upper bounds, ns; negative where it breaks one."""
+        low = offset + drift * (self.lower_x - x0) - self.lower
+        high = self.upper - (offset + drift * (self.upper_x - x0))
+        return low, high
 
     def violations(self, offset: float, drift: float, x0: float) -> F64:
         """By how much a line breaks each constraint, ns; those that hold are left out."""
-        low = self.lower - (offset + drift * (self.lower_x - x0))
-        high = (offset + drift * (self.upper_x - x0)) - self.upper
-        both = np.concatenate((low, high))
+        both = -np.concatenate(self.slack(offset, drift, x0))
         return both[both > 0]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.align.twins import METHOD as TWINS
 from traceconv.align.twins import same_recording
-from traceconv.align.views import View, shared_work
+from traceconv.align.views import View, nested_work, shared_work
 from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Verdict
 from traceconv.ir.trace import Trace
 
@@ -247,8 +248,10 @@ def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> Pa
         return None
     one, other = views[0].events, views[1].events
     if _typical(one) >= _typical(other):
-        return _with_rows(_pair(a, b, one, other, known, align_sequences), *views)
-    turned = _pair(b, a, other, one, known.inverse() if known else None, align_sequences)
+        nested = partial(align_sequences, nest=nested_work(a.trace, b.trace, views))
+        return _with_rows(_pair(a, b, one, other, known, nested), *views)
+    nested = partial(align_sequences, nest=nested_work(b.trace, a.trace, (views[1], views[0])))
+    turned = _pair(b, a, other, one, known.inverse() if known else None, nested)
     return _turned(_with_rows(turned, *reversed(views)))
 
 

@@ -42,38 +42,34 @@ class Matcher:
 
     def __init__(self, a: Events, b: Events) -> None:
         self._b = b
-        self._groups = []
-        for kind in np.unique(b.kind).tolist():
-            rows_a = np.flatnonzero(a.kind == kind)
-            if len(rows_a):
-                self._groups.append((rows_a, a.start[rows_a], a.end[rows_a]))
-            else:
-                self._groups.append((rows_a, np.empty(0), np.empty(0)))
-        self._kinds = np.unique(b.kind).tolist()
+        # kinds lie one after the other on one axis, further apart than any two times, so that one search does for all
+        self._apart = 4 * (float(np.ptp(a.start)) + float(np.ptp(b.start)) + float(np.max(a.dur, initial=0.0)) + 1e9)
+        self._rows = np.lexsort((a.start, a.kind))
+        self._starts = a.start[self._rows]
+        self._ends = a.end[self._rows]
+        self._axis = self._starts - float(a.start[0]) + self._apart * a.kind[self._rows]
+        self._zero = float(a.start[0])
+        self._kinds = a.kind[self._rows]
 
     def part(self, b: Events) -> Matcher:
         """The same for other events of b; their kinds are among those of the first ones."""
         made = Matcher.__new__(Matcher)
-        made._b, made._groups, made._kinds = b, self._groups, self._kinds
+        vars(made).update(vars(self), _b=b)
         return made
 
     def holding(self, line: Line, tolerance: float) -> Array:
         """For each event of b the row in a that holds it, NONE if even the best sticks out by more than this, ns."""
         b = self._b
-        begin, end = line.back(b.start), line.back(b.end)
+        first, last = line.back(b.start), line.back(b.end)
+        near = np.clip(first - self._zero, -self._apart / 3, self._apart / 3)
+        after = np.searchsorted(self._axis, near + self._apart * b.kind, "right")
         found = np.full(len(b), NONE)
-        for kind, (rows_a, starts, ends) in zip(self._kinds, self._groups, strict=True):
-            if not len(rows_a):
-                continue
-            rows_b = np.flatnonzero(b.kind == kind)
-            first, last = begin[rows_b], end[rows_b]
-            after = np.searchsorted(starts, first, "right")
-            one, other = np.maximum(after - 1, 0), np.minimum(after, len(starts) - 1)
-            out_one = np.maximum(np.maximum(starts[one] - first, last - ends[one]), 0)
-            out_other = np.maximum(np.maximum(starts[other] - first, last - ends[other]), 0)
-            best = np.where(out_one <= out_other, one, other)
-            close = np.minimum(out_one, out_other) <= tolerance
-            found[rows_b[close]] = rows_a[best[close]]
+        least = np.full(len(b), tolerance)
+        for row in (np.minimum(after, len(self._rows) - 1), np.maximum(after - 1, 0)):
+            out = np.maximum(np.maximum(self._starts[row] - first, last - self._ends[row]), 0)
+            better = (out <= least) & (self._kinds[row] == b.kind)
+            found[better] = self._rows[row[better]]
+            least[better] = out[better]
         return found
 
 

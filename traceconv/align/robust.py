@@ -8,6 +8,8 @@ from traceconv.align.geometry import F64
 
 _TUKEY = 4.685
 _TO_SIGMA = 1.4826
+#: A line that moves by less than this in a step is found.
+_ENOUGH_NS = 10.0
 
 
 def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drift: float) -> tuple[float, float, float]:
@@ -25,6 +27,7 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
     """
     middle = float(x.mean())
     centred = x - middle
+    longest = float(np.max(np.abs(centred)))
     a, b, scale = float(np.median(y)), 0.0, least_scale
     for _ in range(20):
         residual = y - a - b * centred
@@ -40,6 +43,6 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
         before = a, b
         b = min(max((total * sxy - sx * sy) / determinant, -max_drift), max_drift)
         a = (sy - b * sx) / total
-        if abs(a - before[0]) < 1e-3 and abs(b - before[1]) < 1e-12:
+        if abs(a - before[0]) + abs(b - before[1]) * longest < _ENOUGH_NS:
             break
     return a, b, scale

@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Estimate, Events, Prior, Residuals, Rival, refused
+from traceconv.align.estimate import Array, Estimate, Events, Prior, Residuals, Rival, refused, some_of
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line, Matcher, Pairs
+from traceconv.align.nesting import Nest, best_near, fits_on, possible
 from traceconv.align.pieces import MAX_DRIFT, align_pieces, bent, described
 from traceconv.align.robust import robust_line
 from traceconv.clocks import Verdict
@@ -39,14 +40,21 @@ _CHUNK = 1.5e9
 _CHUNK_EVENTS = (400, 4000)
 _CANDIDATES = 60
 #: So many of the best places are tried from so much before them, ns.
-_BEST = 6
+_BEST = 4
 _SOONER = (100 * _US, 200 * _US, 400 * _US)
+#: A first look takes so many inner events, and so many of the best places a closer one.
+_FEW_EVENTS = 400
+_CLOSELY_SEEN = 10
+#: Within so many bins pairs are looked for, before the bins get too wide.
+_ROUGHLY, _CLOSELY = (4.0, 2.0, 1.0), ()
+#: An inner event belongs to an outer one that it sticks out of by no more than this.
+_NEAR = 20 * _US
 _LEAST_EVENTS = 8
 _LEAST_PAIRS = 5
 _LEAST_SCALE = 2 * _US
 _PRIOR_DRIFT = 100e-6
 _DRIFT_LIMIT = 1.5  # how far beyond the prior a fit may go before the region cuts it back
-_FIT_PAIRS = 20_000
+_FIT_PAIRS = 5000
 #: A candidate must beat the best rival by this many standard deviations of the sum over blocks.
 LEAST_MARGIN = 5.0
 #: The only candidate in a window that is known beforehand must beat random places by this many.
@@ -55,14 +63,20 @@ _BLOCK_EVENTS = 40
 _LEAST_BLOCKS = 8
 #: What one event can say at most for a place and against another, nats: one event alone proves nothing.
 _MOST_OF_AN_EVENT = 8.0
-#: Matched pairs may contradict this share of the tightest bounds, and its standard deviation: some matches are wrong.
+#: What a call that fits says for a place, nats: about one of twenty may not fit.
+_SURE_CALL = 3.0
+#: At most this share of the tightest bounds, and its standard deviation, is left out: some matches are wrong.
 TRIM = 0.03
+#: So many are left out in any case.
+_CHANCE = 2
 _LEAST_SHARE = 0.5
 _GREATEST_RESIDUAL = 5 * _US
 #: With this share of b inside of events of a, within feasible bounds, their exact places do not matter: latencies vary.
 _SURE_SHARE = 0.9
 #: A whole is divided into so many stretches at most; in none may the share of matches fall below this part of it.
 _STRETCHES = 20
+#: A drift from a fit is taken if its standard error is so much smaller than what the bounds leave on either side.
+_SURER = 4.0
 _LEAST_OF_SHARE = 0.6
 _LEAST_PAUSE = 10e6
 _SAME_PLACE = 200 * _US
@@ -115,14 +129,26 @@ class _Chunk:
         width = max(_BIN, prior.max_drift * (until - float(whole.start[0])) / 3)
         return cls(a, b, of_b, width, Matcher(a, b), a.span)
 
+    def thinned(self) -> _Chunk:
+        """With some of the inner events only: enough to see which places are worth a closer look."""
+        return replace(self, b=self.b.take(some_of(np.arange(len(self.b)), _FEW_EVENTS)))
+
     def pairs(self, line: Line, tolerance: float) -> Pairs:
         """What matches on a line; rows of b count from its first event."""
-        first, last = line.map(np.array(self.span))
-        window = slice(*np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist())
-        b = self.b.take(window)
-        match = self.matcher.part(b).holding(line, tolerance)
+        begin, b, match = self._match(line, tolerance)
         found = Pairs.of(self.a, b, match, line)
-        return replace(found, b=found.b + window.start)
+        return replace(found, b=found.b + begin)
+
+    def count(self, line: Line, tolerance: float) -> int:
+        """How many inner events match on a line."""
+        return int(np.count_nonzero(self._match(line, tolerance)[2] >= 0))
+
+    def _match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
+        """The first row of b that can match, all that can, and the row in a for each."""
+        first, last = line.map(np.array(self.span))
+        begin, end = np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist()
+        b = self.b.take(slice(begin, end))
+        return begin, b, self.matcher.part(b).holding(line, tolerance)
 
     def score(self, line: Line, scale: float) -> F64:
         """The log-likelihood of each event of the chunk: near the usual place of its class, or matched by chance."""
@@ -145,27 +171,28 @@ def _spread(values: F64) -> float:
     return 1.4826 * float(np.median(np.abs(values))) if len(values) else 0.0
 
 
-def align_sequences(a: Events, b: Events, prior: Prior) -> Estimate:
+def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None) -> Estimate:
     """How the clock of a relates to that of b.
 
     Args:
         a: the outer events.
         b: the inner events.
         prior: what is known beforehand; it narrows the search.
+        nest: what the threads of a did at each time, with all events of b, if that says more than a and b do.
     """
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         reason = f"only {min(len(a), len(b))} events of common kinds, {_LEAST_EVENTS} are needed"
         return refused(METHOD, Verdict.INSUFFICIENT, reason)
     tried = []
     for of_b in (True, False):
-        found = _from_chunk(a, b, _Chunk.first(a, b, prior, of_b=of_b), prior)
+        found = _from_chunk(a, b, _Chunk.first(a, b, prior, of_b=of_b), prior, nest)
         if found.verdict is Verdict.OK:
             return found
         tried.append(found)
     return max(tried, key=lambda estimate: (estimate.verdict is Verdict.AMBIGUOUS, estimate.matches))
 
 
-def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior) -> Estimate:
+def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | None) -> Estimate:
     x0 = _middle(chunk, prior)
     offsets, heights = _correlation(chunk, prior)
     if not len(offsets):
@@ -174,14 +201,17 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior) -> Estimate:
     if not candidates:
         return refused(METHOD, Verdict.INSUFFICIENT, "no place was found where the events of both fit")
     best, *rivals = candidates
-    margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
+    margins = [_margin(best.score, rival.score) for rival in rivals]
+    if nest is not None and min(margins, default=np.inf) < LEAST_MARGIN:
+        margins = _margins_by_nesting(chunk, candidates, margins, nest, prior)
+    margin = min(margins, default=np.inf)
     null = np.inf if rivals else _null_margin(chunk, best, offsets)
     until = float(chunk.b.start[-1]) if chunk.of_b else float(best.line.map(chunk.a.start[-1]))
     rivalry = _Rivalry(best, rivals, margin, null)
-    found = _judged(a, b, _grown(a, b, best, until, prior), prior, rivalry, (offsets, heights))
+    found = _judged(a, b, _grown(a, b, best, until, prior), prior, rivalry, (offsets, heights), nest)
     if found.verdict is not Verdict.INSUFFICIENT:
         return found
-    begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights))
+    begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights), nest)
     return _broken(a, b, found, begin, best.line, chunk) if begin.verdict is Verdict.OK else found
 
 
@@ -218,7 +248,8 @@ def _broken(a: Events, b: Events, whole: Estimate, begin: Estimate, line: Line, 
 
 def _of_piece(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
     """What the pairs along one of several lines allow."""
-    kept = containment(a, b, pairs).trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(pairs)))
+    share = TRIM + np.sqrt(TRIM / len(pairs))
+    kept = containment(a, b, pairs).trimmed(line.drift, line.x0, share, share)
     return feasible(kept, everything(line.x0, 2 * MAX_DRIFT))
 
 
@@ -288,15 +319,18 @@ def _candidates(chunk: _Chunk, x0: float, prior: Prior, peaks: F64) -> list[_Can
     Work begins later than its operator, so that a peak lies too late; where operators follow closely, refining may then
     end with each event in the next one. So the best places are tried from before, too.
     """
-    found = _distinct([_candidate(chunk, Line(peak, 0.0, x0), prior) for peak in peaks.tolist()])
+    thin = chunk.thinned()
+    found = _distinct([_candidate(thin, Line(peak, 0.0, x0), prior, _ROUGHLY) for peak in peaks.tolist()])
     again = [
         other
         for place in found[:_BEST]
         for sooner in _SOONER
-        if (other := _candidate(chunk, replace(place.line, offset=place.line.offset - sooner), prior)) is not None
+        if (line := replace(place.line, offset=place.line.offset - sooner))
+        and (other := _candidate(thin, line, prior, _ROUGHLY)) is not None
         and other.matches >= place.matches
     ]
-    return _distinct([*found, *again])
+    kept = _distinct([*found, *again])[:_CLOSELY_SEEN]
+    return _distinct([_candidate(chunk, place.line, prior, _CLOSELY) for place in kept])
 
 
 def _distinct(places: list[_Candidate | None]) -> list[_Candidate]:
@@ -308,18 +342,18 @@ def _distinct(places: list[_Candidate | None]) -> list[_Candidate]:
     return found
 
 
-def _candidate(chunk: _Chunk, line: Line, prior: Prior) -> _Candidate | None:
-    refined = _refined(chunk, line, prior)
+def _candidate(chunk: _Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> _Candidate | None:
+    refined = _refined(chunk, line, prior, bins)
     if refined is None:
         return None
     line, scale = refined
-    return _Candidate(line, scale, chunk.score(line, scale), len(chunk.pairs(line, 20 * _US)))
+    return _Candidate(line, scale, chunk.score(line, scale), chunk.count(line, _NEAR))
 
 
-def _refined(chunk: _Chunk, line: Line, prior: Prior) -> tuple[Line, float] | None:
-    """The line near an offset; None if too few events match on the way."""
+def _refined(chunk: _Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> tuple[Line, float] | None:
+    """The line near an offset, from pairs within ever fewer bins; None if too few events match on the way."""
     scale = _LEAST_SCALE
-    for tolerance in (4 * chunk.bin, 2 * chunk.bin, chunk.bin, 50 * _US, 20 * _US):
+    for tolerance in (*(count * chunk.bin for count in bins), 50 * _US, _NEAR):
         pairs = chunk.pairs(line, tolerance)
         if len(pairs) < _LEAST_PAIRS:
             return None
@@ -342,7 +376,8 @@ def _fit(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[
 
 def _centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:
     """The middle of what the pairs allow; where they allow nothing, the line as it is."""
-    region, _ = _region(a, b, pairs, line, prior)
+    bounds = _bounds(a, b, pairs)
+    region = _sure(bounds, line, prior)[0] if bounds is not None else None
     return line if region is None else Line(*region.middle(_overlap(a, b, line)), line.x0)
 
 
@@ -365,6 +400,29 @@ def _margin(best: F64, rival: F64) -> float:
     better = np.clip(best - rival, -_MOST_OF_AN_EVENT, _MOST_OF_AN_EVENT)
     blocks = np.array([block.sum() for block in np.array_split(better, count)])
     return float(blocks.sum() / (np.sqrt(count) * blocks.std(ddof=1) + 1e-9)) / (1 + 3 / (count - 1))
+
+
+def _margins_by_nesting(
+    chunk: _Chunk, places: list[_Candidate], margins: list[float], nest: Nest, prior: Prior
+) -> list[float]:
+    """The margins of the best place over the others, by what holds the calls there, where that tells more.
+
+    Each place may move to where the most calls fit. A rival that is beaten by far in this way is beaten, unless it fits
+    better by its names and durations.
+    """
+    first, last = chunk.b.span if chunk.of_b else (-np.inf, np.inf)
+    rows = np.flatnonzero((nest.calls.start >= first) & (nest.calls.end <= last))
+    fits = []
+    for place in places:
+        line = place.line
+        low, high = line.map(np.array(chunk.span)) if not chunk.of_b else (first, last)
+        seen = rows[(nest.calls.start[rows] >= low) & (nest.calls.end[rows] <= high)]
+        fitting = np.zeros(len(nest.calls))
+        if len(seen) >= _LEAST_EVENTS:
+            turns = (line.drift - prior.max_drift / 4, line.drift + prior.max_drift / 4)
+            fitting[seen] = fits_on(nest, seen, best_near(nest, seen, line, 2 * chunk.bin, turns))
+        fits.append(_SURE_CALL * fitting[rows])
+    return [max(margin, _margin(fits[0], other)) for margin, other in zip(margins, fits[1:], strict=True)]
 
 
 def _null_margin(chunk: _Chunk, best: _Candidate, offsets: F64) -> float:
@@ -406,7 +464,7 @@ def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float, float]:
 
     Events of b could match unless a is at rest where they are: a profiler may pause.
     """
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, 20 * _US), line)
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, _NEAR), line)
     at = line.back(b.start)
     latest = np.maximum.accumulate(a.end)
     before = np.searchsorted(a.start, at, "right") - 1
@@ -437,17 +495,63 @@ def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
     return Constraints(end, begins + b.dur[pairs.b] - end, start, begins + quantum_b - start)
 
 
+def _bounds(a: Events, b: Events, pairs: Pairs) -> Constraints | None:
+    """What the pairs say, without those that may be wrong; None if too few are left.
+
+    A pair may be wrong if it lies far from the usual place of its class.
+    """
+    usual = pairs.where(
+        (np.abs(pairs.begin) <= max(6 * _spread(pairs.begin), _NEAR))
+        & (np.abs(pairs.end) <= max(6 * _spread(pairs.end), _NEAR))
+    )
+    usual = usual.where(_alone(b, usual))
+    return containment(a, b, usual) if len(usual) >= _LEAST_PAIRS else None
+
+
+def _sure(bounds: Constraints, line: Line, prior: Prior) -> tuple[Region | None, Constraints]:
+    """The relations that all but the tightest bounds allow, and these bounds."""
+    count = len(bounds.lower)
+    share = TRIM + np.sqrt(TRIM / count)
+    kept = bounds.trimmed(line.drift, line.x0, share, share)
+    return feasible(kept, everything(line.x0, _DRIFT_LIMIT * prior.max_drift)), kept
+
+
 def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
     """The relations that the pairs allow, and how many of their bounds were left out.
 
-    A pair that lies far from the usual place of its class may be a wrong one: no bound rests on it.
+    Those bounds are left out that contradict the middle of what is surely possible, and as many more as contradict it
+    by less than half of its width: a wrong pair is as likely to miss the middle by a little on this side as on that.
     """
-    usual = pairs.where(np.abs(pairs.begin) <= max(6 * _spread(pairs.begin), 20 * _US))
-    if len(usual) < _LEAST_PAIRS:
+    bounds = _bounds(a, b, pairs)
+    if bounds is None:
         return None, 0
-    bounds = containment(a, b, usual)
-    kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(usual)))
-    return feasible(kept, everything(line.x0, _DRIFT_LIMIT * prior.max_drift)), len(bounds) - len(kept)
+    sure, kept = _sure(bounds, line, prior)
+    if sure is None:
+        return None, len(bounds) - len(kept)
+    span = _overlap(a, b, line)
+    offset, drift = sure.middle(span)
+    half = sure.width(sum(span) / 2) / 2
+    share = [
+        (np.count_nonzero(slack < 0) + np.count_nonzero((slack < 0) & (slack > -half)) + _CHANCE) / len(slack)
+        for slack in bounds.slack(offset, drift, line.x0)
+    ]
+    more = bounds.trimmed(drift, line.x0, share[0], share[1])
+    region = feasible(more, everything(line.x0, _DRIFT_LIMIT * prior.max_drift)) if len(more) >= len(kept) else None
+    return (sure, len(bounds) - len(kept)) if region is None else (region, len(bounds) - len(more))
+
+
+def _alone(b: Events, pairs: Pairs) -> Array:
+    """For each pair whether no other inner event overlaps it in the same outer one.
+
+    A thread works on one thing at a time: of two that overlap, one is written twice, or belongs elsewhere.
+    """
+    order = np.lexsort((b.start[pairs.b], pairs.a))
+    rows, holders = pairs.b[order], pairs.a[order]
+    meet = (holders[1:] == holders[:-1]) & (b.start[rows[1:]] < b.end[rows[:-1]])
+    alone = np.ones(len(order), bool)
+    alone[order[1:][meet]] = False
+    alone[order[:-1][meet]] = False
+    return alone
 
 
 def _judged(
@@ -457,12 +561,16 @@ def _judged(
     prior: Prior,
     rivalry: _Rivalry,
     landscape: tuple[F64, F64],
+    nest: Nest | None,
 ) -> Estimate:
     """The verdict over the best place."""
     pairs, share, least = _matched(a, b, line)
     region, dropped = _region(a, b, pairs, line, prior)
     if region is not None:
-        line = Line(*region.middle(_overlap(a, b, line)), line.x0)
+        overlap = _overlap(a, b, line)
+        narrower = possible(nest, line, overlap, region) if nest is not None else None
+        region = narrower or region
+        line = _central(a, pairs, line, region, overlap, prior)
     residuals = Residuals.of(pairs.begin)
     if least < _LEAST_OF_SHARE * share:
         region = None
@@ -485,6 +593,22 @@ def _judged(
         a.start[pairs.a],
         pairs.begin,
     )
+
+
+def _central(a: Events, pairs: Pairs, line: Line, region: Region, overlap: tuple[float, float], prior: Prior) -> Line:
+    """The line in the middle of a region.
+
+    How the usual places move along the trace tells the drift, better than the bounds do if there are many pairs that
+    lie alike. The offset is never taken from there: latencies are one-sided.
+    """
+    middle, drift = region.middle(overlap)
+    x = a.start[pairs.a]
+    _, more, scale = robust_line(x, pairs.begin, 1.0, _DRIFT_LIMIT * prior.max_drift, _PRIOR_DRIFT)
+    error = scale / (np.sqrt(len(pairs)) * float(np.std(x)) + 1e-9)
+    offsets = region.offsets_at(line.drift + more)
+    if offsets is None or _SURER * error > np.ptp(region.drifts) / 2:
+        return Line(middle, drift, line.x0)
+    return Line(sum(offsets) / 2, line.drift + more, line.x0)
 
 
 def _overlap(a: Events, b: Events, line: Line) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from traceconv.align.estimate import Array, Events
 from traceconv.align.names import NameMap
+from traceconv.align.nesting import UNNAMED, Nest, Stretches
 from traceconv.ir.trace import I32, Trace
 
 #: Args that tell the type of an operator whose slice is named after the node.
@@ -42,6 +43,77 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
         return None
     views = (_view(a, clock_a, kinds_a, numbers), _view(b, clock_b, kinds_b, numbers))
     return views if all(len(view.events) for view in views) else None
+
+
+def nested_work(a: Trace, b: Trace, views: tuple[View, View]) -> Nest | None:
+    """The nest of two traces; None where it says no more than the views: no slice holds another, b knows nothing else.
+
+    Args:
+        a, b: the outer and the inner trace.
+        views: what both know.
+    """
+    found = nest_of(a, b, views)
+    flat = sum(len(thread.begin) for thread in found.threads) <= 2 * len(views[0].rows) + 1
+    return None if flat and len(found.calls) == len(views[1].rows) else found
+
+
+def nest_of(a: Trace, b: Trace, views: tuple[View, View]) -> Nest:
+    """The threads of a that work on what both know, and all that b has on the tracks of such work."""
+    outer, inner = views
+    kinds = np.full(len(a.slices.ts), UNNAMED, np.int32)
+    kinds[outer.rows] = outer.events.kind
+    tracks = np.unique(a.slices.track[outer.rows]).tolist()
+    threads = tuple(_stretches(a, track, kinds, outer.events.zero_ns) for track in tracks)
+    return Nest(threads, _calls(b, inner, unnamed=len(tracks) == 1), outer.events.quantum_ns)
+
+
+def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
+    """What a thread was in at each time; slices are sorted by time on each track, outer ones first."""
+    slices = trace.slices
+    rows = np.flatnonzero(slices.track == track)
+    starts, ends = slices.ts[rows].tolist(), (slices.ts[rows] + slices.dur[rows]).tolist()
+    begin, end, kind = [], [], []
+    opened: list[tuple[int, int]] = []  # when each ends, and its kind
+    at = starts[0]
+    for start, until, number in zip(starts, ends, kinds[rows].tolist(), strict=True):
+        while opened and opened[-1][0] <= start:
+            closing, closed = opened.pop()
+            begin.append(at)
+            end.append(closing)
+            kind.append(closed)
+            at = closing
+        begin.append(at)
+        end.append(start)
+        kind.append(opened[-1][1] if opened else UNNAMED)
+        opened.append((until, number))
+        at = start
+    for closing, closed in reversed(opened):
+        begin.append(at)
+        end.append(closing)
+        kind.append(closed)
+        at = closing
+    first, last = np.array(begin, np.int64), np.array(end, np.int64)
+    some = last > first
+    return Stretches(
+        (first[some] - zero).astype(np.float64), (last[some] - zero).astype(np.float64), np.array(kind, np.int32)[some]
+    )
+
+
+def _calls(trace: Trace, view: View, *, unnamed: bool) -> Events:
+    """The events of a view, and those of other kinds on their tracks, but for what holds others."""
+    slices = trace.slices
+    kinds = np.full(len(slices.ts), UNNAMED, np.int32)
+    kinds[view.rows] = view.events.kind
+    rows = view.rows
+    if unnamed:
+        rows = np.flatnonzero(np.isin(slices.track, np.unique(slices.track[rows])))
+        end = slices.ts[rows] + slices.dur[rows]
+        holds = (slices.track[rows[1:]] == slices.track[rows[:-1]]) & (slices.ts[rows[1:]] < end[:-1])
+        kept = np.append(~holds, True) | (kinds[rows] != UNNAMED)
+        rows = rows[kept]
+        rows = rows[np.argsort(slices.ts[rows], kind="stable")]
+    start = (slices.ts[rows] - view.events.zero_ns).astype(np.float64)
+    return Events(start, slices.dur[rows].astype(np.float64), kinds[rows], view.events.zero_ns, view.events.quantum_ns)
 
 
 def _rows_on(trace: Trace, clock: int) -> Array:

@@ -1,7 +1,9 @@
 """Recordings in which several tools watched one process, and what the program knew about their clocks.
 
 The program read the clocks itself, before and after; `recordings/truth.json` says what follows. Each pair is merged as
-it was recorded, then without what tells the clocks, then with a part of one trace cut out besides.
+it was recorded, then without what tells the clocks, then with a part of one trace cut out besides. `record.py` makes
+new recordings of sequences; those of `TUNED` were looked at while the estimators were made, the others are for the
+report alone.
 
 Those of `record_activity` were recorded after the thresholds of the alignment by activity had been chosen, on 24 other
 recordings of the same cases; a dozen programs competed for two cores meanwhile (load average 15).
@@ -22,6 +24,10 @@ import numpy as np
 from tests.benchmarks.alignment.record_activity import CASES
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
+from traceconv.align.matching import Line
+from traceconv.align.names import NameMap
+from traceconv.align.nesting import room
+from traceconv.align.views import nest_of, shared_work
 from traceconv.api import read
 from traceconv.clocks import Run, Verdict, Zero
 from traceconv.errors import TraceconvError
@@ -35,13 +41,22 @@ ORT, ORT_BESIDE = (
     "onnxruntime_profile__2026-11-21_07-17-34_140.json",
 )
 PERF = "perf.script.txt"  # or packed
+TORCH_TUNED, TORCH_REPORTED = (
+    ("torch_convnet", "torch_lstm"),
+    ("torch_convnet_again", "torch_transformer", "torch_steady"),
+)
+TUNED = ("torch_kineto_onednn_perf", "mxnet_dnnl_timestamps", *TORCH_TUNED)
 PAIRS = (
     ("torch_kineto_onednn_perf", KINETO, ONEDNN),
     ("torch_kineto_onednn_perf", KINETO, PERF),
     ("mxnet_dnnl_timestamps", MXNET, DNNL),
     ("ort_perf_monotonic", ORT, PERF),
     ("ort_perf_default_clock", ORT_BESIDE, PERF),
+    *((name, f"{KINETO}.gz", f"{ONEDNN}.gz") for name in (*TORCH_TUNED, *TORCH_REPORTED)),
+    ("mxnet_convnet", f"{MXNET}.gz", "dnnl_verbose.log.gz"),
 )
+#: Pairs of which both print the same work with times, by recording.
+SEQUENCES = frozenset(name for name, _, other in PAIRS if not other.startswith(PERF))
 
 
 #: Of the pairs those of samples or counters with slices, which nothing but activity relates beyond metadata.
@@ -131,9 +146,8 @@ def without_metadata(trace: Trace) -> Trace:
 
 
 def middle_of(trace: Trace) -> Trace:
-    """The middle half of what happened, as if the tool had been attached later and ended earlier."""
-    first, last = trace.span() or (0, 0)
-    low, high = first + (last - first) // 4, last - (last - first) // 4
+    """The middle half of its events, as if the tool had been attached later and ended earlier."""
+    low, high = np.quantile(np.concatenate([trace.slices.ts, trace.samples.ts]), (0.25, 0.75), method="nearest")
 
     def seen(table: Table) -> Table:
         return take(table, np.flatnonzero((table.ts >= low) & (table.ts < high)))
@@ -155,6 +169,23 @@ def attempts() -> list[Attempt]:
         found.append(attempt(recording, files, "metadata taken away", bare))
         found.append(attempt(recording, files, "and a window cut", [bare[0], middle_of(bare[1])]))
     return found
+
+
+def least_bound(recording: str) -> float:
+    """What no estimate from the events alone can fall below, ns: half of the least room before and after a call.
+
+    It is measured on the true line. A shorter recording, or a disturbed one, leaves more.
+    """
+    name, one, other = next(pair for pair in PAIRS if pair[0] == recording and not pair[2].startswith(PERF))
+    files = truth()[name][one], truth()[name][other]
+    traces = [load(file) for file in files]
+    views = shared_work(traces[0], 0, traces[1], 0, NameMap())
+    if views is None:
+        raise ValueError(f"{recording}: no common work")
+    zeros = [file.zero_ns + view.events.zero_ns for file, view in zip(files, views, strict=True)]
+    line = Line(float(zeros[0] - zeros[1]), 0.0, 0.0)
+    before, after = room(nest_of(traces[0], traces[1], views), line)
+    return float(np.min(before) + np.min(after)) / 2
 
 
 def exact_attempts() -> list[Attempt]:

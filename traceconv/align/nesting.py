@@ -1,0 +1,265 @@
+"""What a thread does at a time: work of a library lies in an operator, but in none of those that this one calls.
+
+An operator of a framework may take ten times as long as the library below it, which says little about where in it the
+library worked. But a thread does one thing at a time. The times that it spent in an operator itself, between those
+that it called, are short, and a call of the library begins and ends in one of them. That holds for every call, also
+for those that no operator is named after: however briefly a tensor is reordered, no operator begins or ends meanwhile.
+
+So each call allows some shifts of the clock, and forbids those between them. Many lines are tried, and what is left is
+where nearly all calls fit: no call is given to a stretch beforehand, which would presuppose the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.align.estimate import Array, Events, some_of
+from traceconv.align.geometry import F64, Region, convex_hull
+from traceconv.align.matching import Line
+from traceconv.ir.trace import I32
+
+#: The kind of work that only the library has a name for.
+UNNAMED = -1
+_US = 1e3
+#: How finely lines are tried near a candidate, for a first look and for the last one.
+COARSE = 4 * _US
+_FINE = 0.2 * _US
+_MOST_SHIFTS, _MOST_DRIFTS = 160, 120
+_FEW_CALLS, _MANY_CALLS = 400, 4000
+#: So often a region is looked at, each time what the last look left of it.
+_LOOKS = 3
+#: With this share of the calls each within one stretch, the trace is one in which calls do lie so.
+LEAST_FITTING = 0.9
+#: A place is possible with so many misfits, beside twice as many as there are at the best one: what does not fit there
+#: may be wrong, and as much again may be wrong and fit there by chance.
+_CHANCE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Times that one thread spent in one slice and in none inside of it, or in none at all; they do not overlap.
+
+    Attributes:
+        begin, end: ns from the zero of the outer events, ascending.
+        kind: that of the slice, in the numbers of the events; UNNAMED for others and for none.
+    """
+
+    begin: F64
+    end: F64
+    kind: I32
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The threads of an outer trace and all that an inner one knows.
+
+    Attributes:
+        threads: those with work that both know.
+        calls: the inner events, in order of their start, of kind UNNAMED where the outer trace has no such kind.
+        quantum_ns: the resolution of the outer times.
+    """
+
+    threads: tuple[Stretches, ...]
+    calls: Events
+    quantum_ns: float
+
+    def named(self) -> Nest:
+        """Without calls that no operator is named after."""
+        return Nest(self.threads, self.calls.take(self.calls.kind != UNNAMED), self.quantum_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """For calls the stretches that may hold them.
+
+    Attributes:
+        call, begin, end: a row of the calls, and a stretch.
+    """
+
+    call: Array
+    begin: F64
+    end: F64
+
+    @classmethod
+    def near(cls, nest: Nest, calls: Events, line: Line, reach: float) -> _Allowed:
+        """The stretches that are not further away from a call than this, and neither too short nor of another kind."""
+        first, last = line.back(calls.start) - reach, line.back(calls.end) + reach
+        slack = 2 * nest.quantum_ns + calls.quantum_ns
+        found = []
+        for thread in nest.threads:
+            low, high = np.searchsorted(thread.end, first), np.searchsorted(thread.begin, last, "right")
+            count = np.maximum(high - low, 0)
+            call = np.repeat(np.arange(len(calls)), count)
+            row = np.arange(len(call)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
+            kind = calls.kind[call]
+            fits = thread.end[row] - thread.begin[row] + slack >= calls.dur[call]
+            fits &= (kind == UNNAMED) | (kind == thread.kind[row])
+            found.append((call[fits], thread.begin[row[fits]], thread.end[row[fits]]))
+        call, begin, end = (np.concatenate(column) for column in zip(*found, strict=True))
+        return cls(call, begin, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Lines to try: each shift of a line with each drift.
+
+    Attributes:
+        line: the one in the middle.
+        shifts: ns at its x0, evenly spaced.
+        drifts: as ratios, evenly spaced.
+    """
+
+    line: Line
+    shifts: F64
+    drifts: F64
+
+    @classmethod
+    def around(cls, line: Line, reach: float, drifts: tuple[float, float], half_span: float, step: float) -> Grid:
+        """All shifts up to a reach on either side and drifts between two, so that neighbours differ by about a step.
+
+        Args:
+            half_span: from x0 to the ends of the evidence, ns.
+        """
+        low, high = drifts
+        shifts = np.linspace(-reach, reach, int(min(2 * reach / step + 2, _MOST_SHIFTS)))
+        count = int(min((high - low) * half_span / step + 2, _MOST_DRIFTS)) if high > low else 1
+        return cls(line, shifts, np.linspace(low, high, count))
+
+    def fitting(self, nest: Nest, calls: Events) -> npt.NDArray[np.int32]:
+        """How many calls lie in a stretch, for each drift and each shift."""
+        ends = self.line.back(calls.start[[0, -1]]) - self.line.x0
+        turned = float(np.max(np.abs(self.drifts - self.line.drift)) * np.max(np.abs(ends)))
+        allowed = _Allowed.near(nest, calls, self.line, float(self.shifts[-1]) + turned)
+        found = np.zeros((len(self.drifts), len(self.shifts)), np.int32)
+        for row, drift in enumerate(self.drifts.tolist()):
+            found[row] = self._fitting(nest, calls, allowed, drift)
+        return found
+
+    def _fitting(self, nest: Nest, calls: Events, allowed: _Allowed, drift: float) -> Array:
+        low, high = _shifts(nest, calls, allowed, Line(self.line.offset, drift, self.line.x0))
+        count, step = len(self.shifts), self.shifts[1] - self.shifts[0]
+        first = np.clip(np.ceil((low - self.shifts[0]) / step), 0, count).astype(np.int64)
+        after = np.clip(np.floor((high - self.shifts[0]) / step) + 1, 0, count).astype(np.int64)
+        some = after > first
+        call, first, after = allowed.call[some], first[some], after[some]
+        if len(nest.threads) == 1:
+            # the later a stretch, the smaller its shifts; those of neighbours overlap by the resolution of their times
+            same = call[1:] == call[:-1]
+            after[1:][same] = np.maximum(np.minimum(after[1:], first[:-1])[same], first[1:][same])
+            changes = np.bincount(first, minlength=count + 1) - np.bincount(after, minlength=count + 1)
+            return np.cumsum(changes)[:-1]
+        size = len(calls) * (count + 1)
+        changes = np.bincount(call * (count + 1) + first, minlength=size)
+        changes -= np.bincount(call * (count + 1) + after, minlength=size)
+        return (np.cumsum(changes.reshape(len(calls), count + 1), axis=1)[:, :-1] > 0).sum(axis=0)
+
+
+def _shifts(nest: Nest, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:
+    """From where to where a line may be moved for a call to lie in a stretch, with times as they are printed."""
+    start = calls.start[allowed.call]
+    low = start + calls.dur[allowed.call] - line.map(allowed.end + 2 * max(nest.quantum_ns, 1.0))
+    return low, start + max(calls.quantum_ns, 1.0) - line.map(allowed.begin)
+
+
+def fits_on(nest: Nest, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
+    """For some calls, whether each lies in a stretch on a line."""
+    calls = nest.calls.take(rows)
+    allowed = _Allowed.near(nest, calls, line, 3 * max(nest.quantum_ns, calls.quantum_ns))
+    low, high = _shifts(nest, calls, allowed, line)
+    fits = np.zeros(len(calls), bool)
+    fits[allowed.call[(low <= 0) & (high >= 0)]] = True
+    return fits
+
+
+def room(nest: Nest, line: Line) -> tuple[F64, F64]:
+    """How far each call lies from the begin and from the end of the stretch that holds it on a line, as printed, ns."""
+    allowed = _Allowed.near(nest, nest.calls, line, 0.0)
+    start = nest.calls.start[allowed.call]
+    before = start - line.map(allowed.begin)
+    after = line.map(allowed.end) - start - nest.calls.dur[allowed.call]
+    inside = (before >= 0) & (after >= 0)
+    return before[inside], after[inside]
+
+
+def best_near(nest: Nest, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
+    """The line with the most calls in a stretch: in the middle of those with as many, near another line.
+
+    Args:
+        nest: what contains what.
+        rows: the calls to look at; some hundred of them are, if there are more.
+        line: where to look.
+        reach: how far from it, ns.
+        drifts: the least and the greatest to try.
+    """
+    calls = nest.calls.take(some_of(rows, _FEW_CALLS))
+    grid = Grid.around(line, reach, drifts, float(calls.start[-1] - calls.start[0]) / 2, COARSE)
+    fitting = grid.fitting(nest, calls)
+    drift, shift = np.nonzero(fitting == np.max(fitting))
+    row = int(drift[np.argmin(np.abs(drift - np.median(drift)))])
+    return Line(line.offset + float(np.median(grid.shifts[shift[drift == row]])), float(grid.drifts[row]), line.x0)
+
+
+def possible(nest: Nest, line: Line, span: tuple[float, float], region: Region) -> Region | None:
+    """What is left of a region when each call has to lie in a stretch, but for a few; None if too many do not.
+
+    Args:
+        nest: what contains what.
+        line: in the region.
+        span: the times of the outer clock at which both have events.
+        region: the relations that are possible otherwise.
+    """
+    first, last = line.map(np.array(span))
+    rows = np.flatnonzero((nest.calls.start >= first) & (nest.calls.end <= last))
+    calls = nest.calls.take(some_of(rows, _MANY_CALLS))
+    if len(calls) < 2:
+        return None
+    middle = (span[0] + span[1]) / 2
+    half = (span[1] - span[0]) / 2
+    found: Region | None = region.at(middle)
+    for _ in range(_LOOKS):
+        if found is None:
+            return None
+        found = _narrowed(nest, calls, found, half)
+    return region.intersection(found) if found is not None else None
+
+
+def _narrowed(nest: Nest, calls: Events, region: Region, half_span: float) -> Region | None:
+    """The lines of a region, as far as they are told apart, on which nearly as many calls fit as on the best one."""
+    low, high = float(np.min(region.offsets)), float(np.max(region.offsets))
+    drifts = float(np.min(region.drifts)), float(np.max(region.drifts))
+    centre = Line((low + high) / 2, (drifts[0] + drifts[1]) / 2, region.x0)
+    reach = max((high - low) / 2, _FINE)
+    grid = Grid.around(centre, reach, drifts, half_span, max(_FINE, reach / _MOST_SHIFTS))
+    fitting = grid.fitting(nest, calls)
+    ends = np.array([-half_span, half_span])
+    least, most = region.bounds(region.x0 + ends)
+    offsets = centre.offset + grid.shifts
+    step = float(grid.shifts[1] - grid.shifts[0])
+    for end, bottom, top in zip(ends.tolist(), least.tolist(), most.tolist(), strict=True):
+        there = offsets[None, :] + (grid.drifts * end)[:, None]
+        fitting[(there < bottom - step) | (there > top + step)] = 0
+    misfits = len(calls) - fitting
+    fewest = int(np.min(misfits))
+    if fewest > (1 - LEAST_FITTING) * len(calls):
+        return None
+    drift, shift = np.nonzero(misfits <= 2 * fewest + _CHANCE)
+    between = float(grid.drifts[1] - grid.drifts[0]) if len(grid.drifts) > 1 else 0.0
+    return _around(region.x0, offsets[shift], grid.drifts[drift], step, between)
+
+
+def _around(x0: float, offsets: F64, drifts: F64, step: float, between: float) -> Region:
+    """The convex set around lines, each of which stands for all up to the next ones."""
+    points = np.array(
+        [
+            (offset + aside * step, drift + turned * between)
+            for drift in np.unique(drifts).tolist()
+            for offset in (float(offsets[drifts == drift].min()), float(offsets[drifts == drift].max()))
+            for aside in (-1, 1)
+            for turned in (-1, 1)
+        ]
+    )
+    hull = convex_hull(points)
+    return Region(x0, hull[:, 0], hull[:, 1])
