@@ -50,7 +50,7 @@ def test_trimming_takes_the_tightest() -> None:
     wrong = Constraints(made.lower_x, made.lower.copy(), made.upper_x, made.upper.copy())
     wrong.lower[:4] += 50_000
     assert feasible(wrong, everything(X0, 200e-6)) is None
-    region = feasible(wrong.trimmed(1e-5, X0, 0.03, 0.03), everything(X0, 200e-6))
+    region = feasible(wrong.trimmed(1e-5, X0, 0.03), everything(X0, 200e-6))
     assert region is not None
     low, high = region.bounds(X0)
     assert low[0] <= 1000 <= high[0]

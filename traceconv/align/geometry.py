@@ -152,11 +152,19 @@ class Constraints:
     def __len__(self) -> int:
         return len(self.lower) + len(self.upper)
 
-    def trimmed(self, drift: float, x0: float, share_low: float, share_high: float) -> Constraints:
-        """Without the tightest ones of each side, as they stand at a drift: a few of them come from wrong pairs."""
+    def trimmed(self, drift: float, x0: float, share: float, share_high: float | None = None) -> Constraints:
+        """Without the tightest ones of each side, as they stand at a drift: a few of them come from wrong pairs.
+
+        Args:
+            drift: where to compare them.
+            x0: where the offset holds.
+            share: of the lower ones, what is left out.
+            share_high: of the upper ones; None: the same share.
+        """
+        share_high = share if share_high is None else share_high
         low = self.lower - drift * (self.lower_x - x0)
         high = self.upper - drift * (self.upper_x - x0)
-        keep_low = np.argsort(low)[: len(low) - math.ceil(share_low * len(low))]
+        keep_low = np.argsort(low)[: len(low) - math.ceil(share * len(low))]
         keep_high = np.argsort(-high)[: len(high) - math.ceil(share_high * len(high))]
         return Constraints(self.lower_x[keep_low], self.lower[keep_low], self.upper_x[keep_high], self.upper[keep_high])
 

@@ -249,7 +249,7 @@ def _broken(a: Events, b: Events, whole: Estimate, begin: Estimate, line: Line, 
 def _of_piece(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
     """What the pairs along one of several lines allow."""
     share = TRIM + np.sqrt(TRIM / len(pairs))
-    kept = containment(a, b, pairs).trimmed(line.drift, line.x0, share, share)
+    kept = containment(a, b, pairs).trimmed(line.drift, line.x0, share)
     return feasible(kept, everything(line.x0, 2 * MAX_DRIFT))
 
 
@@ -512,7 +512,7 @@ def _sure(bounds: Constraints, line: Line, prior: Prior) -> tuple[Region | None,
     """The relations that all but the tightest bounds allow, and these bounds."""
     count = len(bounds.lower)
     share = TRIM + np.sqrt(TRIM / count)
-    kept = bounds.trimmed(line.drift, line.x0, share, share)
+    kept = bounds.trimmed(line.drift, line.x0, share)
     return feasible(kept, everything(line.x0, _DRIFT_LIMIT * prior.max_drift)), kept
 
 

@@ -146,8 +146,14 @@ def without_metadata(trace: Trace) -> Trace:
 
 
 def middle_of(trace: Trace) -> Trace:
-    """The middle half of its events, as if the tool had been attached later and ended earlier."""
-    low, high = np.quantile(np.concatenate([trace.slices.ts, trace.samples.ts]), (0.25, 0.75), method="nearest")
+    """The middle half of what happened, as if the tool had been attached later and ended earlier.
+
+    That is half of the slices where there are some: a log of a library may begin long before the work that is traced.
+    """
+    first, last = trace.span() or (0, 0)
+    low, high = first + (last - first) // 4, last - (last - first) // 4
+    if len(trace.slices.ts):
+        low, high = (int(ts) for ts in np.quantile(trace.slices.ts, (0.25, 0.75), method="nearest"))
 
     def seen(table: Table) -> Table:
         return take(table, np.flatnonzero((table.ts >= low) & (table.ts < high)))
