@@ -23,6 +23,7 @@ from traceconv.output import check_target, write_output
 from traceconv.registry import Importer, configure, importer_class, importers, option_names
 from traceconv.registry import identify as _identify
 from traceconv.source import Source
+from traceconv.spill import Memory
 from traceconv.streams import REFUSED, Stream, join_streams, streams_of
 from traceconv.validate import validate
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
@@ -103,23 +104,32 @@ def read(path: AnyPath, *, format: str | None = None, options: Mapping[str, str]
 
 
 def read_source(
-    source: Source, *, format: str | None = None, options: Mapping[str, str] | None = None, name: str = ""
+    source: Source,
+    *,
+    format: str | None = None,
+    options: Mapping[str, str] | None = None,
+    name: str = "",
+    memory: Memory | None = None,
 ) -> Trace:
     """Like `read`, for an input that is open already; `name` is how messages and outputs call it."""
+    memory = memory or Memory()
     cls, streams = _class_and_streams(source, format)
     importer = configure(cls, dict(options or {}))
     if streams == [source]:
-        return _read_one(source, cls, importer, name or source.name)
-    return _read_streams(streams, cls, importer, name or source.name)
+        return _read_one(source, cls, importer, name or source.name, memory)
+    return _read_streams(streams, cls, importer, name or source.name, memory)
 
 
-def _read_streams(streams: Sequence[Source], cls: type[Importer], importer: Importer, name: str) -> Trace:
+def _read_streams(
+    streams: Sequence[Source], cls: type[Importer], importer: Importer, name: str, memory: Memory
+) -> Trace:
     """The streams of one input as one trace. Raises the first error if none of them can be read."""
     traces: dict[str, Trace] = {}
     refused: dict[Source, TraceconvError] = {}
     for stream in streams:
         try:
-            traces[stream.writer if isinstance(stream, Stream) else ""] = _read_one(stream, cls, importer, name)
+            writer = stream.writer if isinstance(stream, Stream) else ""
+            traces[writer] = _read_one(stream, cls, importer, name, memory)
         except TraceconvError as error:
             refused[stream] = error
     if not traces:
@@ -144,8 +154,8 @@ def _class_and_streams(source: Source, format: str | None) -> tuple[type[Importe
     return (importer_class(format) if format else _identify(streams[0])[0]), streams
 
 
-def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str) -> Trace:
-    builder = Builder(SourceInfo(name, cls.name), cls.clock)
+def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str, memory: Memory) -> Trace:
+    builder = Builder(SourceInfo(name, cls.name), cls.clock, memory)
     importer.read(source, builder)
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
@@ -163,10 +173,11 @@ def convert(
     options: Mapping[str, str] | None = None,
     force: bool = False,
     strict: bool = False,
+    memory: int | None = None,
 ) -> Result:
     """One input to one output. See `merge`."""
     one = Input(path, format=format, options=options or {})
-    return merge([one], output, to=to, force=force, strict=strict)
+    return merge([one], output, to=to, force=force, strict=strict, memory=memory)
 
 
 def merge(
@@ -181,6 +192,7 @@ def merge(
     report: AnyPath | Sequence[AnyPath] = (),
     force: bool = False,
     strict: bool = False,
+    memory: int | None = None,
 ) -> Result:
     """Several inputs to one output, on one clock.
 
@@ -196,6 +208,8 @@ def merge(
         report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html, or several.
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
+        memory: how many bytes of memory may be used before args go to temporary files (in the folder TMPDIR); by
+            default half of what is free. The columns stay in memory.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates; nothing but the report is written.
@@ -210,7 +224,7 @@ def merge(
     _refuse_overwriting(sources, os.fspath(output))
     check_target(os.fspath(output), binary=writer.binary, force=force)
     reports_to = _check_reports(report, output, sources, force)
-    traces = _read_all(given, sources, dict(options or {}), facts)
+    traces = _read_all(given, sources, dict(options or {}), facts, Memory(memory))
     alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
@@ -371,8 +385,15 @@ def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:
             raise UsageError(f"{output}: the output would replace an input", hint="give the output another name")
 
 
-def _read_all(given: Sequence[Input], sources: Sequence[Source], options: dict[str, str], facts: Facts) -> list[Trace]:
+def _read_all(
+    given: Sequence[Input],
+    sources: Sequence[Source],
+    options: dict[str, str],
+    facts: Facts,
+    memory: Memory | None = None,
+) -> list[Trace]:
     """All inputs; every one is tried, so that one run names all that is wrong."""
+    memory = memory or Memory()
     names = _names(sources)
     classes: list[type[Importer]] = []
     errors: list[TraceconvError] = []
@@ -387,7 +408,7 @@ def _read_all(given: Sequence[Input], sources: Sequence[Source], options: dict[s
         for index, (one, source, name, cls) in enumerate(zip(given, sources, names, classes, strict=True)):
             try:
                 wanted = _with_facts(shared[index] | dict(one.options), importer_options(facts, index, cls), name)
-                traces.append(read_source(source, format=cls.name, options=wanted, name=name))
+                traces.append(read_source(source, format=cls.name, options=wanted, name=name, memory=memory))
             except TraceconvError as error:
                 errors.append(error)
     if errors:

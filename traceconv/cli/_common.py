@@ -17,6 +17,7 @@ from traceconv.api import Input, Result
 from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
 from traceconv.ir.trace import SourceInfo
+from traceconv.spill import parse_size
 from traceconv.times import format_bound, format_drift, format_time, parse_duration
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ importer_option = click.option(
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 strict_option = click.option("--strict", is_flag=True, help="Fail if anything of the input is lost.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+memory_option = click.option(
+    "--memory",
+    metavar="SIZE",
+    callback=lambda _context, _option, text: parse_size(text) if text else None,
+    help="How much memory to use before args of events go to temporary files in TMPDIR, such as 2G or 500M; by default "
+    "half of what is free.",
+)
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Print every diagnostic, also mere information.")
 
 _FACT_OPTIONS = (

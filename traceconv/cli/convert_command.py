@@ -16,6 +16,7 @@ from traceconv.cli import _common as common
 @common.importer_option
 @common.force_option
 @common.strict_option
+@common.memory_option
 @common.quiet_option
 @common.verbose_option
 def command(
@@ -26,6 +27,7 @@ def command(
     options: tuple[str, ...],
     force: bool,
     strict: bool,
+    memory: int | None,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -35,6 +37,7 @@ def command(
       traceconv convert onednn.log -o onednn.pftrace
       traceconv convert profile.json.gz -o profile.json
       some-program | traceconv convert - --to chrome-json > trace.json
+      TMPDIR=/scratch traceconv convert huge.json --memory 2G -o huge.pftrace
 
     FILE may be - for standard input; gzip, zip and UTF-16 are seen by content.
     """
@@ -47,5 +50,6 @@ def command(
             options=common.options_for(file, options),
             force=force,
             strict=strict,
+            memory=memory,
         )
     common.print_summary(result, output, quiet=quiet, verbose=verbose)

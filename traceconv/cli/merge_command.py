@@ -18,6 +18,7 @@ from traceconv.cli import _common as common
 @common.importer_option
 @common.force_option
 @common.strict_option
+@common.memory_option
 @common.quiet_option
 @common.verbose_option
 def command(
@@ -39,6 +40,7 @@ def command(
     reports: tuple[str, ...],
     force: bool,
     strict: bool,
+    memory: int | None,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -68,5 +70,6 @@ def command(
             report=reports,
             force=force,
             strict=strict,
+            memory=memory,
         )
     common.print_summary(result, output, quiet=quiet, verbose=verbose)

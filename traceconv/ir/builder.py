@@ -37,6 +37,7 @@ from traceconv.ir.trace import (
     TrackKind,
     column_types,
 )
+from traceconv.spill import Memory
 from traceconv.times import LIMIT_NS
 
 _TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
@@ -44,6 +45,7 @@ DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
 _MANY = 64  # from so many slices on, columns are cheaper than one by one
 _CHUNK = 1 << 13
+_PART_BYTES = 4 << 20
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _INT64 = range(-(2**63), 2**63)
 
@@ -89,17 +91,18 @@ class Builder:
     Args:
         info: the input; its balance and diagnostics are filled while reading.
         clock: the domain of the times that the importer will hand over.
+        memory: how much of it may be used.
     """
 
-    def __init__(self, info: SourceInfo, clock: ClockDomain) -> None:
+    def __init__(self, info: SourceInfo, clock: ClockDomain, memory: Memory | None = None) -> None:
         self.info = info
         self._columns = {
             table: {name: array(_TYPECODES[dtype]) for name, dtype in column_types(cls).items()}
             for table, cls in TABLES.items()
         }
         self._strings: dict[str, int] = {"": 0}
-        self._args = bytearray()  # of events that came one at a time, since the last bulk
-        self._args_parts: list[bytes | bytearray] = []
+        self._args = bytearray()  # of events that came one at a time, since the last part
+        self._args_parts = (memory or Memory()).parts()
         self._args_before = 0  # bytes in the parts
         self._tracks: list[Track] = []
         self._clocks: list[ClockDomain] = []
@@ -238,6 +241,8 @@ class Builder:
     def keep_args(self, args: bytes | dict[str, Any]) -> tuple[int, int]:
         """Keep the args of one or several events: where, and how long they are."""
         args = _as_bytes(args)
+        if len(self._args) > _PART_BYTES:
+            self.args_part(b"")
         start = self._args_before + len(self._args)
         self._args += args
         return start, len(args)
@@ -353,9 +358,14 @@ class Builder:
         )
 
     def args_part(self, part: bytes | bytearray) -> int:
-        """Keep the args of many events as they are, without copying what is there; where they begin."""
+        """Keep the args of many events as they are, without copying what is there; where they begin.
+
+        Raises:
+            OutputError: they do not fit into memory, and cannot be written to a temporary file.
+        """
+        rows = sum(len(columns["origin"]) for columns in self._columns.values())
         for one in (self._args, part):
-            self._args_parts.append(one)
+            self._args_parts.append(one, rows)
             self._args_before += len(one)
         self._args = bytearray()
         return self._args_before - len(part)
@@ -663,7 +673,7 @@ class Builder:
     def _kept_args(self) -> Args:
         """All args so far, to be read while others are added."""
         self.args_part(b"")
-        return Args(self._args_parts)
+        return Args(self._args_parts.so_far())
 
     def _odd_pair(self, marks: Marks, begin: int, end: int, misnamed: bool, close_at: int, kept: Args) -> None:
         if begin < 0:
@@ -721,8 +731,10 @@ class Builder:
     def finish(self) -> Trace:
         """The trace as it stands. The builder is used up."""
         self.pair()
+        self.args_part(b"")
+        columns, self._columns = self._columns, {}  # the tables alone hold them from here on
         tables = {
-            table: cls(**{k: np.frombuffer(v, column_types(cls)[k]) for k, v in self._columns[table].items()})
+            table: cls(**{k: np.frombuffer(v, column_types(cls)[k]) for k, v in columns[table].items()})
             for table, cls in TABLES.items()
         }
         return Trace(
@@ -732,7 +744,7 @@ class Builder:
             clocks=self._clocks,
             snapshots=self._snapshots,
             frames=list(self._frames),
-            args=Args([*self._args_parts, self._args]),
+            args=Args(self._args_parts.take()),
             metadata=self._metadata,
             **tables,
         )

@@ -8,6 +8,7 @@ number of the event, line or row in the input that its track belongs to.
 from __future__ import annotations
 
 import enum
+import mmap
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from traceconv.clocks import ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Diagnostics
+from traceconv.spill import forget
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -222,11 +224,17 @@ def concatenate(tables: Sequence[Table]) -> Table:
     return type(first)(*(np.concatenate([getattr(table, column.name) for table in tables]) for column in fields(first)))
 
 
-class Args:
-    """The bytes of all args, in parts; a row locates its own by start and length."""
+#: After so many looks at args that lie in files, these are let go: each may have brought in 64 KiB.
+_MANY_LOOKS = 256
 
-    def __init__(self, parts: Sequence[bytes | bytearray] = ()) -> None:
-        self.parts = [part for part in parts if part]
+
+class Args:
+    """The bytes of all args, in parts, in memory or in files; a row locates its own by start and length."""
+
+    def __init__(self, parts: Sequence[bytes | bytearray | mmap.mmap] = ()) -> None:
+        self.parts = [part for part in parts if len(part)]
+        self._mappings = [part for part in self.parts if isinstance(part, mmap.mmap)]
+        self._looks = 0
         self._views = [memoryview(part) for part in self.parts] or [memoryview(b"")]
         self._starts = [0]
         for part in self.parts:
@@ -243,7 +251,16 @@ class Args:
         """The bytes of one JSON object, not copied; empty when the length is 0."""
         part = bisect_right(self._starts, at) - 1 if len(self._views) > 1 and length else 0
         start = at - self._starts[part]
+        if self._mappings:
+            self._looks += 1
+            if self._looks % _MANY_LOOKS == 0:
+                self.forget()
         return self._views[part][start : start + length]
+
+    def forget(self) -> None:
+        """Let memory go that holds what was read out of files; whoever reads the parts themselves says it."""
+        for mapping in self._mappings:
+            forget(mapping)
 
     def get(self, at: int, length: int) -> bytes:
         """The bytes of one JSON object; empty when the length is 0."""

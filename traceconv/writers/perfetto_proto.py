@@ -103,6 +103,7 @@ class PerfettoProto:
             for block in file_order(trace):
                 for packets in writing.block(block):
                     out.write(packets)
+                trace.args.forget()
         return writing.counts()
 
 

@@ -1,0 +1,246 @@
+"""Temporary files in place of memory: the same bytes come out, nothing stays behind, and a full disk is one line."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.benchmarks.generate import generate
+from tests.golden import ROOT, Case, cases
+from traceconv import api, spill
+from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv.errors import OutputError, UsageError
+from traceconv.ir import builder
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import Args, SourceInfo, Trace
+from traceconv.spill import Memory, free_bytes, parse_size
+
+KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+LOG = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+CLOCK = ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC, 10)
+BASE = 96 << 20
+ALL = 1  # less than any command takes: all args go to a file
+
+
+def _one_per_format() -> Iterator[Case]:
+    seen = set()
+    for case in cases():
+        if case.format not in seen and case.format != "merge" and (case.folder / "expect.txt").exists():
+            seen.add(case.format)
+            yield case
+
+
+def is_mapped(args: Args) -> bool:
+    return any(isinstance(part, mmap.mmap) for part in args.parts)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+
+
+# -- the outputs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", list(_one_per_format()), ids=lambda case: case.format)
+def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
+    source = case.named_input(tmp_path)
+    for ending in ("pftrace", "json"):
+        outputs = []
+        for name, budget in (("kept", None), ("spilled", ALL)):
+            output = tmp_path / f"{name}.{ending}"
+            result = api.convert(source, output, format=case.format, options=case.options, memory=budget)
+            args = result.trace.args
+            assert is_mapped(args) == (budget is not None and len(args) > 0)
+            outputs.append(output.read_bytes())
+        assert outputs[0] == outputs[1]
+    assert os.listdir(temporary) == []
+
+
+def test_same_bytes_of_a_merge(tmp_path: Path, temporary: Path) -> None:
+    outputs = []
+    for name, budget in (("kept.pftrace", None), ("spilled.pftrace", ALL)):
+        result = api.merge([KINETO, LOG], tmp_path / name, memory=budget)
+        assert is_mapped(result.trace.args) == (budget is not None)
+        outputs.append((tmp_path / name).read_bytes())
+    assert outputs[0] == outputs[1]
+    assert os.listdir(temporary) == []
+
+
+def test_the_command(tmp_path: Path, temporary: Path) -> None:
+    outputs = []
+    for name, more in (("kept.pftrace", []), ("spilled.pftrace", ["--memory", "1K"])):
+        done = process("convert", KINETO, "-o", tmp_path / name, *more)
+        assert done.returncode == 0, done.stderr
+        outputs.append((tmp_path / name).read_bytes())
+    assert outputs[0] == outputs[1]
+    assert os.listdir(temporary) == []
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_DONTNEED"), reason="memory of mappings is let go by madvise")
+def test_less_memory_is_used(tmp_path: Path, temporary: Path) -> None:
+    summary = generate(tmp_path / "trace.json", 300_000)
+    code = (
+        "import resource, sys; from traceconv import api; api.convert(*sys.argv[1:3], memory=int(sys.argv[3])); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peaks = []
+    for budget in (1 << 40, ALL):
+        command = [sys.executable, "-c", code, str(tmp_path / "trace.json"), str(tmp_path / f"{budget}.pftrace")]
+        done = subprocess.run([*command, str(budget)], capture_output=True, text=True, timeout=120, check=True)
+        peaks.append(int(done.stdout) << 10)
+    assert peaks[0] - peaks[1] > 0.2 * summary.bytes
+
+
+# -- what decides -----------------------------------------------------------------------------------------------------
+
+
+def _trace(memory: Memory | None = None, count: int = 1000, size: int = 0) -> Trace:
+    out = Builder(SourceInfo("a", "test"), CLOCK, memory)
+    track = out.track("t")
+    for number in range(count):
+        out.slice(track, number, 1, "s", args=_args(number, size))
+    return out.finish()
+
+
+def _args(number: int, size: int = 0) -> bytes:
+    return b'{"i":%d,"text":"%s"}' % (number, b"x" * size)
+
+
+@pytest.mark.parametrize(("budget", "spills"), [(BASE + (1 << 20), False), (BASE + 1000, True)])
+def test_the_budget_decides(budget: int, spills: bool) -> None:
+    trace = _trace(Memory(budget))
+    assert is_mapped(trace.args) == spills
+    places = zip(trace.slices.args_at.tolist(), trace.slices.args_len.tolist(), strict=True)
+    assert [trace.args.get(*place) for place in places] == [_args(number) for number in range(1000)]
+
+
+def test_inputs_share_the_budget() -> None:
+    memory = Memory(BASE + 1_000_000)
+    assert [is_mapped(_trace(memory, 300, 1000).args) for _ in range(3)] == [False, False, True]
+
+
+def test_rows_count_too() -> None:
+    memory = Memory(BASE + 500_000)
+    assert not is_mapped(_trace(memory, 1000).args)
+    assert is_mapped(_trace(memory, 5000).args)
+
+
+def test_args_that_come_one_by_one_are_parted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "_PART_BYTES", 1000)
+    kept, spilled = _trace(Memory(1 << 30)), _trace(Memory(ALL))
+    assert len(kept.args.parts) > 10
+    assert [type(part) for part in spilled.args.parts] == [mmap.mmap]
+    assert b"".join(kept.args.parts) == spilled.args.parts[0][:]
+
+
+def test_args_let_go_come_back() -> None:
+    trace = _trace(Memory(ALL))
+    view = trace.args.view(0, len(_args(0)))
+    for _ in range(3):
+        trace.args.forget()
+        assert bytes(view) == _args(0)
+
+
+def test_half_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "_SMALL_BYTES", 0)
+    for free, spills in ((2 * BASE, True), (4 * BASE, False), (None, False)):
+        monkeypatch.setattr(spill, "free_bytes", lambda free=free: free)
+        assert is_mapped(_trace().args) == spills
+
+
+def test_little_is_never_spilled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "free_bytes", lambda: 0)
+    assert not is_mapped(_trace().args)
+
+
+def test_what_is_free_here() -> None:
+    free = free_bytes()
+    assert free is None or 0 <= free < 1 << 60
+
+
+@pytest.mark.parametrize(
+    ("files", "free"),
+    [
+        ({"memory.max": "1000", "memory.current": "700", "memory.stat": "anon 600\ninactive_file 100"}, 400),
+        ({"memory.max": "max", "memory.current": "700", "memory.stat": "anon 600"}, None),
+        ({"memory.max": "500", "memory.current": "700", "memory.stat": "anon 700"}, 0),
+        (
+            {"memory.limit_in_bytes": "1000", "memory.usage_in_bytes": "700", "memory.stat": "total_inactive_file 50"},
+            350,
+        ),
+        ({}, None),
+    ],
+)
+def test_the_limit_of_a_group(files: dict[str, str], free: int | None, tmp_path: Path) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(content + "\n")
+    assert spill._of_group(tmp_path) == free
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2G", 2 << 30), ("500M", 500 << 20), ("1.5GiB", 3 << 29), ("64kb", 64 << 10), ("1t", 1 << 40), ("4096", 4096)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "0G", "-1G", "2X", "half", "1e9", "nan", "G", "٢G"])
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(UsageError, match="not a size of memory"):
+        parse_size(text)
+
+
+def test_a_wrong_size_is_one_line(tmp_path: Path) -> None:
+    done = process("convert", KINETO, "-o", tmp_path / "out.pftrace", "--memory", "much")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: --memory much: not a size of memory",
+        "hint: say it with a unit, such as 2G or 500M",
+    ]
+
+
+# -- a disk that is full ----------------------------------------------------------------------------------------------
+
+
+def test_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    with pytest.raises(OutputError, match=r"temporary file in .*/none: No such file or directory") as failed:
+        api.convert(KINETO, tmp_path / "out.pftrace", memory=ALL)
+    assert "TMPDIR" in failed.value.hint
+    assert os.listdir(tmp_path) == []
+
+
+def _no_large_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+
+
+@pytest.mark.parametrize("command", ["convert", "merge"])
+def test_a_file_that_cannot_grow(command: str, tmp_path: Path, temporary: Path) -> None:
+    source = tmp_path / "trace.json"
+    generate(source, 2000)
+    done = process(command, source, "-o", tmp_path / "out.pftrace", "--memory", "1M", preexec_fn=_no_large_files)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"error: temporary file in {temporary}: File too large",
+        "hint: name a folder with room by TMPDIR, or allow more by --memory",
+    ]
+    assert sorted(os.listdir(tmp_path)) == ["temporary", "trace.json"]
+    assert os.listdir(temporary) == []

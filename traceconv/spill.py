@@ -1,0 +1,218 @@
+"""What does not fit into memory goes to temporary files.
+
+Most of a large trace are the args of its events, which are read once in and once out. Beyond the budget they are
+written to a file that has no name any more, so that nothing stays behind however the command ends, and come back as a
+mapping of that file. A mapping cannot run out of disk: all of it was written before. The columns (times, names, tracks)
+stay in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import re
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from traceconv.errors import OutputError, UsageError
+
+#: What a command takes besides events: Python, numpy, buffers. Measured, as are the next ones.
+_BASE_BYTES = 96 << 20
+#: What a row takes where memory peaks: its columns, and what sorting and writing need beside them.
+_ROW_BYTES = 160
+#: So much is never worth a file unless the user says so.
+_SMALL_BYTES = 64 << 20
+_SIZE = re.compile(r"(\d+(?:\.\d*)?)\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_CGROUPS = Path("/sys/fs/cgroup")
+#: Limit, use, and the key of what of it the kernel can drop, below the folder of a group: version 2, version 1.
+_CGROUP_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as "2G", "500M" or "1.5GiB"; the units are powers of 1024.
+
+    Raises:
+        UsageError: it is none.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = int(float(match[1]) * (1 << _UNITS[match[2].lower()])) if match else 0
+    if not size:
+        raise UsageError(f"--memory {text}: not a size of memory", hint="say it with a unit, such as 2G or 500M")
+    return size
+
+
+def free_bytes() -> int | None:
+    """How much memory a command may still take on this machine and in its group of processes; None if not known."""
+    free = [_of_machine(), *_of_groups()]
+    return min((size for size in free if size is not None), default=None)
+
+
+def _of_machine() -> int | None:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError, ValueError):
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _of_groups() -> Iterator[int | None]:
+    """What the group of this process leaves free, and each group around it."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if controllers not in ("", "memory") and "memory" not in controllers.split(","):
+            continue
+        root = _CGROUPS / "memory" if controllers else _CGROUPS
+        own = root / group.lstrip("/")
+        # In a container the group may have another name inside than outside; its files are then those at the root.
+        for folder in (own, *own.parents):
+            yield _of_group(folder)
+            if folder == root:
+                break
+
+
+def _of_group(folder: Path) -> int | None:
+    for limit, used, droppable in _CGROUP_FILES:
+        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+            free = int((folder / limit).read_text()) - int((folder / used).read_text())
+            for line in (folder / "memory.stat").read_text().splitlines():
+                if line.startswith(f"{droppable} "):
+                    free += int(line.split()[1])
+            return max(free, 0)
+    return None
+
+
+class Memory:
+    """How much memory the traces of one command may take.
+
+    Args:
+        budget: in bytes; by default half of what is free when the first larger input is read.
+    """
+
+    def __init__(self, budget: int | None = None) -> None:
+        self._budget = budget
+        self._least = 0 if budget is not None else _SMALL_BYTES
+        self._users: list[Parts] = []
+
+    def parts(self) -> Parts:
+        """A place for the args of one more input."""
+        self._users.append(Parts(self))
+        return self._users[-1]
+
+    def is_short(self) -> bool:
+        """Whether args have to go to a file."""
+        kept = sum(user.kept for user in self._users)
+        if kept <= self._least:
+            return False
+        if self._budget is None:
+            free = free_bytes()
+            self._budget = sys.maxsize if free is None else (free + kept) // 2
+        return _BASE_BYTES + kept + _ROW_BYTES * sum(user.rows for user in self._users) > self._budget
+
+
+class Parts:
+    """Pieces of bytes, one behind the other, in memory or in a file; made by `Memory`.
+
+    Attributes:
+        kept: how many bytes of them are in memory.
+        rows: how many rows there are beside them.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.kept = self.rows = 0
+        self._memory = memory
+        self._pieces: list[bytes | bytearray | mmap.mmap] = []
+        self._file: IO[bytes] | None = None
+
+    def append(self, piece: bytes | bytearray, rows: int) -> None:
+        """Add one, which the caller does not change any more; `rows` is how many rows there are by now.
+
+        Raises:
+            OutputError: the temporary file cannot be written.
+        """
+        self.rows = rows
+        if not piece:
+            return
+        self.kept += len(piece)
+        self._pieces.append(piece)
+        if self._file is not None or self._memory.is_short():
+            self._spill()
+
+    def so_far(self) -> list[bytes | bytearray | mmap.mmap]:
+        """All pieces, to be read while others are added.
+
+        Raises:
+            OutputError: the temporary file cannot be written.
+        """
+        if self._file is None:
+            return list(self._pieces)
+        with _failures():
+            self._file.flush()
+            return [mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)]
+
+    def take(self) -> list[bytes | bytearray | mmap.mmap]:
+        """Likewise, for good: no others come, but what is in memory counts on."""
+        pieces = self.so_far()
+        self._pieces = []
+        if self._file is not None:
+            self._file.close()  # a mapping keeps its file
+            self._file = None
+        return pieces
+
+    def _spill(self) -> None:
+        is_first = self._file is None
+        with _failures():
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="traceconv-", dir=_folder())  # noqa: SIM115
+                weakref.finalize(self, self._file.close)
+            for piece in self._pieces:
+                self._file.write(piece)
+        self._pieces.clear()
+        self.kept = 0
+        if is_first:
+            _give_back()
+
+
+def _give_back() -> None:
+    """Give what was freed back to the system: the allocator of glibc keeps it, as holes between what is in use."""
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # another system, another allocator
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _folder() -> str:
+    # What the user names must be used or refused; Python alone would silently take another folder.
+    return os.environ.get("TMPDIR") or tempfile.gettempdir()
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"temporary file in {_folder()}: {error.strerror or error}",
+            hint="name a folder with room by TMPDIR, or allow more by --memory",
+        ) from None
+
+
+def forget(mapping: mmap.mmap) -> None:
+    """Let go of what of a mapping was read: it is in the file, and comes back when it is looked at."""
+    if hasattr(mapping, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)
