@@ -153,21 +153,23 @@ class ChromeEvents:
         args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
         is_flow = np.isin(rows.phase, _FLOW_PHASES)
         is_slice = rows.phase == _COMPLETE
-        for table, own in (("slices", is_slice), ("instants", (rows.phase != 0) & ~is_slice & ~is_flow)):
-            columns = {
-                "ts": rows.ts[own],
-                "track": self._stand_tracks[rows.stand[own]],
-                "name": self._text_strings[rows.name[own]],
-                "category": self._text_strings[rows.category[own]],
-                "args_at": args_at[own],
-                "args_len": rows.args_len[own],
-                "origin": origin[own],
-            }
-            if table == "slices":
-                self.out.slice_rows(dur=rows.dur[own], **columns)
+        is_instant = (rows.phase != 0) & ~is_slice & ~is_flow
+        for own in (is_slice, is_instant):
+            columns = (
+                self._stand_tracks[rows.stand[own]].astype(np.int32),
+                rows.ts[own],
+                self._text_strings[rows.name[own]].astype(np.int32),
+                self._text_strings[rows.category[own]].astype(np.int32),
+                args_at[own],
+                rows.args_len[own].astype(np.int32),
+                origin[own],
+            )
+            if own is is_slice:
+                track, ts, *others = columns
+                self.out.slice_rows(track, ts, rows.dur[own], *others)
             else:
-                self.out.instant_rows(**columns)
-            self.out.balance.written += len(columns["ts"])
+                self.out.instants(*columns)
+        self.out.balance.written += int(np.count_nonzero(is_slice | is_instant))
         if np.any(is_flow):
             self._add_flows(rows, np.flatnonzero(is_flow), origin)
 

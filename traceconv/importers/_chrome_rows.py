@@ -82,6 +82,7 @@ class RowScanner:
         self._fields = np.zeros((len(scan.FIELDS), _CAPACITY), np.int64)
         self._scanner = scan.Scanner(self._fields, exponent)
         self._space = np.empty(0, np.uint8)
+        self._pids: dict[int, bytes] = {}
 
     def scan(self, data: bytes, start: int) -> Rows:
         """The whole valid events from a place in the data on, as many as fit; maybe none."""
@@ -113,6 +114,13 @@ class RowScanner:
     def stand_count(self) -> int:
         """How many stands there are so far; their numbers are below."""
         return len(self._scanner.stands)
+
+    def pid(self, stand: int) -> bytes:
+        """The pid of a stand."""
+        pid = self._pids.get(stand)
+        if pid is None:
+            pid = self._pids[stand] = self.stand(stand)[0]
+        return pid
 
     def stand(self, number: int) -> tuple[bytes, bytes, str, bool]:
         """The pid, tid and category of an event, and whether it is the end of a flow."""

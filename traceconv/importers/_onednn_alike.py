@@ -137,16 +137,7 @@ class AlikeLines:
         ts = (ts + 500) // 1000 * 1000  # `nearest_us`
         kinds = np.frombuffer(self._kinds, np.int64).reshape(-1, _COLUMNS)
         track, name, category, run, dur, args_at, args_len = kinds[kind].T
-        self._out.slice_rows(
-            track=track,
-            ts=ts,
-            dur=dur,
-            name=name,
-            category=category,
-            args_at=args_at,
-            args_len=args_len,
-            origin=origin,
-        )
+        self._out.slice_rows(track, ts, dur, name, category, args_at, args_len, origin)
         self._out.balance.read += self._row
         self._out.balance.written += self._row
         self._row = 0

@@ -19,9 +19,11 @@ Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), w
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from msgspec import Raw, Struct
 
@@ -67,6 +69,8 @@ _THREAD_NAME = re.compile(r"thread (\d+) \((.*)\)")
 _MEMORY = ("[memory]", "[OutOfMemory]")
 _MEMORY_SERIES = ("Total Allocated", "Total Reserved")
 _MEMORY_HELP = "memory that the allocator of PyTorch in this process holds on this device"
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_INSTANTS = tuple(b"iIR")
 #: c10::DeviceType; the numbers are stable.
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "PrivateUse1"}
 
@@ -152,6 +156,18 @@ def _rank(reader: ChromeReader) -> str:
     return str(info["rank"]) if isinstance(info, dict) and "rank" in info else ""
 
 
+class _Allocation(msgspec.Struct):
+    """The args of an instant of the allocator, as far as they become counters."""
+
+    device_type: int = msgspec.field(name="Device Type", default=0)
+    device_id: int = msgspec.field(name="Device Id", default=-1)
+    allocated: _Int64 | None = msgspec.field(name="Total Allocated", default=None)
+    reserved: _Int64 | None = msgspec.field(name="Total Reserved", default=None)
+
+
+_decode_allocation = msgspec.json.Decoder(_Allocation).decode
+
+
 class KinetoEvents(ChromeEvents):
     """Reads the events and sorts out what is a process."""
 
@@ -162,6 +178,8 @@ class KinetoEvents(ChromeEvents):
         self._facts: list[tuple[str, bytes, bytes, Any]] = []
         self.flows = FlowSteps(unpaired=HALF_FLOW)
         self._launched: dict[tuple[bytes, bytes], int] = {}
+        self._plain_memory_tracks: dict[tuple[bytes, int, int, int], TrackId] = {}
+        self._memory_values = array("q")  # of plain instants: track, ts, value, number of the event
         self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
 
     def prepare(self, event: Event) -> None:
@@ -216,24 +234,35 @@ class KinetoEvents(ChromeEvents):
             self._memory(bytes(event.pid), self.members(event), ts, number)
 
     def watch(self, rows: Rows, row: int, number: int) -> None:
-        """An instant of the allocator."""
-        if chr(rows.phase[row]) in "iIR":
-            pid, *_ = rows.scanner.stand(int(rows.stand[row]))
-            raw = rows.args_of(row)
-            self._memory(pid, decode_json(raw) if raw else {}, int(rows.ts[row]), number)
+        """An instant of the allocator: there may be as many of them as of anything else."""
+        if rows.phase[row] not in _INSTANTS or not rows.args_len[row]:
+            return
+        pid = rows.scanner.pid(int(rows.stand[row]))
+        try:
+            one = _decode_allocation(rows.args_of(row))
+        except msgspec.ValidationError:
+            self._memory(pid, decode_json(rows.args_of(row)), int(rows.ts[row]), number)
+            return
+        ts, key = int(rows.ts[row]), (pid, one.device_type, one.device_id)
+        for series, value in enumerate((one.allocated, one.reserved)):
+            if value is not None:
+                track = self._plain_memory_tracks.get((*key, series))
+                if track is None:
+                    track = self._memory_track(pid, one.device_type, one.device_id, _MEMORY_SERIES[series])
+                    self._plain_memory_tracks[*key, series] = track
+                self._memory_values.extend((track, ts, value, number))
 
     def _memory(self, pid: bytes, args: dict[str, Any], ts: int, number: int) -> None:
         kind, index = args.get("Device Type", 0), args.get("Device Id", -1)
-        device = _DEVICE_TYPES.get(kind, f"device type {kind}") if isinstance(kind, int) else str(kind)
-        if index != -1:
-            device = f"{device} {index}"
-        process = self.process(pid)
         for series in _MEMORY_SERIES:
             value = args.get(series)
             if isinstance(value, int):
-                self.out.counter(self._memory_track(process, f"{series} ({device})"), ts, value, number)
+                self.out.counter(self._memory_track(pid, kind, index, series), ts, value, number)
 
-    def _memory_track(self, process: TrackId, name: str) -> TrackId:
+    def _memory_track(self, pid: bytes, kind: Any, index: Any, series: str) -> TrackId:
+        device = _DEVICE_TYPES.get(kind, f"device type {kind}") if isinstance(kind, int) else str(kind)
+        name = f"{series} ({device} {index})" if index != -1 else f"{series} ({device})"
+        process = self.process(pid)
         track = self._memory_tracks.get((process, name))
         if track is None:
             track = self.out.counter_track(name, process, unit="bytes", description=_MEMORY_HELP)
@@ -248,6 +277,10 @@ class KinetoEvents(ChromeEvents):
             on_device = _device_pid(pid), tid
             track = self._threads[on_device] if on_device in self._threads else self.thread(pid, tid)
             self.flows.settle(placeholder, track)
+        values = np.array(self._memory_values, np.int64).reshape(-1, 4).T.copy()
+        self.out.counters(
+            values[0].astype(np.int32), values[1], values[2], np.ones(len(values[0]), np.uint8), values[3]
+        )
         super().finish(frames)
 
     def name_tracks(self, devices: dict[str, str], rank: str) -> None:

@@ -304,25 +304,16 @@ class Builder:
         )
 
     def slice_rows(
-        self,
-        *,
-        ts: I64,
-        dur: I64,
-        track: I64 | I32,
-        name: I64 | I32,
-        category: I64 | I32,
-        args_at: I64,
-        args_len: I64 | I32,
-        origin: I64,
+        self, track: I32, ts: I64, dur: I64, name: I32, category: I32, args_at: I64, args_len: I32, origin: I64
     ) -> None:
         """Many slices at once, all within the limits of time, as columns of equal length.
 
         Args:
             name, category: interned strings.
-            args_at, args_len: where their args are; see `args_part`.
+            args_at, args_len: where the args are, of those that `args_part` or `keep_args` was given.
 
         Raises:
-            ValueError: a slice is out of the limits.
+            ValueError: a slice is beyond the limits of time.
         """
         if not len(ts):
             return
@@ -330,26 +321,9 @@ class Builder:
             raise ValueError("a slice is beyond the limits of time")
         self._extend(
             "slices",
+            track=track,
             ts=ts,
             dur=dur,
-            track=track,
-            name=name,
-            category=category,
-            args_at=args_at,
-            args_len=args_len,
-            origin=origin,
-        )
-
-    def instant_rows(
-        self, *, ts: I64, track: I64, name: I64, category: I64, args_at: I64, args_len: I64, origin: I64
-    ) -> None:
-        """Many instants at once, likewise."""
-        if len(ts) and _range(ts) != tuple(map(_limited, _range(ts))):
-            raise ValueError("an instant is beyond the limits of time")
-        self._extend(
-            "instants",
-            ts=ts,
-            track=track,
             name=name,
             category=category,
             args_at=args_at,
