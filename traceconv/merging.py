@@ -31,6 +31,7 @@ from traceconv.ir.trace import (
     TrackId,
     TrackKind,
     concatenate,
+    occurring,
 )
 from traceconv.joining import adopt_totals, join_totals
 from traceconv.lanes import drop_unused_tracks, sort_events
@@ -251,7 +252,7 @@ def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, i
     recordings of one process, or if they are no slices (call stack samples, log entries), which cross nothing. Slices
     that overlap others in time get a track beside it.
     """
-    sliced = set(np.unique(trace.slices.track).tolist())
+    sliced = set(occurring(trace.slices.track))
     tracks: list[Track] = []
     threads: dict[tuple[TrackId, int], tuple[TrackId, list[tuple[int, int]]]] = {}
     goes_to = list(range(len(trace.tracks)))

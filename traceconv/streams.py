@@ -27,6 +27,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat
 from traceconv.ir.trace import NO_TRACK, ClockId, SourceInfo, Trace, Track, TrackKind
 from traceconv.merging import concatenate_traces
+from traceconv.patterns import regex
 from traceconv.registry import Certainty, identify, importer_class
 from traceconv.source import Head, Line, Source
 
@@ -39,15 +40,15 @@ REFUSED = declare(
 _COLOUR = rb"(?:\x1b\[[0-9;:]*m)*"
 _GAP = rb"(?: |(?=\r?\n|\Z))"  # behind a mark; some collectors cut it off where the line is empty
 _WRITERS = (
-    re.compile(rb"\[((?:rank|default|worker|node) ?\d{1,6})\]:?" + _GAP),
-    re.compile(rb"((?:rank|worker|node)[ _-]?\d{1,6}):" + _GAP),
-    re.compile(rb"\[(\d{1,6},\d{1,6})\]<std(?:out|err)>: ?"),
-    re.compile(_COLOUR + rb"([\w.-]{1,60}[-_]\d{1,6}) {1,60}\|" + _COLOUR + _GAP),
+    regex(rb"\[((?:rank|default|worker|node) ?\d{1,6})\]:?" + _GAP),
+    regex(rb"((?:rank|worker|node)[ _-]?\d{1,6}):" + _GAP),
+    regex(rb"\[(\d{1,6},\d{1,6})\]<std(?:out|err)>: ?"),
+    regex(_COLOUR + rb"([\w.-]{1,60}[-_]\d{1,6}) {1,60}\|" + _COLOUR + _GAP),
 )
-_NUMBERS = (re.compile(rb" {0,5}(\d{1,6}):" + _GAP),)
+_NUMBERS = (regex(rb" {0,5}(\d{1,6}):" + _GAP),)
 _ARRIVALS = (
-    re.compile(rb"()\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"),
-    re.compile(rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+ [\w./-]+(?:\[\d+\])?):" + _GAP),
+    regex(rb"()\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"),
+    regex(rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+ [\w./-]+(?:\[\d+\])?):" + _GAP),
 )
 _LEAST_LINES = 3
 #: So many of the lines must bear the mark; others are continued lines or output that went another way.

@@ -6,7 +6,6 @@ the bounds of both and what clocks drift apart between the instants that are com
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -394,6 +393,8 @@ def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
 
 
 def _similar(point: EventPoint, trace: Trace) -> str:
+    import difflib  # for this message alone
+
     tables = (trace.slices.name, trace.instants.name, trace.logs.text, trace.samples.name)
     used = {trace.strings[number] for names in tables for number in np.unique(names)[:_MOST_NAMES]}
     used |= {trace.frames[number].name for number in np.unique(trace.samples.stack)[:_MOST_NAMES] if number >= 0}

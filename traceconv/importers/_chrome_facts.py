@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, decode_json, event_of
 from traceconv.ir.builder import Builder
+from traceconv.patterns import regex
 from traceconv.registry import Match
 from traceconv.source import Head
 
@@ -24,8 +24,8 @@ NOT_READ = declare("chrome.not_read", Severity.DATA_LOSS, "ftrace or ETW text in
 _LARGE = 16 * 1024
 _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
 _STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds")
-_EVENT = re.compile(rb'"ph"\s*:\s*"')
-_EVENTS = re.compile(rb'"traceEvents"\s*:')
+_EVENT = regex(rb'"ph"\s*:\s*"')
+_EVENTS = regex(rb'"traceEvents"\s*:')
 #: The escapes of JSON that stand for control characters, as they were written.
 _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 

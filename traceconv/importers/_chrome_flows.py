@@ -18,7 +18,7 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.diagnostics import Code, Severity, declare
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import I64
+from traceconv.ir.trace import I64, occurring
 
 UNBOUND = declare(
     "chrome.flow_unbound",
@@ -176,7 +176,7 @@ class _Resolution:
         ts = np.array(columns["ts"], np.int64)
         end = ts + np.array(columns["dur"], np.int64)
         order = np.lexsort((ts - end, ts, track))
-        for number in np.unique(self.track[steps]).tolist():
+        for number in occurring(self.track[steps]):
             here = steps[slice(*np.searchsorted(self.track[steps], [number, number + 1]))]
             rows = order[slice(*np.searchsorted(track[order], [number, number + 1]))]
             if len(rows):

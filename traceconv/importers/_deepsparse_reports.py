@@ -21,6 +21,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
+from traceconv.patterns import regex
 from traceconv.source import Source
 from traceconv.times import LIMIT_NS, MS, parse_ns
 
@@ -51,14 +52,14 @@ TIME = "average_run_time_in_ms"
 #: What the header of a CSV report holds, in any order.
 CSV_COLUMNS = (b"average_run_time_in_ms", b"canonical_name")
 #: What the header of a text report begins with.
-TEXT_HEADER = re.compile(rb"^ *Name *\| *OutDims *\| *KerDims *\| *Strides *\| *ActSpars *\| *Time\(ms\)", re.MULTILINE)
+TEXT_HEADER = regex(rb"^ *Name *\| *OutDims *\| *KerDims *\| *Strides *\| *ActSpars *\| *Time\(ms\)", re.MULTILINE)
 _HELP = (
     "The report has no timestamps: the order and the average durations of layers are real, positions are not; layers "
     "are laid end to end."
 )
 _REPORTS_HINT = "reports come from deepsparse.debug_analysis, deepsparse.analyze and deepsparse.benchmark"
 _PARTS = ("sub_layer_info", "name")
-_TOTALS = re.compile(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
+_TOTALS = regex(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
 _UNITS = ("mean", "median", "std")
 
 

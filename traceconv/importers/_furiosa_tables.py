@@ -26,6 +26,7 @@ import msgspec
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._text_tables import OpenTables
 from traceconv.ir.builder import Builder
+from traceconv.patterns import regex
 
 BAD_ROW = declare(
     "furiosa-table.bad_row", Severity.DATA_LOSS, "a row does not fit the columns of its table (a cut or mixed up line)"
@@ -57,15 +58,13 @@ _ELLIPSES = ("…", "...", "..")
 #: A row that came out of a table: its cells by column, its line, the number of its table.
 RowHandler = Callable[[dict[str, str], int, int], bool]
 
-_SHAPE = re.compile(r"shape: \((\d[\d_,]*), (\d+)\)\s*")
-_PANDAS_SHAPE = re.compile(r"\[(\d+) rows x (\d+) columns\]\s*")
-_BOX = re.compile(r"[┌│╞└├].*")
+_SHAPE = regex(r"shape: \((\d[\d_,]*), (\d+)\)\s*")
+_PANDAS_SHAPE = regex(r"\[(\d+) rows x (\d+) columns\]\s*")
+_BOX = regex(r"[┌│╞└├].*")
 _NAMES = "|".join(re.escape(name) for name in (*COLUMNS, TOTAL, RUN, WAIT, AVERAGE, "average_elapsed (ns)", "..."))
-_NAME = re.compile(rf"(?<!\S)(?:{_NAMES}|count)(?!\S)")
+_NAME = regex(rf"(?<!\S)(?:{_NAMES}|count)(?!\S)")
 #                             trace_id            name  thread.id    dur
-_PANDAS = re.compile(
-    rf"(?P<prefix>\S.*?\s)??\s*(?P<names>(?:{_NAMES}|count)(?:\s+(?:{_NAMES}|count))*)\s*(?P<more>\\?)\s*"
-)
+_PANDAS = regex(rf"(?P<prefix>\S.*?\s)??\s*(?P<names>(?:{_NAMES}|count)(?:\s+(?:{_NAMES}|count))*)\s*(?P<more>\\?)\s*")
 
 
 def _canonical(name: str) -> str:

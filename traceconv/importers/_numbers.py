@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_FORM = re.compile(r"[+-]?(?:\d+([.,]\d*)?|([.,]\d+))([eE][+-]?\d{1,4})?", re.ASCII)
+from traceconv.patterns import regex
+
+_FORM = regex(r"[+-]?(?:\d+([.,]\d*)?|([.,]\d+))([eE][+-]?\d{1,4})?", re.ASCII)
 #: A double has no more digits before the point.
 _MOST_DIGITS = 309
 _INFINITE = float("inf")

@@ -23,6 +23,7 @@ import msgspec
 from traceconv.diagnostics import Code, Severity, declare
 from traceconv.importers._ansi import plain
 from traceconv.importers._onednn_work import NO_WORK, Work, work_of
+from traceconv.patterns import regex
 from traceconv.times import MS, parse_ns
 
 CUT_LINE = declare(
@@ -41,7 +42,7 @@ UNKNOWN_LINE = declare(
     "a line has a oneDNN marker but no operation that is known, and ends in no duration: left out",
 )
 
-_HEAD = re.compile(
+_HEAD = regex(
     rb"(?P<marker>mkldnn|dnnl|onednn_graph|onednn)_verbose,"
     rb"(?:v(?P<version>\d{1,9}),)?"
     # 1795245228507.134033 or, in a foreign locale, 1795245228507,134033; gemm lines of 2.7 to 3.1 have 1.79525e+12
@@ -49,12 +50,12 @@ _HEAD = re.compile(
 )
 _MARK = b"_verbose,"
 # As printed by %g: 0, 0.0100098, 1e-05, -0.000976562
-_NUMBER = re.compile(rb"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:e[+-]\d{2,4})?")
-_WHOLE_THEN_FRACTION = re.compile(rb"(-?\d{1,15}),(\d{1,30}(?:e[+-]\d{2,4})?)")
-_ENGINE = re.compile(rb"(?:cpu|gpu|undef|any)\b|[cg]pu2[cg]pu")
-_GROUPED_DIGITS = re.compile(rb"(?<=\d),(?=\d{3}(?!\d))")
+_NUMBER = regex(rb"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:e[+-]\d{2,4})?")
+_WHOLE_THEN_FRACTION = regex(rb"(-?\d{1,15}),(\d{1,30}(?:e[+-]\d{2,4})?)")
+_ENGINE = regex(rb"(?:cpu|gpu|undef|any)\b|[cg]pu2[cg]pu")
+_GROUPED_DIGITS = regex(rb"(?<=\d),(?=\d{3}(?!\d))")
 # src/cpu/x64/jit_brgemm_conv_utils.cpp:1902
-_SOURCE_POSITION = re.compile(rb"[^\s,]+\.[chi](?:pp|xx|c)?:\d+")
+_SOURCE_POSITION = regex(rb"[^\s,]+\.[chi](?:pp|xx|c)?:\d+")
 
 _COMPONENTS = frozenset((b"primitive", b"graph", b"common", b"ukernel"))
 _TIMED = frozenset((b"exec", b"create", b"create_nested", b"compile"))

@@ -14,30 +14,30 @@ anything. Checked against perf 6.1; other versions from the manual page.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from traceconv.importers._perf_tracks import CLOCK_NAMES, Header, Task
+from traceconv.patterns import regex
 from traceconv.times import S, parse_ns
 
 #: Everything up to the event, and the event. Groups: comm, pid or tid, tid, cpu, time of day, seconds, decimals, kind
 #: of another record, period, event, the rest.
-EVENT = re.compile(
+EVENT = regex(
     rb"\s*(?:(\S.{0,63}?)\s{1,64})??(?:(-?\d{1,10})(?:/(-?\d{1,10}))?\s+)?(?:\[(\d{1,6})\]\s+)?(?:[KUHGgCMEFSp]{1,5}\s+)?"
     rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?):\s+"
     rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
 )
 #: An address with a symbol and a file, one of them or none.
-FRAME = re.compile(rb"\s*([0-9a-f]{1,16})(?: (.*))?")
+FRAME = regex(rb"\s*([0-9a-f]{1,16})(?: (.*))?")
 #: As above, after columns that are no part of it (data address, weight, kind of branch).
-_LATE_FRAME = re.compile(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
+_LATE_FRAME = regex(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _MAX_REST = 4096
-_SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
-_TWO_ADDRESSES = re.compile(rb"\s*[0-9a-f]{5,16} (?!\()")
-_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
-_TRACEPOINT = re.compile(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
+_SOURCE_LINE = regex(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
+_TWO_ADDRESSES = regex(rb"\s*[0-9a-f]{5,16} (?!\()")
+_OFFSET = regex(r"\+0x[0-9a-f]+$")
+_TRACEPOINT = regex(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
 
-_FACT = re.compile(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
+_FACT = regex(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
 _FACT_NAMES = {
     "captured on": "captured_on_local_time",
     "nrcpus online": "nrcpus_online",
@@ -45,25 +45,25 @@ _FACT_NAMES = {
 }
 _TEXT_FACTS = ("hostname", "os release", "perf version", "arch", "cpudesc", "cpuid", "total memory", "cmdline")
 _NOT_FACTS = ("header version", "data offset", "data size", "feat offset", "sample duration")
-_SECONDS = re.compile(r"\d{1,12}\.\d{6,9}")
-_EVENT_FACT = re.compile(r"# event : name = (.*?), ")
-_CLOCKID = re.compile(r"# clockid: (\w+)(?: \((\d{1,3})\))?")
-_REFERENCE = re.compile(r"# reference time: .*? = (\d{1,12}\.\d{6}) \(TOD\) = (\d{1,12}\.\d{9}) \(\w+\)")
+_SECONDS = regex(r"\d{1,12}\.\d{6,9}")
+_EVENT_FACT = regex(r"# event : name = (.*?), ")
+_CLOCKID = regex(r"# clockid: (\w+)(?: \((\d{1,3})\))?")
+_REFERENCE = regex(r"# reference time: .*? = (\d{1,12}\.\d{6}) \(TOD\) = (\d{1,12}\.\d{9}) \(\w+\)")
 
-_SWITCH = re.compile(
+_SWITCH = regex(
     r"prev_comm=(.*) prev_pid=(\d{1,10}) prev_prio=(-?\d{1,6}) prev_state=(\S+) ==> "
     r"next_comm=(.*) next_pid=(\d{1,10}) next_prio=(-?\d{1,6})"
 )
-_OLD_SWITCH = re.compile(r"(.*):(\d{1,10}) \[(-?\d{1,6})\] (\S+) ==> (.*):(\d{1,10}) \[(-?\d{1,6})\]")
-_WAKEUP = re.compile(r"(?:comm=(.*) pid=(\d{1,10}) prio=(-?\d{1,6})|(.*):(\d{1,10}) \[(-?\d{1,6})\])\b.*")
-_PROBE_PLACE = re.compile(r"\(([0-9a-f]{1,16}(?: <- [0-9a-f]{1,16})?)\)")
-_KEY = re.compile(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
-_WHOLE = re.compile(r"-?\d{1,18}")
+_OLD_SWITCH = regex(r"(.*):(\d{1,10}) \[(-?\d{1,6})\] (\S+) ==> (.*):(\d{1,10}) \[(-?\d{1,6})\]")
+_WAKEUP = regex(r"(?:comm=(.*) pid=(\d{1,10}) prio=(-?\d{1,6})|(.*):(\d{1,10}) \[(-?\d{1,6})\])\b.*")
+_PROBE_PLACE = regex(r"\(([0-9a-f]{1,16}(?: <- [0-9a-f]{1,16})?)\)")
+_KEY = regex(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
+_WHOLE = regex(r"-?\d{1,18}")
 
-_COMM = re.compile(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
-_FORK = re.compile(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
-_MMAP = re.compile(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
-_SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
+_COMM = regex(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
+_FORK = regex(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
+_MMAP = regex(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
+_SWITCH_RECORD = regex(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
 
 
 # -- the header --------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import msgspec
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.ir.trace import Level
+from traceconv.patterns import regex
 from traceconv.times import LIMIT_NS, parse_ns
 
 AMBIGUOUS_DURATION = declare(
@@ -65,8 +66,8 @@ _FIELDS = (
     r"\[(?P<source>[A-Za-z_]\w*(?:[./][\w./-]+)?)\](?=:?\s)",
     r"(?P<source>root|__main__|[A-Za-z_]\w*(?:\.\w+)+)(?=\s?(?::|\||-\s))",
 )
-_GROUP = re.compile(r"\(\?P<(\w+)>")
-_LEADING = re.compile(r"[\s:|,;\])>]+(?:-\s+)?|\s*-\s+")
+_GROUP = regex(r"\(\?P<(\w+)>")
+_LEADING = regex(r"[\s:|,;\])>]+(?:-\s+)?|\s*-\s+")
 
 _UNITS = {
     "ns": (1, 0),
@@ -89,15 +90,15 @@ _UNITS |= {
 _UNITS |= {"µs": (1, 3), "μs": (1, 3), "minute": (60, 9), "minutes": (60, 9), "hour": (3600, 9), "hours": (3600, 9)}
 _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _AMOUNT = rf"(?P<number>\d[\d.,]*(?:[eE][+-]?\d{{1,3}})?)\s?(?P<unit>{_UNIT})(?![\w/])"
-_AMOUNTS = re.compile(_AMOUNT)
+_AMOUNTS = regex(_AMOUNT)
 # took 6.4 ms | in 3.2 s | elapsed: 5 ms | elapsed time = 5ms | duration=5 ms | took 1 min 3 s
-_DURATION = re.compile(
+_DURATION = regex(
     rf"\b(?P<word>took|taken|in|elapsed|duration)(?:[ _]time)?[ =:]*(?P<amounts>{_AMOUNT}"
     rf"(?:(?:,? and|,)? ?\d[\d.,]*\s?(?:{_UNIT})(?![\w/]))*)",
     re.IGNORECASE,
 )
 #: "retry in 5 s" tells of what is to come.
-_FUTURE = re.compile(
+_FUTURE = regex(
     r"(?:retry|retrying|again|expires?|expiring|starts?|starting|timeout|sleeping|reconnect(?:ing)?|scheduled) *$", re.I
 )
 _NAME_ENDS = " \t:,;=-|([{'\"."

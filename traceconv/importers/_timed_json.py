@@ -19,6 +19,7 @@ from traceconv.clocks import looks_like_unix_time
 from traceconv.importers import _log_times as log_times
 from traceconv.importers._log_times import FORMS, Form, Kind, TimeReader
 from traceconv.importers._timed_fields import Duration, Fields, durations
+from traceconv.patterns import regex
 from traceconv.times import parse_ns
 
 _EXPONENTS = {"ns": 0, "us": 3, "ms": 6, "s": 9, "sec": 9, "seconds": 9}
@@ -31,10 +32,10 @@ _KEYS = {
     "pid": ("pid", "process", "process_id"),
     "source": ("caller", "logger", "logger_name", "module", "component", "source"),
 }
-_DURATION_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?_?(ns|us|ms|s|sec|seconds)$")
+_DURATION_KEY = regex(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?_?(ns|us|ms|s|sec|seconds)$")
 #: Its text states the unit: "1.5s".
-_DURATION_TEXT_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?$")
-_SUFFIX = re.compile(r"_(ns|us|ms|s|sec|seconds)$")
+_DURATION_TEXT_KEY = regex(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?$")
+_SUFFIX = regex(r"_(ns|us|ms|s|sec|seconds)$")
 _TEXT_FORMS = FORMS[: [form.name for form in FORMS].index("glog")]
 #: Bunyan and pino write levels as numbers.
 _LEVEL_NUMBERS = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}

@@ -28,6 +28,7 @@ from traceconv.importers._lenient_json import MAX_DEPTH, flatten
 from traceconv.importers._tvm_tensors import Tensor
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SliceId
+from traceconv.patterns import regex
 from traceconv.source import Source
 
 GRAPH_FILE = "_tvmdbg_graph_dump.json"
@@ -46,11 +47,9 @@ UNKNOWN_INPUT = declare(
     "an input of a node is no node before it in the graph: it is neither in the args nor drawn as an arrow",
 )
 
-_FOLDER = re.compile(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
-_OUTPUT_NAME = re.compile(
-    r"(?P<name>.*?)____topo-index:(?P<node>\d{1,18})____output-num:(?P<output>\d{1,18})", re.DOTALL
-)
-_GRAPH_START = re.compile(rb'"?\{(?:\\n|\s)*"nodes"\s*:\s*\[')
+_FOLDER = regex(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
+_OUTPUT_NAME = regex(r"(?P<name>.*?)____topo-index:(?P<node>\d{1,18})____output-num:(?P<output>\d{1,18})", re.DOTALL)
+_GRAPH_START = regex(rb'"?\{(?:\\n|\s)*"nodes"\s*:\s*\[')
 _PLAIN_ATTRS = frozenset(("num_outputs", "num_inputs", "flatten_data", "func_name", "T"))
 _LISTED_TENSORS = 256
 

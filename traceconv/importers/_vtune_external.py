@@ -28,6 +28,7 @@ from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, TrackId
+from traceconv.patterns import regex
 from traceconv.source import Source
 from traceconv.times import LIMIT_NS
 
@@ -39,15 +40,15 @@ BAD_ROW = declare(
 FOREIGN_LINE = declare("vtune.empty_line", Severity.INFO, "empty lines, and headings that stand there again")
 
 _CLOCKS = "QPC|CLOCK_MONOTONIC_RAW|RDTSC|TSC|UTC"
-INTERVALS = re.compile(
+INTERVALS = regex(
     rf"name(?P<mark>[,;\t])start_tsc\.(?P<clock>{_CLOCKS})[,;\t]end_tsc(?P<pid>[,;\t]pid(?P<tid>[,;\t]tid)?)?\s*"
 )
-COUNTERS = re.compile(
+COUNTERS = regex(
     rf"tsc\.(?P<clock>{_CLOCKS})(?P<mark>[,;\t])(?P<names>.*?[:.](?:COUNT|INST)\b.*?)(?P<pid>[,;\t]pid(?P<tid>[,;\t]tid)?)?\s*"
 )
-_COUNTER = re.compile(r"(.*)[:.](COUNT|INST)")
+_COUNTER = regex(r"(.*)[:.](COUNT|INST)")
 # 2026-11-21 10:11:12.1234567
-_HOST = re.compile(r"hostname-(.+?)\.csv", re.IGNORECASE)
+_HOST = regex(r"hostname-(.+?)\.csv", re.IGNORECASE)
 _TICKS = ("QPC", "RDTSC", "TSC")
 
 

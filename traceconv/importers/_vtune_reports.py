@@ -14,7 +14,6 @@ and decimal mark are what the user and the locale chose.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -27,6 +26,7 @@ from traceconv.importers._report_csv import fields_of, find_decimal_mark, number
 from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, TrackId
+from traceconv.patterns import regex
 from traceconv.source import Source
 from traceconv.times import LIMIT_NS, S, format_time, parse_ns
 
@@ -70,14 +70,14 @@ _FIRST = (
     "Package",
     "CPU",
 )
-_METRIC = re.compile(
+_METRIC = regex(
     r"CPU Time|Clockticks|Instructions Retired|Hardware Event (?:Count|Sample)|Task (?:Time|Count)|Elapsed Time|"
     r"CPI Rate|Wait (?:Time|Count)|Total Time|Spin (?:and Overhead )?Time|Effective Time"
 )
 _DELIMITERS = (",", ";", "\t", "|")
-_LONGER_DELIMITER = re.compile(r"[^\w\s\"]{1,8}")
+_LONGER_DELIMITER = regex(r"[^\w\s\"]{1,8}")
 #: Columns that hold seconds: CPU Time:Self, Task Time, Wait Time; not CPU Time:Total (%), not Task Count.
-_SECONDS = re.compile(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
+_SECONDS = regex(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
 _TREE_HELP = "Sums of a call tree, not a timeline: the lengths are real, the order and the places are not."
 
 

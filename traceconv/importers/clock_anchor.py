@@ -18,7 +18,6 @@ line, so that recordings in between are placed right although the clocks drift.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import defaultdict
 from dataclasses import replace
@@ -30,6 +29,7 @@ from traceconv.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, TAI, 
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.ir.builder import Builder
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS, format_time
@@ -47,8 +47,8 @@ CLOCK_SET = declare(
 FORMAT = 1
 #: More than the kernel lets two clocks of one machine drift apart.
 _MAX_DRIFT_PPM = 500
-_MARK = re.compile(rb'\A\{\s*"traceconv-anchor"\s*:')
-_SYSTEM_CLOCK = re.compile(r"clock_gettime\((CLOCK_\w+)\)")
+_MARK = regex(rb'\A\{\s*"traceconv-anchor"\s*:')
+_SYSTEM_CLOCK = regex(r"clock_gettime\((CLOCK_\w+)\)")
 _CLOCKS = {
     "CLOCK_REALTIME": REALTIME,
     "time": REALTIME,

@@ -16,7 +16,6 @@ Facts come from the output of 0.3.0, 0.8.0, 1.0.2 and 1.8.0, and from the open P
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 from msgspec import Struct
@@ -27,11 +26,12 @@ from traceconv.importers import _deepsparse_lines as lines
 from traceconv.importers import _deepsparse_reports as reports
 from traceconv.importers._deepsparse_log import NO_CLOCK, LogReader
 from traceconv.ir.builder import Builder
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
-_BENCHMARK = re.compile(rb'"engine"\s*:\s*"deepsparse\.engine')
-_JSON = re.compile(rb"\{\s*\"")
+_BENCHMARK = regex(rb'"engine"\s*:\s*"deepsparse\.engine')
+_JSON = regex(rb"\{\s*\"")
 
 
 @importer

@@ -19,7 +19,6 @@ What joins the spans is in `_furiosa_spans`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -45,6 +44,7 @@ from traceconv.importers._furiosa_spans import (
 )
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -66,7 +66,7 @@ _TIMES = ("start_ts", "end_ts")
 _IDS = ("trace_id", "span_id", "parent_span_id", "thread.id")
 _USED = (*_IDS, *_TIMES)
 _KEYS = tuple(f'"{key}"'.encode() for key in ("start_ts", "end_ts", "span_id", "parent_span_id", "trace_id"))
-_EXPORTED = re.compile(rb'"cat"\s*:\s*"Nux"|"cat"\s*:\s*"NPU"[^{}]*"tid"\s*:\s*1000\d{4}\b')
+_EXPORTED = regex(rb'"cat"\s*:\s*"Nux"|"cat"\s*:\s*"NPU"[^{}]*"tid"\s*:\s*1000\d{4}\b')
 
 
 class FuriosaEvents(ChromeEvents):

@@ -58,6 +58,7 @@ from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import NS, parse_ns
@@ -86,7 +87,7 @@ WAIT_DIFFERS = declare(
 _HOST_CLOCK = REALTIME
 _FLOAT_NS = 256
 #: Inference counts               : 4        99.9 percentile Latency (ns)   : 3024561
-_SUMMARY = re.compile(
+_SUMMARY = regex(
     r"(?P<what>Inference counts|(?:Min|Max|Mean|Median) latency \(ns\)|[\d.]+ percentile latency \(ns\))\s*:\s*"
     r"(?P<value>-?\d+(?:\.\d+)?)\s*",
     re.IGNORECASE,
@@ -94,7 +95,7 @@ _SUMMARY = re.compile(
 _SUMMARY_TITLE = "Inference Results Summary"
 _EMPTY_FRAME = "DataFrame is empty."
 _OF_THE_NPU = {"pe_index", "execution_index", "instruction_index"}
-_DEVICE_CYCLES = re.compile(rb"leader_device,name,cycle\s")
+_DEVICE_CYCLES = regex(rb"leader_device,name,cycle\s")
 _PARQUET = b"PAR1"
 _BATCH = 1 << 16
 _HELP = "What the functions of the profiler print: durations and sums, not a timeline."

@@ -42,6 +42,7 @@ from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_TRACK, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -63,14 +64,14 @@ NOT_WANTED = declare(
     "mxnet.api_counter", Severity.INFO, "counters of the C API were left out, as the option api_counters=false asks"
 )
 
-_LAYOUT = re.compile(rb'\{\r?\n {4}"traceEvents": \[\r?\n')
-_DEVICE_NAME = re.compile(rb'"name": "(?:cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/)"')
-_RECORD = re.compile(
+_LAYOUT = regex(rb'\{\r?\n {4}"traceEvents": \[\r?\n')
+_DEVICE_NAME = regex(rb'"name": "(?:cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/)"')
+_RECORD = regex(
     rb'"name": "[^\n]*",\s*"cat": "(?:operator|Custom Operator|MXNET_C_API|Device Storage|category)",\s*"ph": "'
 )
 #: What JSON begins with, also without its first bytes.
 _BEGIN = (b"{", b"[", b",", b'"')
-_HASHED_PID = re.compile(rb'"pid": (?:3060606181218273969|849786139768988538)\b')
+_HASHED_PID = regex(rb'"pid": (?:3060606181218273969|849786139768988538)\b')
 
 #: pids below this are indices of devices, all others are 64-bit hashes.
 _DEVICES = 10**6
@@ -90,9 +91,9 @@ _USER = "MXNet user"
 _GROUP_RANK = {name: _DEVICES + i for i, name in enumerate([*_GROUPS.values(), _USER])}
 
 # FullyConnected in: [(4,10),(10,10)]out: [(4,10)] (k=v)
-_ATTRIBUTES = re.compile(r"(.+?) ?(\b(?:in|out): \[.*)", re.DOTALL)
+_ATTRIBUTES = regex(r"(.+?) ?(\b(?:in|out): \[.*)", re.DOTALL)
 # [dot,Activation,elemwise_add]   scope:[dot,Activa
-_BULK = re.compile(r"(?:.*:)?\[([^\[\]]*)(\]?)", re.DOTALL)
+_BULK = regex(r"(?:.*:)?\[([^\[\]]*)(\]?)", re.DOTALL)
 
 
 class _Span(Struct, frozen=True):

@@ -33,6 +33,7 @@ from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -49,23 +50,23 @@ NEVER_SET = declare(
     "mxnet-table.minimum_never_set", Severity.NOTICE, "a minimum was never set by MXNet (2147483.647), and was left out"
 )
 
-_BEGIN = re.compile(r"Profile Statistics[.:]")
-_HEADING = re.compile(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")
-_UNIT = re.compile(r"\((?:ms|kB)\)")
-_NOTE = re.compile(r"\s*Note\b.*|.*counter items are counter values.*")
-_RULE = re.compile(r"=+\s*|-[- ]*")
+_BEGIN = regex(r"Profile Statistics[.:]")
+_HEADING = regex(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")
+_UNIT = regex(r"\((?:ms|kB)\)")
+_NOTE = regex(r"\s*Note\b.*|.*counter items are counter values.*")
+_RULE = regex(r"=+\s*|-[- ]*")
 # Memory: cpu/0                          16           0.0000        3604.7681        1802.3840
-_ROW = {n: re.compile(r"(.*?)\s+(\d+)" + r"\s+(-?\d+\.\d{4})" * n + r"\s*") for n in (3, 4)}
-_LIKE_A_ROW = re.compile(r"\S.*\s{2,}\d")
+_ROW = {n: regex(r"(.*?)\s+(\d+)" + r"\s+(-?\d+\.\d{4})" * n + r"\s*") for n in (3, 4)}
+_LIKE_A_ROW = regex(r"\S.*\s{2,}\d")
 
 _JSON_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
-_JSON_BEGIN = re.compile(r'(.*?)\s*\{?\s*"Time"\s*:\s*\{\s*')
-_JSON_HEAD = re.compile(rb'"Time"\s*:\s*\{.{0,2000}?"Count"\s*:\s*\d+\s*,\s*"(?:Total|Min)"\s*:', re.DOTALL)
+_JSON_BEGIN = regex(r'(.*?)\s*\{?\s*"Time"\s*:\s*\{\s*')
+_JSON_HEAD = regex(rb'"Time"\s*:\s*\{.{0,2000}?"Count"\s*:\s*\d+\s*,\s*"(?:Total|Min)"\s*:', re.DOTALL)
 #         "Convolution": {
-_JSON_OPEN = re.compile(r'\s*"(.*)"\s*:\s*\{\s*')
-_JSON_VALUE = re.compile(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*,?\s*')
-_JSON_UNIT = re.compile(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*,?\s*')
-_JSON_CLOSE = re.compile(r"[\s},]*")
+_JSON_OPEN = regex(r'\s*"(.*)"\s*:\s*\{\s*')
+_JSON_VALUE = regex(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*,?\s*')
+_JSON_UNIT = regex(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*,?\s*')
+_JSON_CLOSE = regex(r"[\s},]*")
 
 _MEMORY = "Device Storage"
 _COUNTERS = ("MXNet C API Calls", "MXNet C API Concurrency")

@@ -28,6 +28,7 @@ from traceconv.importers import _cupti
 from traceconv.importers._report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.importers._text_tables import text_of_line
 from traceconv.ir.builder import Builder
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -68,19 +69,17 @@ _SUMMARY = ("Minimum", "Maximum", "Average")
 #: The section of metrics that were asked for by name: these are known by their names alone.
 _BY_NAME = "Command line profiler metrics"
 # "ID","Process ID", | ID;Process ID; | "Process ID","Process Name",...,"Kernel Name","Context","Stream"
-_HEADING = re.compile(
-    r'"?(?:ID"?[,;\t]"?)?Process ID"?[,;\t].*"?Kernel Name"?[,;\t]|"?ID"?[,;\t].*"?Kernel Name"?[,;\t]'
-)
-_HEADING_BYTES = re.compile(
+_HEADING = regex(r'"?(?:ID"?[,;\t]"?)?Process ID"?[,;\t].*"?Kernel Name"?[,;\t]|"?ID"?[,;\t].*"?Kernel Name"?[,;\t]')
+_HEADING_BYTES = regex(
     rb'(?:^|\W)(?:ID"?[,;\t]"?(?:Process ID|Kernel Name)|Process ID"?[,;\t])[^\n]*Kernel Name"?[,;\t]'
 )
 # ==PROF== Profiling "add" - 0: 0%....50%....100% - 9 passes | ==ERROR== ERR_NVGPUCTRPERM - The user does not have ...
-_MESSAGE = re.compile(r"==(PROF|WARNING|ERROR)== (.*)")
-_MESSAGE_BYTES = re.compile(rb"^==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
+_MESSAGE = regex(r"==(PROF|WARNING|ERROR)== (.*)")
+_MESSAGE_BYTES = regex(rb"^==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
 # (256, 1, 1)
-_TRIPLE = re.compile(r"\((\d+), ?(\d+), ?(\d+)\)")
+_TRIPLE = regex(r"\((\d+), ?(\d+), ?(\d+)\)")
 # 45.70 (44.00; 46.10; 47.00)
-_INSTANCES = re.compile(r"(\S+) \((.*;.*)\)")
+_INSTANCES = regex(r"(\S+) \((.*;.*)\)")
 _NOTES = 5
 _HELP = "Metrics of kernels that were replayed one after the other, not a timeline."
 

@@ -31,6 +31,7 @@ from traceconv.importers._ansi import plain
 from traceconv.importers._nvprof_lines import Header
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, ClockId, SliceId, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -57,22 +58,22 @@ MOVED_START = declare(
     "by no more than the last digit is worth",
 )
 
-_TITLE = re.compile(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)
-_COMMAND = re.compile(r"NVPROF is profiling process (?P<pid>\d+), command: (?P<command>.*)")
-_APPLICATION = re.compile(r"Profiling application: (?P<command>.*)")
+_TITLE = regex(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)
+_COMMAND = regex(r"NVPROF is profiling process (?P<pid>\d+), command: (?P<command>.*)")
+_APPLICATION = regex(r"Profiling application: (?P<command>.*)")
 #: Range "forward", below Domain and Thread; Device "Tesla T4 (0)"; Kernel: vectorAdd(float*)
-_CONTEXT = re.compile(r'\s*(?P<key>Thread|Domain|Range|Device) "(?P<name>.*)"(?: \(id = (?P<id>-?\d+)\))?\s*$')
-_KERNEL = re.compile(r"\s*Kernel: (?P<name>.*)$")
-_LEGEND = re.compile(r"(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|CPU|GPU|\*)[^:]{0,30}: |\(\*\)")
-_FAULTS = re.compile(r"Total (?P<what>.*): (?P<count>\d+)\s*$")
-_EMPTY = re.compile(r"No .* were profiled\.")
-_NO_TEXT = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]|SQLite format")
-_DEPTH = re.compile(r"[|\s]*")
-_GROUP = re.compile(r"\s*(?P<type>[A-Z][A-Za-z ]*(?: \((?:excl|incl)\))?):\s{2,}(?P<row>.*)")
-_CORRELATION = re.compile(r"(?P<name>.*) \[(?P<id>\d+)\]")
-_LAUNCH = re.compile(r"(?P<call>\w+) \((?P<kernel>.*) \[(?P<id>\d+)\]\)")
-_DEVICE = re.compile(r"(?P<name>.*) \((?P<number>\d+)\)")
-_DIM = re.compile(r"\((\d+) (\d+) (\d+)\)")
+_CONTEXT = regex(r'\s*(?P<key>Thread|Domain|Range|Device) "(?P<name>.*)"(?: \(id = (?P<id>-?\d+)\))?\s*$')
+_KERNEL = regex(r"\s*Kernel: (?P<name>.*)$")
+_LEGEND = regex(r"(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|CPU|GPU|\*)[^:]{0,30}: |\(\*\)")
+_FAULTS = regex(r"Total (?P<what>.*): (?P<count>\d+)\s*$")
+_EMPTY = regex(r"No .* were profiled\.")
+_NO_TEXT = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]|SQLite format")
+_DEPTH = regex(r"[|\s]*")
+_GROUP = regex(r"\s*(?P<type>[A-Z][A-Za-z ]*(?: \((?:excl|incl)\))?):\s{2,}(?P<row>.*)")
+_CORRELATION = regex(r"(?P<name>.*) \[(?P<id>\d+)\]")
+_LAUNCH = regex(r"(?P<call>\w+) \((?P<kernel>.*) \[(?P<id>\d+)\]\)")
+_DEVICE = regex(r"(?P<name>.*) \((?P<number>\d+)\)")
+_DIM = regex(r"\((\d+) (\d+) (\d+)\)")
 _UNIFIED = "[Unified Memory"
 
 _ARGS = {

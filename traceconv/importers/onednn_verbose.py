@@ -34,6 +34,7 @@ from traceconv.importers._onednn_lines import Kind, Malformed, Record, Shape
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64, NO_TRACK, ClockId, TrackId
 from traceconv.kernel import COMPILED
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS
@@ -76,9 +77,9 @@ TIME_STEP = declare(
     "timestamps jump back by more than any slice lasts: the clock was set, or several processes write to one log",
 )
 
-_JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
+_JSON_START = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]")
 # oneDNN v3.12.0 (commit 80afa71) | Intel(R) MKL-DNN v0.19.0 (Git Hash 41bee20),Intel(R) AVX512-Deep Learning Boost
-_HEADER = re.compile(
+_HEADER = regex(
     r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
 )
 _GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}

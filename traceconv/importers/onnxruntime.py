@@ -38,6 +38,7 @@ from traceconv.importers._chrome_json import ChromeReader, Event, text_of
 from traceconv.importers._local_time import seconds_since_1970, zone_of
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -65,18 +66,18 @@ PERF_ERROR = declare(
     "the perf counters of a layer could not be read; the first line of the error is the arg `perf_error`",
 )
 
-_LINE = re.compile(
+_LINE = regex(
     rb'\[\s*\{"cat" : "(?:Session|Node|Kernel|Api)","pid" :-?\d+,"tid" :-?\d+,"dur" :-?\d+,"ts" :-?\d+,'
     rb'"ph" : "X","name" :"'
 )
-_WITHOUT_EVENTS = re.compile(rb"\[\r?\n\]\s*")
-_NAME_TIME = re.compile(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)(?:_(\d{1,3}))?\.json(?:\.gz)?$", re.ASCII)
+_WITHOUT_EVENTS = regex(rb"\[\r?\n\]\s*")
+_NAME_TIME = regex(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)(?:_(\d{1,3}))?\.json(?:\.gz)?$", re.ASCII)
 #: The name is made, then the file is opened, then the clock is read: what that takes on a local disk.
 _OPENING_NS = 40_000
 
 _SUFFIX = "_kernel_time"
 _DEVICE = b"-1"
-_INTEGER = re.compile(rb'"-?(?:0|[1-9]\d{0,19})"')
+_INTEGER = regex(rb'"-?(?:0|[1-9]\d{0,19})"')
 _NO_READING = b'"18446744073709551615"'
 _ERROR_PREFIX = "perf error"
 

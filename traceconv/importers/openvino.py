@@ -30,6 +30,7 @@ from traceconv.errors import MalformedInput
 from traceconv.importers._ansi import plain
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, Level, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import MS, NS, US, S, parse_ns
@@ -48,20 +49,20 @@ TOTAL_DIFFERS = declare(
 
 CLOCK = ClockDomain("OpenVINO layer order", Zero.UNKNOWN, Run.NONE, 1000)
 
-_HEADER = re.compile(rb"layerName;execStatus;layerType;execType;realTime(?: \(ms\))?;cpuTime(?: \(ms\))?;?")
+_HEADER = regex(rb"layerName;execStatus;layerType;execType;realTime(?: \(ms\))?;cpuTime(?: \(ms\))?;?")
 _STATUS = rb"(?:Status\.)?(EXECUTED|NOT_RUN|NOT_EXECUTED|OPTIMIZED_OUT)"
-_ROW = re.compile(rb"(.+);" + _STATUS + rb";([^;]*);([^;]*);([^;]*);([^;]*);?")
-_CUT_ROW = re.compile(rb"(.+);(?:Status\.?\w*)?[^;]*(?:;[^;]*){0,4}")
-_TOTAL = re.compile(rb"Total;;;;([\d.,]+);([\d.,]+);?|Total (?:CPU )?time:\s+([\d.,]+) (?:milli|micro)seconds")
-_PRINTED = re.compile(
+_ROW = regex(rb"(.+);" + _STATUS + rb";([^;]*);([^;]*);([^;]*);([^;]*);?")
+_CUT_ROW = regex(rb"(.+);(?:Status\.?\w*)?[^;]*(?:;[^;]*){0,4}")
+_TOTAL = regex(rb"Total;;;;([\d.,]+);([\d.,]+);?|Total (?:CPU )?time:\s+([\d.,]+) (?:milli|micro)seconds")
+_PRINTED = regex(
     rb"(\S.*?)\s+" + _STATUS + rb"\s+layerType:\s+(\S+)\s+(?:execType:\s+(\S+)\s+)?"
     rb"realTime \(ms\):\s*([\d.,]+)\s+cpuTime \(ms\):\s*([\d.,]+)(?:\s+execType:\s+(\S+))?\s*"
 )
-_REQUEST = re.compile(rb"Performance counts for (\d+)-th infer request")
-_LOG = re.compile(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
-_TOOK = re.compile(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
-_SECTION = re.compile(rb"Command line parameters|Configuration setup|Execution results(?: grouped by.*)?")
-_SETTING = re.compile(rb"([^;]+);([^;]*);?")
+_REQUEST = regex(rb"Performance counts for (\d+)-th infer request")
+_LOG = regex(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
+_TOOK = regex(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
+_SECTION = regex(rb"Command line parameters|Configuration setup|Execution results(?: grouped by.*)?")
+_SETTING = regex(rb"([^;]+);([^;]*);?")
 _STEP_NS = 1000
 _UNITS = {b"ns": NS, b"us": US, b"ms": MS, b"s": S}
 _SYNTHETIC = (

@@ -30,6 +30,7 @@ from traceconv.errors import MalformedInput
 from traceconv.importers._perf_tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, is_possible_pair, latest_ns
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import StackId, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import CHUNK_BYTES, Head, Source
 
@@ -43,14 +44,14 @@ NEWER = declare(
     "the file states a version of its format that is not known: read like version 1",
 )
 
-_VERSION = re.compile(rb'"linux-perf-json-version"\s*:\s*(\d{1,9})')
-_HEADERS = re.compile(rb'"headers"\s*:\s*(?=\{)')
-_SAMPLES = re.compile(rb'"samples"\s*:\s*\[')
+_VERSION = regex(rb'"linux-perf-json-version"\s*:\s*(\d{1,9})')
+_HEADERS = regex(rb'"headers"\s*:\s*(?=\{)')
+_SAMPLES = regex(rb'"samples"\s*:\s*\[')
 _START, _END = b"\n\t\t{", b"\n\t\t}"
 #: No header is longer than this.
 _MAX_HEADER = 16 << 20
 #: A sample whose last member is the call chain, and not a field of a tracepoint.
-_PLAIN = re.compile(rb"\]\s*\}\s*\Z")
+_PLAIN = regex(rb"\]\s*\}\s*\Z")
 _TAIL = 16
 _NO_NAME, _NO_TRACEPOINT_NAME = "samples", "tracepoint"
 _KNOWN = ("timestamp", "pid", "tid", "cpu", "comm", "callchain")

@@ -27,6 +27,7 @@ from traceconv.importers._perf_text import add_header_line
 from traceconv.importers._perf_tracks import Header
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -36,15 +37,15 @@ CHAIN_LINE = declare(
     "lines of call chains are not read: convert the text of perf script, which has the stack of each sample",
 )
 
-_SAMPLES = re.compile(r"# Samples: (\S+)\s+of events? '(.*)'.*")
-_COUNT = re.compile(r"# Event count \(approx\.\): (\d+)")
-_LOST = re.compile(r"# Total Lost Samples: (\d+)")
-_RULE = re.compile(rb"# *\.\.[. ]*")
-_ROW = re.compile(r"\s*\d+[.,]\d+%")
-_PERCENT = re.compile(r"\d+[.,]\d+%")
-_WHOLE = re.compile(r"\d{1,18}")
-_SYMBOL_KIND = re.compile(r"\[(\S)\] ")
-_MARK = re.compile(rb"(?m)^# Samples: .* of events? '")
+_SAMPLES = regex(r"# Samples: (\S+)\s+of events? '(.*)'.*")
+_COUNT = regex(r"# Event count \(approx\.\): (\d+)")
+_LOST = regex(r"# Total Lost Samples: (\d+)")
+_RULE = regex(rb"# *\.\.[. ]*")
+_ROW = regex(r"\s*\d+[.,]\d+%")
+_PERCENT = regex(r"\d+[.,]\d+%")
+_WHOLE = regex(r"\d{1,18}")
+_SYMBOL_KIND = regex(r"\[(\S)\] ")
+_MARK = regex(rb"(?m)^# Samples: .* of events? '")
 
 
 class _Table(Struct):

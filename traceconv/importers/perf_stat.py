@@ -33,6 +33,7 @@ from traceconv.importers._local_time import seconds_since_1970, zone_of
 from traceconv.importers._perf_stat_lines import NOT_SUPPORTED, Row
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS, S, parse_ns
@@ -65,18 +66,18 @@ MULTIPLEXED = declare(
     "an event was on a counter for only a part of the time (`running` below 100 %): perf scaled its count up",
 )
 
-_STARTED = re.compile(r"# started on (\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*")
-_TITLE = re.compile(r"\s*Performance counter stats for (.*?)(?: \((\d+) runs\))?:\s*")
-_ELAPSED = re.compile(
+_STARTED = regex(r"# started on (\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*")
+_TITLE = regex(r"\s*Performance counter stats for (.*?)(?: \((\d+) runs\))?:\s*")
+_ELAPSED = regex(
     r"(?a)\s*(\d{1,9}[.,]\d+)(?: \+- (\d{1,9}[.,]\d+))? seconds time elapsed(?:\s+\( \+-\s*(\d+[.,]\d+)% \))?\s*"
 )
-_CPU_TIME = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
-_ONE_OF_RUNS = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
-_HEADING = re.compile(r"#\s+time\s.*\bcounts unit events\s*")
+_CPU_TIME = regex(r"(?a)\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
+_ONE_OF_RUNS = regex(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
+_HEADING = regex(r"#\s+time\s.*\bcounts unit events\s*")
 _LINES_TO_JUDGE = 400
 #: Longer ones are none of perf stat.
 _MAX_LINE = 4000
-_EVENT = re.compile(r"[A-Za-z_][\w.:/=,{}@*-]*")
+_EVENT = regex(r"[A-Za-z_][\w.:/=,{}@*-]*")
 #: `started on` is cut to seconds, and perf begins to count a little later.
 _START_BOUND_NS = 10**9
 _COUNT_HELP = "count in each interval, drawn from its start; 0 after the last one and where the event was not counted"

@@ -17,7 +17,6 @@ kind; args that need a schema of their own; offsets inside of functions and line
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +29,7 @@ from traceconv.importers._perfetto_rows import Emission
 from traceconv.importers._wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.ir.builder import Builder
 from traceconv.packets import PACKET_TAG, frame_at
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -42,7 +42,7 @@ _LARGEST_FIELD = 1000
 #: What our own writer says about itself.
 _OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns")
 _SHIFT, _CLOCK = "traceconv.time_shift_ns", "traceconv.clock"
-_CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
+_CLOCK_WORDS = regex(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
 
 
 @importer

@@ -18,7 +18,6 @@ Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), w
 
 from __future__ import annotations
 
-import re
 from array import array
 from dataclasses import replace
 from typing import Annotated, Any
@@ -36,6 +35,7 @@ from traceconv.importers._chrome_json import ChromeReader, Event, decode_json, t
 from traceconv.importers._chrome_rows import Rows
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId, TrackKind
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -63,8 +63,8 @@ _ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Mems
 _TRACK_FACTS = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
 _DEVICE_PID = "(device) "
 _HOST_LABEL = "CPU"
-_DEVICE_LABEL = re.compile(r"[A-Za-z]+ (\d+)")
-_THREAD_NAME = re.compile(r"thread (\d+) \((.*)\)")
+_DEVICE_LABEL = regex(r"[A-Za-z]+ (\d+)")
+_THREAD_NAME = regex(r"thread (\d+) \((.*)\)")
 
 _MEMORY = ("[memory]", "[OutOfMemory]")
 _MEMORY_SERIES = ("Total Allocated", "Total Reserved")
@@ -75,7 +75,7 @@ _INSTANTS = tuple(b"iIR")
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "PrivateUse1"}
 
 _FOREIGN = (b'"viztracer_metadata"', b'"highres-ticks"')
-_CATEGORY = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|fwdbwd)"')
+_CATEGORY = regex(rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|fwdbwd)"')
 
 
 @importer

@@ -28,6 +28,7 @@ from traceconv.errors import MalformedInput
 from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import MS, NS, US, S, parse_ns
@@ -51,17 +52,17 @@ SHORTENED = declare(
 CUT = declare("pytorch-table.cut", Severity.DATA_LOSS, "a table has no end: the text was cut, or something is mixed in")
 
 _GAP = "  "
-_RULE = re.compile(r"-{4,}(?: {2}-{4,}){3,}")
-_HEADING = re.compile(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:total )?%")
+_RULE = regex(r"-{4,}(?: {2}-{4,}){3,}")
+_HEADING = regex(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:total )?%")
 #: Self CPU time total: 20.296ms     Self CUDA time total: 1.5s     (before 1.8: CUDA time total: 1.5s)
-_FOOTER = re.compile(r"((?:Self )?\w+ time total): (-?[\d.]+ ?\w+)\s*")
-_TIME = re.compile(r"(-?\d+(?:\.\d+)?)(ns|us|ms|s)")
-_MEMORY = re.compile(r"(-?\d+(?:\.\d+)?) ?([KMGT]?)[Bb]")
-_PERCENT = re.compile(r"(-?\d+(?:\.\d+)?)%?")  # asynchronous events have a bare 0
+_FOOTER = regex(r"((?:Self )?\w+ time total): (-?[\d.]+ ?\w+)\s*")
+_TIME = regex(r"(-?\d+(?:\.\d+)?)(ns|us|ms|s)")
+_MEMORY = regex(r"(-?\d+(?:\.\d+)?) ?([KMGT]?)[Bb]")
+_PERCENT = regex(r"(-?\d+(?:\.\d+)?)%?")  # asynchronous events have a bare 0
 _TIME_UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 _MEMORY_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _FLOPS_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
-_FLOPS = re.compile(r"Total ([KMGTP]?)FLOPs")
+_FLOPS = regex(r"Total ([KMGTP]?)FLOPs")
 _MISSING = ("", "--", "NaN")
 _TEXTS = ("Overload Name", "Input Shapes", "Source Location")
 _CALLS = ("# of Calls", "Number of Calls")

@@ -37,6 +37,7 @@ from traceconv.importers._chrome_json import ChromeReader
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import NS, parse_ns
@@ -56,12 +57,10 @@ CLOCK = BOOTTIME
 #: The Chrome JSON of the old rocprof counts from its first record.
 V1_CLOCK = ClockDomain("rocprof time", Zero.UNKNOWN, Run.MONOTONIC, 1)
 
-_HEADING = re.compile(
-    rb'(?m)^(?=.*(?:Start_Timestamp"?,"?End_Timestamp|BeginNs"?,"?EndNs))"?[\w-]+"?,.*$', re.IGNORECASE
-)
-_STATS = re.compile(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDurationNs|AverageNs|Percentage)".*$')
-_SDK_JSON = re.compile(rb'"rocprofiler-sdk-tool"\s*:')
-_V1_JSON = re.compile(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
+_HEADING = regex(rb'(?m)^(?=.*(?:Start_Timestamp"?,"?End_Timestamp|BeginNs"?,"?EndNs))"?[\w-]+"?,.*$', re.IGNORECASE)
+_STATS = regex(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDurationNs|AverageNs|Percentage)".*$')
+_SDK_JSON = regex(rb'"rocprofiler-sdk-tool"\s*:')
+_V1_JSON = regex(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
 _HEADINGS = ({"start_timestamp", "end_timestamp"}, {"begin_ns", "end_ns"}, {"name", "calls"})
 _KERNEL_ARGS = {
     "workgroup_size_x": "workgroup_x",

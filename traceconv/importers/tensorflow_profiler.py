@@ -17,7 +17,6 @@ Lost: the exporter itself stops after 1,000,000 events without a word.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec import Struct
@@ -30,6 +29,7 @@ from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.importers._xprof import HOST, Timeline
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId, TrackKind
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -40,10 +40,10 @@ LIMIT_REACHED = declare(
 )
 
 _EVENT_LIMIT = 1_000_000
-_HEADER = re.compile(rb'\{\s*"displayTimeUnit"\s*:\s*"ns"\s*,\s*"metadata"\s*:\s*\{[^{}]*"highres-ticks"\s*:\s*true')
-_FIRST_UNIT = re.compile(rb'\{\s*"displayTimeUnit"\s*:\s*"ns"')
-_PLANE = re.compile(rb'"name"\s*:\s*"process_name"[^{}]*"args"\s*:\s*\{\s*"name"\s*:\s*"/(?:host|device):')
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
+_HEADER = regex(rb'\{\s*"displayTimeUnit"\s*:\s*"ns"\s*,\s*"metadata"\s*:\s*\{[^{}]*"highres-ticks"\s*:\s*true')
+_FIRST_UNIT = regex(rb'\{\s*"displayTimeUnit"\s*:\s*"ns"')
+_PLANE = regex(rb'"name"\s*:\s*"process_name"[^{}]*"args"\s*:\s*\{\s*"name"\s*:\s*"/(?:host|device):')
+_INTEGER = regex(r"0|-?[1-9][0-9]{0,19}")
 
 
 @importer

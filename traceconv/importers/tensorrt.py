@@ -17,7 +17,6 @@ for each layer, in the order of the network and without times. Old versions esca
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -28,6 +27,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SliceId, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import MS, parse_ns
@@ -41,12 +41,12 @@ MENDED = declare(
     "the file is no valid JSON (names without escapes, nan, cut): read object by object",
 )
 
-_OBJECT = re.compile(rb"\{[^{}]*\}")
-_LAYER = re.compile(rb'\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
-_MEMBER = re.compile(rb'"(\w+)"\s*:\s*([^,}\s]+)')
-_TIMES = re.compile(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
-_PROFILE = re.compile(rb'\A\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
-_NUMBER = re.compile(rb"-?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?")
+_OBJECT = regex(rb"\{[^{}]*\}")
+_LAYER = regex(rb'\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
+_MEMBER = regex(rb'"(\w+)"\s*:\s*([^,}\s]+)')
+_TIMES = regex(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
+_PROFILE = regex(rb'\A\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
+_NUMBER = regex(rb"-?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?")
 _SYNTHETIC = "A profile has no times: the layers stand end to end in the order of the network, with their mean lengths."
 
 RUN_CLOCK = ClockDomain("trtexec time", Zero.RUN_START, Run.MONOTONIC, 1000)

@@ -19,7 +19,6 @@ Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://go
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import islice
@@ -39,6 +38,7 @@ from traceconv.importers._timed_fields import AMBIGUOUS_DURATION, BAD_DURATION, 
 from traceconv.importers._timed_json import TimeField
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import format_time
@@ -71,10 +71,10 @@ _BACK_NS = 10**9
 #: The resolution that a clock is given at most: durations are finer than coarse times, and are not to be cut to fit.
 _MOST_NS = 1000
 #: What may stand between the begin of a line and its time, besides fields.
-_OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
+_OPENING = regex(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
 #: A message in the style of logfmt, with nothing after it.
-_QUOTED = re.compile(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
-_YEAR = re.compile(rb"Log file created at: (\d{4})/")
+_QUOTED = regex(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
+_YEAR = regex(rb"Log file created at: (\d{4})/")
 
 
 class _Entry(msgspec.Struct):
@@ -473,7 +473,7 @@ def _day_ns(text: str) -> int:
 
 
 #: A single line is a log only if it begins like one: a number somewhere in it may be anything.
-_BEGINS_WITH_A_TIME = re.compile(rb"\[\d{1,2}:\d\d:\d\d(?:\.\d+)?\]|\[?\d{4}-\d\d-\d\d[T ]\d{1,2}:\d\d:\d\d")
+_BEGINS_WITH_A_TIME = regex(rb"\[\d{1,2}:\d\d:\d\d(?:\.\d+)?\]|\[?\d{4}-\d\d-\d\d[T ]\d{1,2}:\d\d:\d\d")
 _NO_TIMES = Match.no("no form of time fits most lines")
 
 

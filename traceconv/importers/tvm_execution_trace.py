@@ -15,7 +15,6 @@ Source: dump_chrome_trace in python/tvm/contrib/debugger/debug_result.py of tags
 
 from __future__ import annotations
 
-import re
 from json import JSONDecoder
 from typing import Any, ClassVar
 
@@ -29,6 +28,7 @@ from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SliceId, TrackId
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import format_us
@@ -41,8 +41,8 @@ PARAMETER = declare(
     "events without length are parameters and inputs of the graph, which are not executed: left out",
 )
 
-_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[\s*(?=\{)')
-_BETWEEN = re.compile(r"\s*,\s*")
+_EVENTS = regex(rb'"traceEvents"\s*:\s*\[\s*(?=\{)')
+_BETWEEN = regex(r"\s*,\s*")
 _KEYS = {"ts", "tid", "pid", "name", "ph"}
 _LOOKED_AT = 64
 _ENOUGH = 8

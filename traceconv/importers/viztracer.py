@@ -13,8 +13,6 @@ as read once. Functions have the category FEE (entry and exit) and come in the o
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
@@ -23,6 +21,7 @@ from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.ir.builder import Builder
+from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -33,7 +32,7 @@ OVERFLOW = declare(
 )
 SOURCE_TEXT = declare("viztracer.source_text", Severity.INFO, "the source code that viztracer embeds is left out")
 
-_FUNCTION = re.compile(rb'"cat"\s*:\s*"FEE"')
+_FUNCTION = regex(rb'"cat"\s*:\s*"FEE"')
 _METADATA = "viztracer_metadata"
 
 

@@ -216,6 +216,16 @@ def take(table: Table, rows: npt.NDArray[Any]) -> Table:
     return type(table)(*(getattr(table, column.name)[rows] for column in fields(table)))
 
 
+def occurring(numbers: npt.NDArray[Any]) -> list[int]:
+    """The numbers that occur, each once and in order; for places in tables, so none is negative.
+
+    `np.unique` would do, but it sorts them all, and loads numpy's masked arrays, which costs more than a small
+    conversion.
+    """
+    found: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    return found
+
+
 def concatenate(tables: Sequence[Table]) -> Table:
     """All rows of several tables of one kind."""
     first = tables[0]

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TypeGuard
 
-import numpy as np
-
-from traceconv.ir.trace import NO_TRACK, Trace, Track, TrackKind
+from traceconv.ir.trace import NO_TRACK, Trace, Track, TrackKind, occurring
 
 _FIRST_INVENTED = 10_000_000
 _MAX_NUMBER = 2**31 - 1
@@ -121,7 +119,7 @@ def _with_original(name: str, kind: str, number: int | None) -> str:
 
 def _mark_natives(trace: Trace, found: list[Identity]) -> None:
     # Perfetto takes call stacks and log entries of threads only.
-    threads = {*np.unique(trace.samples.track).tolist(), *np.unique(trace.logs.track).tolist()}
+    threads = {*occurring(trace.samples.track), *occurring(trace.logs.track)}
     for index, (track, identity) in enumerate(zip(trace.tracks, found, strict=True)):
         own = track.lane_of == NO_TRACK
         if track.kind is TrackKind.PROCESS and own and (track.pid is not None or index in threads):
