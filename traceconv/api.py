@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.causality import Causality, causality
@@ -367,7 +369,7 @@ def write(trace: Trace, output: AnyPath, *, to: str | None = None, force: bool =
 
 
 def _write_all(writer: Writer, trace: Trace, sink: BinaryIO) -> None:
-    written = tuple(asdict(writer.write(trace, sink)).values())
+    written = msgspec.structs.astuple(writer.write(trace, sink))
     if written != tuple(trace.counts().values()):
         raise RuntimeError(f"the writer {writer.name} wrote {written} of {trace.counts()}")
 

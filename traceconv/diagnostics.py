@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 _KEPT_PLACES = 3
 
 
@@ -28,8 +30,7 @@ class Severity(enum.IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """A declared kind of problem.
 
     Attributes:
@@ -59,13 +60,12 @@ def declared_codes() -> dict[str, Code]:
     return dict(_declared)
 
 
-@dataclass(slots=True)
-class Diagnostic:
+class Diagnostic(msgspec.Struct):
     """How often one code occurred in one input, and where first."""
 
     code: Code
     count: int = 0
-    places: list[str] = field(default_factory=list)
+    places: list[str] = msgspec.field(default_factory=list)
 
     def describe(self) -> str:
         """One line: the count, the help, the first places."""

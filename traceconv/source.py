@@ -20,9 +20,10 @@ import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, cast
+
+from msgspec import Struct
 
 from traceconv import sqlite
 from traceconv.errors import InputError
@@ -45,8 +46,7 @@ class Line(NamedTuple):
     text: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """The first bytes of an input, for sniffing.
 
     Attributes:

@@ -14,10 +14,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from traceconv.clocks import ClockMap
 from traceconv.ir.trace import I64, Trace
@@ -42,8 +42,7 @@ _SENT = re.compile(r"send|recv|receive", re.IGNORECASE)
 _LAUNCHED = re.compile(r"launch|ac2g|async_[cn]pu", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Breaches:
+class Breaches(Struct, frozen=True):
     """How often a rule is broken.
 
     Attributes:
@@ -61,8 +60,7 @@ class Breaches:
         return {"violations": self.count, "worst_ns": self.worst_ns, "place": self.place}
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One rule, asked of the arrows of a file or of the matched slices of two files.
 
     Attributes:
@@ -110,8 +108,7 @@ class Check:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Causality:
+class Causality(Struct, frozen=True):
     """All checks of a merge."""
 
     checks: tuple[Check, ...]

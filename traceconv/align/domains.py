@@ -9,7 +9,7 @@ import numpy as np
 
 from traceconv.clocks import MONOTONIC, OS_CLOCKS, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.errors import UsageError
-from traceconv.ir.trace import Trace
+from traceconv.ir.trace import Trace, occurring
 
 
 def own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
@@ -33,7 +33,7 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     for name, table in trace.timed_tables():
         clocks = clock_of_track[table.track]
         ends = table.ts + table.dur if name == "slices" else table.ts
-        for clock in np.unique(clocks).tolist():
+        for clock in occurring(clocks):
             on_it = clocks == clock
             first, last = int(np.min(table.ts[on_it])), int(np.max(ends[on_it]))
             before = found.get(clock, (first, last))

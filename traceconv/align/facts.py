@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
+from msgspec import Struct
+
 from traceconv.clocks import DRIFT_UNIT
 from traceconv.errors import UsageError
 from traceconv.times import parse_duration
@@ -60,16 +62,14 @@ class ClockKind(enum.StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class ClockFact:
+class ClockFact(Struct, frozen=True):
     """What the clock of an input is: its kind, and the machine that it lives on, "" if that was not said."""
 
     kind: ClockKind
     machine: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TimePoint:
+class TimePoint(Struct, frozen=True):
     """A time on the clock of an input.
 
     Attributes:
@@ -83,8 +83,7 @@ class TimePoint:
     step_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class EventPoint:
+class EventPoint(Struct, frozen=True):
     """The begin or end of an event of an input.
 
     Attributes:
@@ -103,8 +102,7 @@ class EventPoint:
 Point = TimePoint | EventPoint
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """Two points that are one instant.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 
@@ -89,6 +90,9 @@ def main() -> None:
     except TraceconvError as error:
         report(error)
         sys.exit(error.exit_code)
+    finally:
+        # The interpreter looks for garbage as it ends: without this, among all that was imported and read.
+        gc.freeze()
 
 
 def report(error: TraceconvError) -> None:

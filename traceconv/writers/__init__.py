@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Protocol
+
+from msgspec import Struct
 
 from traceconv.errors import UsageError
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from traceconv.ir.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class WriteCounts:
+class WriteCounts(Struct, frozen=True):
     """How many rows of each table were written."""
 
     slices: int = 0

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.ir.trace import I64, Trace
 
@@ -32,8 +32,7 @@ class Kind(enum.IntEnum):
     LOG = 5
 
 
-@dataclass(frozen=True, slots=True)
-class FileOrder:
+class FileOrder(Struct, frozen=True):
     """All entries of the file, or some: time in ns, kind, and row in the table."""
 
     ts: I64

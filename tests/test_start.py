@@ -1,0 +1,83 @@
+"""What starting costs: which modules a command loads, and that patterns which are compiled late are patterns."""
+
+from __future__ import annotations
+
+import gc
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.golden import ROOT
+from traceconv.patterns import LazyPattern, regex
+from traceconv.registry import importers
+
+CHROME = ROOT / "chrome-trace" / "flows-v2" / "input.json"
+
+
+def loaded(*arguments: object) -> set[str]:
+    """The modules that there are when a command ends."""
+    code = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+        "from traceconv.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, timeout=60, check=True, text=True)
+    modules = set(result.stderr.splitlines()[-1].split())
+    assert {"click", "traceconv.cli"} <= modules
+    return modules
+
+
+def of(modules: set[str], *packages: str) -> set[str]:
+    """Those of the packages, and what is in them."""
+    return {name for name in modules if any(f"{name}.".startswith(f"{package}.") for package in packages)}
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_command_alone_loads_nothing_that_takes_long(option: str) -> None:
+    heavy = ("numpy", "msgspec", "google", "perfetto", "jsonschema", "rich", "traceconv.importers", "traceconv.align")
+    assert of(loaded(option), *heavy) == set()
+
+
+def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
+    modules = loaded("convert", CHROME, "-o", tmp_path / "out.pftrace")
+    assert {"numpy", "msgspec", "traceconv.importers.chrome_trace", "traceconv.writers.perfetto_proto"} <= modules
+    assert of(modules, "google", "perfetto", "jsonschema", "rich", "numpy.ma", "http") == set()
+    unused = ("align.evidence", "align.ladder", "align.report", "align.survey", "check", "writers.chrome_json", "serve")
+    assert of(modules, *(f"traceconv.{name}" for name in unused)) == set()
+
+
+def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(tmp_path: Path) -> None:
+    """The counterpart: the names above are those of modules that there are."""
+    modules = loaded(
+        *("merge", CHROME, ROOT / "chrome-trace" / "metadata" / "input.json", "--on-ambiguous", "separate"),
+        *("-o", tmp_path / "out.json", "--report", tmp_path / "report.html"),
+    )
+    used = {"align.evidence", "align.ladder", "align.report", "align.report_html", "writers.chrome_json"}
+    assert {f"traceconv.{name}" for name in used} <= modules
+
+
+def test_every_late_pattern_can_be_compiled() -> None:
+    importers()
+    patterns = [thing for thing in gc.get_objects() if type(thing) is LazyPattern]
+    assert len(patterns) > 200
+    for pattern in patterns:
+        assert pattern.pattern
+
+
+def test_a_late_pattern_is_compiled_once_and_only_when_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    compile_now = re.compile
+    monkeypatch.setattr(re, "compile", lambda *arguments: compiled.append(arguments) or compile_now(*arguments))
+    pattern = regex(rb"(\d+) ?ms", re.IGNORECASE)
+    assert compiled == []
+    for _ in range(3):
+        found = pattern.fullmatch(b"12 MS")
+        assert found is not None
+        assert found[1] == b"12"
+    assert len(compiled) == 1
+    assert pattern.groups == 1
+    with pytest.raises(AttributeError):
+        pattern.no_such_method  # type: ignore[attr-defined]  # noqa: B018
