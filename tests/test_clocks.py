@@ -405,7 +405,9 @@ def test_bent_maps_follow_each_other(first: ClockMap, second: ClockMap, ts: list
     for t in ts:
         there = first.at(t)
         near = min((abs(there - bend.at_ns) for bend in second.bends), default=10**9) < 20
-        assert near or abs(both.at(t) - second.at(there)) <= 20
+        # Drift is counted in steps of 2**-40, so one that is made of two may be half a step off.
+        far = max((abs(t - bend.at_ns) for bend in both.bends), default=0)
+        assert near or abs(both.at(t) - second.at(there)) <= 20 + (far >> 40)
     mapped = [both.at(t) for t in sorted(ts)]
     assert mapped == sorted(mapped)
 

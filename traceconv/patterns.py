@@ -11,7 +11,7 @@ from typing import Any, AnyStr, cast
 
 
 class LazyPattern:
-    """Does what a compiled pattern does; what was used once is an attribute of its own, as fast as the pattern's."""
+    """Does what a compiled pattern does, but is not the `re` of its matches; what was used once is an attribute."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._text = text

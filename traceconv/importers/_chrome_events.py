@@ -61,7 +61,8 @@ _MAX_TIME_TEXT = 22
 _SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
 _LARGEST = sys.float_info.max
 _INT32 = range(-(2**31), 2**31)
-_COMPLETE, _FLOW_END, _FLOW_PHASES = ord("X"), ord("f"), tuple(b"stf")
+_COMPLETE = ord("X")
+_FLOW_PHASES = _FLOW_START, _FLOW_STEP, _FLOW_END = tuple(b"stf")
 _UNKNOWN = np.iinfo(np.int64).min
 
 
@@ -151,7 +152,7 @@ class ChromeEvents:
         self._seen += len(rows)
         args_start = self.out.args_part(rows.args)
         args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
-        is_flow = np.isin(rows.phase, _FLOW_PHASES)
+        is_flow = (rows.phase == _FLOW_START) | (rows.phase == _FLOW_STEP) | (rows.phase == _FLOW_END)
         is_slice = rows.phase == _COMPLETE
         is_instant = (rows.phase != 0) & ~is_slice & ~is_flow
         for own in (is_slice, is_instant):
@@ -176,7 +177,9 @@ class ChromeEvents:
     def _look(self, rows: Rows) -> None:
         """See, in their order, all events that are not plain, bring something new, or are watched."""
         self._make_room(rows.scanner)
-        is_watched = np.isin(rows.name, self._watched_texts) & (rows.phase != 0)
+        is_watched = np.zeros(len(rows), bool)
+        for number in self._watched_texts:
+            is_watched |= (rows.name == number) & (rows.phase != 0)
         for row in np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0)).tolist():
             if not rows.phase[row]:
                 event = decode_event(rows.raw(row))

@@ -148,7 +148,7 @@ class _Reader(msgspec.Struct):
             self.out.skip(BAD_ROW, number, str(error))
             return
         block = self.block = self.block or self._new_block()
-        if found.re is _PRINTED and name.endswith(b"..."):
+        if found.re.pattern == _PRINTED.pattern and name.endswith(b"..."):
             self.out.problem(CUT_NAME, number, name.decode("utf-8", "replace"))
         args = {"exec_type": _text(exec_type), "cpu_time_ns": cpu_ns, "status": _text(status)}
         self.out.balance.written += 1

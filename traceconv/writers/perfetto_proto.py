@@ -39,6 +39,7 @@ from traceconv.ir.trace import (
     Trace,
     Track,
     TrackKind,
+    occurring,
     take,
 )
 from traceconv.kernel import COMPILED
@@ -295,7 +296,7 @@ class _Writing:
     def _new(self, table: int, strings: I32) -> list[int]:
         """Which of the strings have text and are not interned yet."""
         known = self._known[table]
-        new: list[int] = np.unique(strings[known[strings] == 0]).tolist()
+        new = occurring(strings[known[strings] == 0])
         known[new] = 1
         return new
 
