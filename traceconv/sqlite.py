@@ -12,11 +12,12 @@ import contextlib
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceconv.errors import InputError
+from traceconv.sqlite_columns import Block, Column, Layout, blocks
 
 if TYPE_CHECKING:
     from traceconv.source import Source
@@ -36,23 +37,48 @@ class Database:
         views: the names of the views, which are never read: they could stand for tables, and run for ever.
     """
 
-    def __init__(self, connection: sqlite3.Connection, display: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, display: str, path: Path) -> None:
         self._connection = connection
         self._display = display
+        self._path = path
+        self._layouts = self._read_layouts()
         self.tables: dict[str, list[str]] = {
-            table: [str(column[1]) for column in self.rows(f"PRAGMA table_info({quoted(table)})")]
-            for (table,) in list(
-                self.rows(
-                    "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'create table%' LIMIT ?",
-                    _MAX_TABLES,
-                )
-            )
+            table: [column.name for column in layout.columns if not column.hidden]
+            for table, layout in self._layouts.items()
         }
         self.views = [
             str(view)
             for (view,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'view' LIMIT ?", _MAX_TABLES)
         ]
         connection.set_authorizer(_authorize)
+
+    def _read_layouts(self) -> dict[str, Layout]:
+        tables = list(
+            self.rows(
+                "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND sql LIKE 'create table%' LIMIT ?",
+                _MAX_TABLES,
+            )
+        )
+        indexed = {table for (table,) in self.rows("SELECT DISTINCT tbl_name FROM sqlite_master WHERE type = 'index'")}
+        found = {}
+        for table, root in tables:
+            # Number, name, type, whether it may be null, default, key, hidden.
+            columns = [
+                Column(str(row[1]), str(row[2]), row[5], row[6])
+                for row in self.rows(f"PRAGMA table_xinfo({quoted(table)})")
+            ]
+            found[table] = Layout(root if isinstance(root, int) else 0, columns, table in indexed)
+        return found
+
+    def blocks(self, table: str, columns: Sequence[str], key: str) -> Iterator[Block]:
+        """The first rows of a table, as far as they hold nothing but integers and NULL where it matters.
+
+        Args:
+            table: one of the tables.
+            columns: the names of columns; what the table lacks reads as NULL.
+            key: the name of the column that may be the row id.
+        """
+        return blocks(self._path, self._layouts[table], columns, key)
 
     def rows(self, sql: str, *parameters: Any) -> Iterator[tuple[Any, ...]]:
         """The rows of a query.
@@ -99,7 +125,7 @@ def open_database(source: Source) -> Iterator[Database]:
             connection.execute("PRAGMA mmap_size = 0")
         except sqlite3.Error as error:
             raise InputError(f"{source.display}: cannot be opened as an SQLite database: {error}") from None
-        yield Database(connection, source.display)
+        yield Database(connection, source.display, path)
 
 
 def _plain_file(source: Source, stack: contextlib.ExitStack) -> Path:

@@ -24,6 +24,7 @@ from pathlib import Path
 from tests.benchmarks import record
 from tests.benchmarks.frame import Goal, Measured, NotMeasured, Work, Wrong, compete
 from tests.benchmarks.merge import MERGE
+from tests.benchmarks.nvprof import NVPROF
 from tests.benchmarks.onednn import ONEDNN
 from tests.benchmarks.perf_script import PERF_SCRIPT
 from tests.benchmarks.record import Result, Row
@@ -37,7 +38,7 @@ WORKS: tuple[Work, ...] = (
     *(CONVERT, LARGE, SPILL, GROWTH),
     *(FROM_JSON, FROM_PFTRACE),
     MERGE,
-    *(ONEDNN, PERF_SCRIPT),
+    *(ONEDNN, PERF_SCRIPT, NVPROF),
     *(START, RESULT),
 )
 PEERS = ("orjson", "perfetto", "viztracer", "TraceLens")

@@ -17,10 +17,11 @@ import numpy as np
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers import _cupti
 from traceconv.importers._nvprof_cbids import DRIVER, RUNTIME
-from traceconv.importers._nvprof_tables import Activities, Row
+from traceconv.importers._nvprof_tables import Activities, Row, Spans, spans_of
 from traceconv.importers._nvprof_tracks import Tracks
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import I64
+from traceconv.sqlite_columns import Block
 
 UNKNOWN_CALL = declare(
     "nvprof.unknown_call",
@@ -39,13 +40,15 @@ UNMATCHED = declare(
 )
 
 #: Correlation ids are unsigned 32-bit numbers; 0 is none.
-_IDS = range(1, 1 << 32)
+IDS = range(1, 1 << 32)
 
 _API = {
     "RUNTIME": (RUNTIME, _cupti.RUNTIME_API),
     "DRIVER": (DRIVER, _cupti.DRIVER_API),
 }
 _API_COLUMNS = ("cbid", "processId", "threadId", "correlationId", "returnValue")
+#: How the args of what has a correlation id begin.
+ID_HEAD = b'{"correlation_id":'
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -53,7 +56,13 @@ def correlation(number: Any) -> int:
     """A correlation id as stored, 0 for what is none."""
     if not isinstance(number, int):
         return 0
-    return number if number in _IDS else number & 0xFFFFFFFF if number < 0 else 0
+    return number if number in IDS else number & 0xFFFFFFFF if number < 0 else 0
+
+
+def _has_ids(calls: Block) -> bool:
+    """Whether all correlation ids are as CUPTI counts them, or 0."""
+    ids = calls.column(6)
+    return bool(np.min(ids) >= 0 and np.max(ids) < IDS.stop)
 
 
 class Extras:
@@ -102,19 +111,20 @@ class Launches:
         self._pids: dict[Any, int] = {}
         self._pid_of: dict[int, Any] | None = None
 
-    def add_calls(self, correlations: Sequence[int], pids: Sequence[Any], first_slice: int, rank: int) -> None:
+    def add_calls(self, correlations: Sequence[int] | I64, pids: I64, first_slice: int, rank: int) -> None:
         """Calls that became slices from `first_slice` on; of two with one id that of the lower rank is the launch."""
-        ids = np.array(correlations, np.int64) | (self._pid_numbers(pids) << 32)
+        ids = np.array(correlations, np.int64) | (pids << 32)
         self._calls.append((ids, np.arange(first_slice, first_slice + len(ids)), np.full(len(ids), rank)))
         self._pid_of = None
 
-    def add_work(self, correlations: Sequence[int], pids: Sequence[Any], first_slice: int) -> None:
+    def add_work(self, correlations: Sequence[int] | I64, pids: I64, first_slice: int) -> None:
         """Device work that became slices from `first_slice` on."""
         ids = np.array(correlations, np.int64)
-        keys = ids | (self._pid_numbers(pids) << 32)
+        keys = ids | (pids << 32)
         self._work.append((keys, np.arange(first_slice, first_slice + len(ids)), ids))
 
-    def _pid_numbers(self, pids: Sequence[Any]) -> I64:
+    def pid_numbers(self, pids: Sequence[Any]) -> I64:
+        """Processes by the numbers that they have here."""
         for pid in set(pids):
             self._pids.setdefault(pid, len(self._pids))
         return np.array([self._pids[pid] for pid in pids], np.int64)
@@ -135,9 +145,10 @@ class Launches:
         if not self._calls or not self._work:
             return
         keys, slices, ranks = (np.concatenate(column) for column in zip(*self._calls, strict=True))
-        order = np.lexsort((slices, ranks, keys))
-        keys, first = np.unique(keys[order], return_index=True)
-        slices = slices[order][first]
+        if not np.all(keys[1:] > keys[:-1]):
+            order = np.lexsort((slices, ranks, keys))
+            keys, first = np.unique(keys[order], return_index=True)
+            slices = slices[order][first]
         wanted, targets, ids = (np.concatenate(column) for column in zip(*self._work, strict=True))
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         found = (keys[at] == wanted) & (ids > 0)
@@ -146,8 +157,8 @@ class Launches:
             self._out.problem(NO_LAUNCH, place, count=missing)
         sources, targets, origins = slices[at[found]], targets[found], ids[found]
         category = self._out.string(_cupti.LAUNCH_FLOW)
-        same = [category] * len(sources)
-        self._out.flows(sources.tolist(), targets.tolist(), same, same, origins.tolist())
+        same = np.full(len(sources), category)
+        self._out.flows(sources, targets, same, same, origins)
 
 
 class Calls:
@@ -185,20 +196,52 @@ class Calls:
             self._extras.add(correlation(number), "EXTERNAL_CORRELATION", {f"external_id_kind_{kind}": external})
 
     def _read_table(self, table: str, rank: int) -> None:
-        for rows, ts, dur in self._activities.spans(table, _API_COLUMNS):
+        for piece in self._activities.pieces(table, _API_COLUMNS):
             first = self._out.slice_count()
-            numbers = [correlation(row[6]) for row in rows]
-            self._out.slices(
-                [self._tracks.thread(row[4], row[5]) for row in rows],
-                ts,
-                dur,
-                [self._name(table, row) for row in rows],
-                [self._out.string(_API[table][1])] * len(rows),
-                [self._args_of(row, number) for row, number in zip(rows, numbers, strict=True)],
-                [row[0] for row in rows],
-            )
-            self._out.balance.written += len(rows)
-            self._launches.add_calls(numbers, [row[4] for row in rows], first, rank)
+            category = self._out.string(_API[table][1])
+            numbers: Sequence[int] | I64
+            if isinstance(piece, Block) and not self._extras and _has_ids(piece):
+                numbers, pids = self._add_block(table, category, piece)
+            else:
+                numbers, pids = self._add_rows(table, category, spans_of(piece))
+            self._out.balance.written += len(numbers)
+            self._launches.add_calls(numbers, pids, first, rank)
+
+    def _add_rows(self, table: str, category: int, spans: Spans) -> tuple[Sequence[int], I64]:
+        """Draw some calls; their correlation ids and processes."""
+        rows, ts, dur = spans
+        numbers = [correlation(row[6]) for row in rows]
+        self._out.slices(
+            [self._tracks.thread(row[4], row[5]) for row in rows],
+            ts,
+            dur,
+            [self._name(table, row) for row in rows],
+            [category] * len(rows),
+            [self._args_of(row, number) for row, number in zip(rows, numbers, strict=True)],
+            [row[0] for row in rows],
+        )
+        return numbers, self._launches.pid_numbers([row[4] for row in rows])
+
+    def _add_block(self, table: str, category: int, block: Block) -> tuple[I64, I64]:
+        """The same for many at once."""
+        threads, thread_of = block.groups(4, 5)
+        kinds, kind_of = block.groups(3, 7)
+        tracks = np.array([self._tracks.thread(row[4], row[5]) for row in threads])
+        names = np.array([self._name(table, row) for row in kinds])
+        failed = np.array([row[7] not in (0, None) for row in kinds])
+        self.failed += int(np.count_nonzero(failed[kind_of]))
+        args, lengths = block.objects([6], [ID_HEAD], [self._args_end(row) for row in kinds], kind_of)
+        self._out.slice_rows(
+            ts=block.column(1),
+            dur=block.column(2) - block.column(1),
+            track=tracks[thread_of],
+            name=names[kind_of],
+            category=np.full(block.length, category),
+            args_at=self._out.args_part(args) + np.cumsum(lengths) - lengths,
+            args_len=lengths,
+            origin=block.column(0),
+        )
+        return block.column(6), self._launches.pid_numbers([row[4] for row in threads])[thread_of]
 
     def _name(self, table: str, row: Row) -> int:
         cbid = row[3]
@@ -211,14 +254,18 @@ class Calls:
             self._names[table, cbid] = name
         return name
 
-    def _args_of(self, row: Row, number: int) -> bytes:
+    def _args_end(self, row: Row) -> bytes:
+        """What stands behind the correlation id."""
         key = row[3], row[7]
         end = self._args.get(key)
         if end is None:
             facts = {"cbid": row[3]} | ({"return_value": row[7]} if row[7] else {})
             end = self._args[key] = b"," + _encode(facts)[1:]
+        return end
+
+    def _args_of(self, row: Row, number: int) -> bytes:
         self.failed += row[7] not in (0, None)
-        args = b'{"correlation_id":%d' % number + end
+        args = ID_HEAD + b"%d" % number + self._args_end(row)
         if self._extras and number:
             args = join_args(args, self._extras.take(number, "calls"))
         return args

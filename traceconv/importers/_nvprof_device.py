@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from traceconv.importers import _cupti
 from traceconv.importers._demangle import demangle
-from traceconv.importers._nvprof_calls import Extras, Launches, correlation
-from traceconv.importers._nvprof_tables import Activities, Row, Spans
+from traceconv.importers._nvprof_calls import ID_HEAD, IDS, Extras, Launches, correlation
+from traceconv.importers._nvprof_tables import Activities, Row, Spans, spans_of
 from traceconv.importers._nvprof_tracks import Tracks
 from traceconv.ir.builder import Builder, join_args
+from traceconv.ir.trace import I64
+from traceconv.sqlite_columns import NULL, Block
 
 #: One of these, but for devices without concurrent kernels, holds all; the third those that kernels launched.
 _KERNEL_TABLES = ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
@@ -49,6 +52,7 @@ _COPY_COLUMNS = (*_PLACE, "copyKind", "srcKind", "dstKind", "flags", "bytes")
 _PEER_COLUMNS = ("srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId")
 _MEMSET_COLUMNS = (*_PLACE, "value", "memoryKind", "flags", "bytes")
 _ASYNC = 1
+_GRID_ID = b',"grid_id":'
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -66,6 +70,7 @@ class DeviceWork:
         self._mangled: dict[Any, str] = {}
         self._shapes: dict[Row, bytes] = {}
         self._grids: dict[Any, int] = {}
+        self._grids_of: list[tuple[Sequence[Any] | I64, int]] = []
         self._streams: dict[tuple[Any, ...], int] = {}
 
     def read(self) -> None:
@@ -90,8 +95,8 @@ class DeviceWork:
         made = [_encode(args(row, length)) for row, length in zip(spans.rows, spans.dur, strict=True)]
         self._put(spans, category, names, made)
 
-    def _put(self, spans: Spans, category: str, names: list[int], args: list[bytes]) -> int:
-        """The number of the first of the new slices."""
+    def _put(self, spans: Spans, category: str, names: list[int], args: list[bytes]) -> None:
+        """Draw some rows."""
         rows, ts, dur = spans
         first = self._out.slice_count()
         numbers = [correlation(row[6]) for row in rows]
@@ -106,8 +111,7 @@ class DeviceWork:
             [row[0] for row in rows],
         )
         self._out.balance.written += len(rows)
-        self._launches.add_work(numbers, pids, first)
-        return first
+        self._launches.add_work(numbers, self._launches.pid_numbers(pids), first)
 
     def _pids(self, numbers: list[int]) -> list[Any]:
         """The process of each row: the only one there is, else that of the call which launched it."""
@@ -126,13 +130,55 @@ class DeviceWork:
     # -- kernels --------------------------------------------------------------------------------------------------
 
     def _read_kernels(self, table: str) -> None:
-        for spans in self._activities.spans(table, _KERNEL_COLUMNS):
+        for piece in self._activities.pieces(table, _KERNEL_COLUMNS):
+            first = self._out.slice_count()
+            self._out.string(_cupti.KERNEL)
+            if isinstance(piece, Block) and self._is_plain(table, piece):
+                self._add_block(table, piece)
+                self._grids_of.append((piece.column(10), first))
+                continue
+            spans = spans_of(piece)
             names = [self._kernel_name(table, row) for row in spans.rows]
-            first = self._put(spans, _cupti.KERNEL, names, [self._kernel_args(row) for row in spans.rows])
+            self._put(spans, _cupti.KERNEL, names, [self._kernel_args(row) for row in spans.rows])
             if table == "CDP_KERNEL":
                 self._join_to_parents(spans, first)
-            elif "CDP_KERNEL" in self._activities.columns:
-                self._grids.update((row[10], number) for number, row in enumerate(spans.rows, first) if row[10])
+            else:
+                self._grids_of.append(([row[10] for row in spans.rows], first))
+
+    def _is_plain(self, table: str, block: Block) -> bool:
+        """Whether all kernels of a block are as nearly all kernels are; see `_kernel_args`."""
+        if table == "CDP_KERNEL" or self._counted or len(self._tracks.pids()) > 1:
+            return False
+        ids, grids, absent = block.column(6), block.column(10), block.columns[[8, 9, 11], : block.length]
+        return bool(
+            (np.min(ids) > 0 and np.max(ids) < IDS.stop and np.min(grids) > 0)
+            and np.array_equal(block.column(7), block.column(2))
+            and np.all((absent == 0) | (absent == NULL))
+        )
+
+    def _add_block(self, table: str, block: Block) -> None:
+        """Draw kernels, many at once."""
+        first = self._out.slice_count()
+        streams, stream_of = block.groups(3, 4, 5)
+        shapes, shape_of = block.groups(*range(_SHAPE_FROM, len(block.columns)))
+        (pid,) = self._pids([0])
+        tracks = np.array([self._stream(pid, row) for row in streams])
+        names = np.array([self._kernel_name(table, row) for row in shapes])
+        ends = [self._shape_end(row[_SHAPE_FROM:]) for row in shapes]
+        args, lengths = block.objects([6, 10], [ID_HEAD, _GRID_ID], ends, shape_of)
+        self._out.slice_rows(
+            ts=block.column(1),
+            dur=block.column(2) - block.column(1),
+            track=tracks[stream_of],
+            name=names[shape_of],
+            category=np.full(block.length, self._out.string(_cupti.KERNEL)),
+            args_at=self._out.args_part(args) + np.cumsum(lengths) - lengths,
+            args_len=lengths,
+            origin=block.column(0),
+        )
+        self._out.balance.written += block.length
+        pids = self._launches.pid_numbers([pid])
+        self._launches.add_work(block.column(6), np.repeat(pids, block.length), first)
 
     def _kernel_name(self, table: str, row: Row) -> int:
         number = row[_SHAPE_FROM]
@@ -144,9 +190,8 @@ class DeviceWork:
                 self._mangled[number] = text
         return name
 
-    def _kernel_args(self, row: Row) -> bytes:
-        number = correlation(row[6])
-        shape = row[_SHAPE_FROM:]
+    def _shape_end(self, shape: Row) -> bytes:
+        """The end of the args of all launches of one shape."""
         end = self._shapes.get(shape)
         if end is None:
             if len(self._shapes) == _MAX_SHAPES:
@@ -154,9 +199,14 @@ class DeviceWork:
             mangled = self._mangled.get(shape[0])
             end = _members(_shape_args(shape) | ({"mangled": mangled} if mangled else {}))
             self._shapes[shape] = end
+        return end
+
+    def _kernel_args(self, row: Row) -> bytes:
+        number = correlation(row[6])
+        end = self._shape_end(row[_SHAPE_FROM:])
         end_ts, completed, queued, submitted, grid, parent = row[2], *row[7:12]
         if number and grid and type(grid) is int and completed == end_ts and not (queued or submitted or parent):
-            args = b'{"correlation_id":%d,"grid_id":%d%b' % (number, grid, end)  # nearly all kernels
+            args = ID_HEAD + b"%d" % number + _GRID_ID + b"%d" % grid + end  # nearly all kernels
         else:
             args = join_args(_launch_args(row, number), b"{" + end.lstrip(b","))
         if self._counted and number:
@@ -165,6 +215,9 @@ class DeviceWork:
 
     def _join_to_parents(self, spans: Spans, first: int) -> None:
         """A kernel that was launched by another one on the device."""
+        for grids, first_of in self._grids_of:
+            self._grids.update((grid, number) for number, grid in enumerate(grids, first_of) if grid)
+        self._grids_of.clear()
         pairs = [
             (self._grids[row[11]], number, row[0])
             for number, row in enumerate(spans.rows, first)

@@ -8,6 +8,7 @@ value in any column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import InputError
 from traceconv.ir.builder import Builder
+from traceconv.sqlite_columns import Block
 from traceconv.times import LIMIT_NS
 
 if TYPE_CHECKING:
@@ -55,6 +57,14 @@ class Spans(NamedTuple):
     dur: Sequence[int]
 
 
+def spans_of(piece: Block | Spans) -> Spans:
+    """The same rows one by one."""
+    if isinstance(piece, Spans):
+        return piece
+    starts, ends = piece.columns[1:3, : piece.length]
+    return Spans(piece.rows(), starts.tolist(), (ends - starts).tolist())
+
+
 class Activities:
     """The activity tables of one database.
 
@@ -70,6 +80,7 @@ class Activities:
         self._out = out
         self.found = False
         self.error: InputError | None = None
+        self._damaged = 0
         self.columns = {
             name.removeprefix(PREFIX): columns for name, columns in database.tables.items() if name.startswith(PREFIX)
         }
@@ -111,25 +122,69 @@ class Activities:
             if spans.rows:
                 yield spans
 
+    def pieces(self, table: str, columns: Iterable[str]) -> Iterator[Block | Spans]:
+        """The same rows: as columns, which begin with those of `spans`, where they are nothing but integers and NULL,
+        and have times that can be drawn."""
+        wanted = ("start", "end", *columns)
+        last = None
+        for block in self._blocks(table, wanted):
+            last = int(block.columns[0, block.length - 1])
+            self._out.balance.read += block.length
+            self.found = True
+            starts, ends = block.columns[1:3, : block.length]
+            if np.min(starts) > 0 and np.max(ends) < LIMIT_NS and np.all(starts <= ends):
+                yield block
+            else:
+                spans = self._timed(table, block.rows())
+                if spans.rows:
+                    yield spans
+        for rows in self._batches(table, wanted, after=last):
+            spans = self._timed(table, rows)
+            if spans.rows:
+                yield spans
+
     def place(self, table: str, row: Any) -> str:
         """Where a row is, for messages."""
         return f"{self._out.info.name}:{table} row {row}"
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def _batches(self, table: str, columns: Iterable[str], order: str = "") -> Iterator[list[Row]]:
+    def _blocks(self, table: str, columns: Sequence[str]) -> Iterator[Block]:
+        known = self.columns.get(table)
+        return iter(()) if known is None else self._database.blocks(PREFIX + table, columns, _key(known))
+
+    def _batches(
+        self, table: str, columns: Iterable[str], order: str = "", after: int | None = None
+    ) -> Iterator[list[Row]]:
         self._is_read.add(table)
         known = self.columns.get(table)
         if known is None:
             return
-        key = "_id_" if "_id_" in known else "rowid"
+        key = _key(known)
         wanted = ", ".join([key, *(f'"{name}"' if name in known else "NULL" for name in columns)])
         ordered = f' ORDER BY "{order}", {key}' if order in known else ""
-        found = self._guarded(table, f'SELECT {wanted} FROM "{PREFIX}{table}"{ordered}')
+        query = f'SELECT {wanted} FROM "{PREFIX}{table}"'
+        rest = f" WHERE {key} > {after}" if after is not None else ""
+        damaged = self._damaged
+        found = self._guarded(table, f"{query}{rest}{ordered}")
         while rows := list(islice(found, _BATCH)):
-            self._out.balance.read += len(rows)
-            self.found = True
-            yield rows
+            after = rows[-1][0]
+            yield self._counted(rows)
+        if self._damaged > damaged and not ordered and isinstance(after, int | None):
+            yield from self._before_damage(query, key, after)
+
+    def _counted(self, rows: list[Row]) -> list[Row]:
+        self._out.balance.read += len(rows)
+        self.found = True
+        return rows
+
+    def _before_damage(self, query: str, key: str, after: int | None) -> Iterator[list[Row]]:
+        """The last row before the damage: Python has asked for the one behind it already, and dropped it then."""
+        rest = f" WHERE {key} > {after}" if after is not None else ""
+        with suppress(InputError):
+            rows = list(self._database.rows(f"{query}{rest} LIMIT 1"))
+            if rows:
+                yield self._counted(rows)
 
     def _guarded(self, table: str, sql: str) -> Iterator[Row]:
         """The rows up to where the database is damaged."""
@@ -137,6 +192,7 @@ class Activities:
             yield from self._database.rows(sql)
         except InputError as error:
             self.error = self.error or error
+            self._damaged += 1
             self._out.problem(DAMAGED, f"{self._out.info.name}:{table}", str(error).rpartition(": ")[2])
 
     def _all(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
@@ -169,3 +225,8 @@ class Activities:
             self._out.problem(NO_END, self.place(table, row[0]))
             return 0
         return int(row[2] - row[1])
+
+
+def _key(columns: Sequence[str]) -> str:
+    """The column that numbers the rows."""
+    return "_id_" if "_id_" in columns else "rowid"

@@ -529,19 +529,15 @@ class Builder:
 
     def flows(
         self,
-        from_slice: Sequence[int],
-        to_slice: Sequence[int],
-        name: Sequence[int],
-        category: Sequence[int],
-        origin: Sequence[int],
+        from_slice: Sequence[int] | I64,
+        to_slice: Sequence[int] | I64,
+        name: Sequence[int] | I64,
+        category: Sequence[int] | I64,
+        origin: Sequence[int] | I64,
     ) -> None:
         """Many arrows at once, as columns of equal length; `name` and `category` are interned strings."""
-        columns = self._columns["flows"]
-        columns["from_slice"].extend(from_slice)
-        columns["to_slice"].extend(to_slice)
-        columns["name"].extend(name)
-        columns["category"].extend(category)
-        columns["origin"].extend(origin)
+        columns = {"from_slice": from_slice, "to_slice": to_slice, "name": name, "category": category}
+        self._extend("flows", **{key: np.asarray(one) for key, one in columns.items()}, origin=np.asarray(origin))
 
     def log(
         self,

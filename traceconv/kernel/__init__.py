@@ -19,7 +19,7 @@ def _is_compiled(module: str) -> bool:
 
 
 #: The modules that are compiled, by name.
-MODULES = ("encode", "json_rows", "lines", "nesting", "packets", "pair_rows", "scan")
+MODULES = ("encode", "json_rows", "lines", "nesting", "packets", "pages", "pair_rows", "scan")
 #: Whether the compiled modules are there and wanted.
 COMPILED = os.environ.get("TRACECONV_KERNEL") != "off" and bool(MODULES) and all(map(_is_compiled, MODULES))
 
