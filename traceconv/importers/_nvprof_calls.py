@@ -238,7 +238,7 @@ class Calls:
             name=names[kind_of],
             category=np.full(block.length, category),
             args_at=self._out.args_part(args) + np.cumsum(lengths) - lengths,
-            args_len=lengths,
+            args_len=lengths.astype(np.int32),
             origin=block.column(0),
         )
         return block.column(6), self._launches.pid_numbers([row[4] for row in threads])[thread_of]

@@ -173,7 +173,7 @@ class DeviceWork:
             name=names[shape_of],
             category=np.full(block.length, self._out.string(_cupti.KERNEL)),
             args_at=self._out.args_part(args) + np.cumsum(lengths) - lengths,
-            args_len=lengths,
+            args_len=lengths.astype(np.int32),
             origin=block.column(0),
         )
         self._out.balance.written += block.length
