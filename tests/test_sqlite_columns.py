@@ -276,7 +276,7 @@ TAMPERED = {
     "RUNTIME": ("cbid", "start", "end", "processId", "threadId", "correlationId", "returnValue"),
     "CONCURRENT_KERNEL": (
         *("start", "end", "completed", "queued", "submitted", "streamId", "gridX", "localMemoryTotal"),
-        *("correlationId", "gridId", "parentGridId", "name", "launchType"),
+        *("correlationId", "gridId", "name", "launchType"),
     ),
 }
 VALUES = st.none() | st.integers(-2, 3) | st.sampled_from([1 << 31, 1 << 40, -(1 << 63), 0.5, "text", b"\0"])
