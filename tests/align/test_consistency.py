@@ -37,9 +37,10 @@ def view(
     clock: ClockDomain = OWN,
     depth: int = 0,
     snapshots: tuple[ClockSnapshot, ...] = (),
+    format: str = "",
 ) -> Trace:
     """What one tool sees of a run: each operator a little inside of what an outer tool sees."""
-    out = Builder(SourceInfo(name, "x"), clock)
+    out = Builder(SourceInfo(name, format or f"format of {name}"), clock)
     track = out.thread(out.process("p"), 1)
     inside = 1500 * depth
     for start, dur, kind in zip(work.start, work.dur, work.kind, strict=True):
@@ -74,6 +75,18 @@ def test_files_that_the_events_contradict_are_refused() -> None:
         align([right, wrong])
     assert caught.value.exit_code == 4
     assert "--offset" in caught.value.hint
+
+
+def test_two_ranks_do_the_same_work_at_their_own_times() -> None:
+    """What is alike in two recordings of one tool happened twice: it neither contradicts their clocks nor moves them."""
+    work = made()
+    ranks = [
+        view(f"rank{rank}.json", work, EPOCH_NS + rank * 40_000_000, REALTIME, rank, format="pytorch-kineto")
+        for rank in range(2)
+    ]
+    found = align(ranks)
+    assert [line.offset_ns for line in found.receipt] == [0, 0]
+    assert not found.pairs
 
 
 def two(late_ns: int = 40_000_000, drift: float = 0.0) -> list[Trace]:

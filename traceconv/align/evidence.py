@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Clocks that are related within this are left alone.
 _WELL_KNOWN_NS = 20_000
+#: Formats in which any tool may write, so that two files may be of two tools.
+_OF_ANY_TOOL = {"chrome-trace", "perfetto", "timed-log"}
 #: All pairs of so many inputs are asked for what their events say.
 _ALL_PAIRS = 6
 
@@ -82,6 +84,8 @@ def _pairs(
             # What events of other pairs say is no reason to be content: it could not be checked.
             there = declared if everything else known
             rough = there[domain].then(there[other].inverse()) if domain in there and other in there else None
+            if rough is not None and _of_one_tool(side, partner):
+                continue
             if rough is not None:
                 against = contradiction(side, partner, rough, policy.names)
                 if against is not None:
@@ -100,6 +104,16 @@ def _pairs(
                 work.relate(domain, other, pair.way, pair.back)
                 progress = True
     return made, accepted, overruled
+
+
+def _of_one_tool(one: Side, other: Side) -> bool:
+    """Whether two recordings cannot have seen the same events, however alike their work is: two ranks of a job.
+
+    A tool that records a process records each event once, so what is alike there are different events, and how far
+    apart they are says nothing about the clocks.
+    """
+    formats = {side.trace.sources[0].format for side in (one, other)}
+    return len(formats) == 1 and not formats & _OF_ANY_TOOL
 
 
 def _overrule(pair: PairEstimate, rough: ClockMap, ways: dict[int, ClockMap], overruled: set[int]) -> None:
