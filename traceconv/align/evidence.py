@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from traceconv.align.consistency import Accepted, contradicted, contradiction, doubt, note_overruled, relate_all
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.placing import Placement, placement_of
+from traceconv.align.twins import same_recording
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Run, Verdict
 from traceconv.errors import AmbiguousAlignment
 from traceconv.ir.trace import Trace
@@ -113,7 +114,7 @@ def _of_one_tool(one: Side, other: Side) -> bool:
     apart they are says nothing about the clocks.
     """
     formats = {side.trace.sources[0].format for side in (one, other)}
-    return len(formats) == 1 and not formats & _OF_ANY_TOOL
+    return len(formats) == 1 and not formats & _OF_ANY_TOOL and not same_recording(one.trace, other.trace)
 
 
 def _overrule(pair: PairEstimate, rough: ClockMap, ways: dict[int, ClockMap], overruled: set[int]) -> None:
