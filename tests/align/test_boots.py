@@ -72,3 +72,20 @@ def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
     separate = align(traces, policy=Policy(on_ambiguous="separate"))
     assert separate.receipt[1].offset_ns == int(traces[0].slices.ts[0]) - int(traces[1].slices.ts[0])
     assert separate.receipt[1].verdict == Verdict.UNVERIFIED
+
+
+def test_separate_is_beside_inputs_that_the_user_placed() -> None:
+    a, b = periodic()
+    alignment = align([a, b], {0: 10**9}, Policy(on_ambiguous="separate"))
+    begins = [line.offset_ns + int(trace.slices.ts[0]) for line, trace in zip(alignment.receipt, (a, b), strict=True)]
+    assert begins == [int(a.slices.ts[0]) + 10**9] * 2
+
+
+def test_separate_is_beside_inputs_without_times() -> None:
+    order = recording("a", 0, None, ClockDomain("order of the log", Zero.UNKNOWN, Run.NONE, 1000))
+    private = recording("b", HOUR, None, ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC, 1000))
+    for traces in ([order, private], [private, order]):
+        alignment = align(traces, policy=Policy(on_ambiguous="separate"))
+        assert (
+            len({line.offset_ns + int(t.slices.ts[0]) for line, t in zip(alignment.receipt, traces, strict=True)}) == 1
+        )

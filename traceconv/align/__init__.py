@@ -146,7 +146,7 @@ def align(
         from traceconv.align import evidence
 
         placed = {*(offsets or ()), *facts.drifts}
-        pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed)
+        pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {})
     known = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):

@@ -38,11 +38,13 @@ def estimated(
     target: ClockDomain,
     policy: Policy,
     placed: set[int],
+    offsets: Mapping[int, int],
 ) -> list[PairEstimate]:
     """Relate clocks by the events on them, where files and user do not do it well enough; adds to the graph.
 
     Args:
         placed: the inputs that the user has placed; nobody contradicts the user.
+        offsets: what the user adds to the times of inputs, ns; the graph does not know of it.
     """
     sides = [
         (domain, Side(index, number, trace))
@@ -55,7 +57,13 @@ def estimated(
     known = graph.maps_to(target)
     for domain, side in sides:
         if domain not in known:
-            _settle(side, domain, target, sides, made, graph, policy)
+            begin = min(
+                known[its].at(first) + offsets.get(index, 0)
+                for index, (own, clocks) in enumerate(zip(domains, used, strict=True))
+                for its, first in ((own[number], first) for number, first in clocks.items())
+                if its in known
+            )
+            _settle(side, domain, target, begin, sides, made, graph, policy)
     return made
 
 
@@ -131,12 +139,13 @@ def _settle(
     side: Side,
     domain: ClockDomain,
     target: ClockDomain,
+    begin: int,
     sides: list[tuple[ClockDomain, Side]],
     made: list[PairEstimate],
     graph: ClockGraph,
     policy: Policy,
 ) -> None:
-    """What to do with a clock whose place nothing tells for certain."""
+    """What to do with a clock whose place nothing tells for certain; `begin` is that of all others on trace time."""
     tried = [pair for pair in made if side in (pair.a, pair.b)]
     fitting = [pair for pair in tried if pair.way.bound_ns is not None]
     if policy.on_ambiguous == "best" and fitting:
@@ -145,10 +154,8 @@ def _settle(
         way = replace(best.way, verdict=Verdict.UNVERIFIED, bound_ns=None)
         graph.relate(domain_of[best.a], domain_of[best.b], way)
     elif policy.on_ambiguous == "separate":
-        known = graph.maps_to(target)
-        first = min(known[its].at(one.span()[0]) for its, one in sides if its in known)
         way = ClockMap(
-            first - side.span()[0], None, "nothing: beside the others, from their begin on", Verdict.UNVERIFIED
+            begin - side.span()[0], None, "nothing: beside the others, from their begin on", Verdict.UNVERIFIED
         )
         graph.relate(domain, target, way)
     else:
