@@ -1,8 +1,8 @@
 """The ladder of evidence for two clocks that nothing relates, or that are related only roughly.
 
-From the surest kind of evidence that two traces have in common to the boldest: the same sequence of named events, then
-the same activity. What is known beforehand, however roughly, narrows the search: it turns a weak but right answer into
-a certain one.
+From the surest kind of evidence that two traces have in common to the boldest: causes in one and their effects in the
+other, then the same sequence of named events, then the same activity. What is known beforehand, however roughly,
+narrows the search: it turns a weak but right answer into a certain one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from traceconv.align.activity_views import bins_of, busy_slices, samples_of, wat
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Piece, Prior, Samples, Watched, refused
 from traceconv.align.geometry import F64
 from traceconv.align.interruptions import align_interruptions
+from traceconv.align.launches import METHOD as LAUNCHES
+from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.align.twins import METHOD as TWINS
@@ -40,6 +42,7 @@ _CERTAIN_NS = 150_000
 _AROUND_NS = 400_000
 _Seen = TypeVar("_Seen", Events, Samples, Bins)
 _METHODS = {
+    LAUNCHES: "kernels and the calls that launched them",
     "sequence of named events": "the same events in both",
     "activity": "the same activity in both",
     "sampling interrupts": "the gaps around sampling interrupts",
@@ -135,13 +138,38 @@ def estimate_pair(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> P
     """
     if same_recording(a.trace, b.trace):
         return _the_same(a, b, known) if a.clock == b.clock else None
+    by_launches = _by_launches(a, b, known)
+    if by_launches is not None and by_launches.estimate.verdict is Verdict.OK:
+        return by_launches
     by_sequence = _by_sequence(a, b, known, names)
     if by_sequence is not None and not by_sequence.estimate.verdict.refused:
         return by_sequence
     by_activity = _by_activity(a, b, known)
-    if by_sequence is None or (by_activity is not None and not by_activity.estimate.verdict.refused):
+    if by_activity is not None and not by_activity.estimate.verdict.refused:
         return by_activity
-    return by_sequence
+    if by_launches is not None and not by_launches.estimate.verdict.refused:
+        return by_launches
+    return by_sequence or by_launches or by_activity
+
+
+def _by_launches(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
+    """What calls in one say about the work of a device in the other one."""
+    back = known.inverse() if known else None
+    found = [_launches(a, b, known), *map(_turned, filter(None, [_launches(b, a, back)]))]
+    pairs = [pair for pair in found if pair is not None]
+    return min(pairs, key=lambda pair: pair.estimate.verdict.refused, default=None)
+
+
+def _launches(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
+    pairs = launches_of(a.trace, a.clock, b.trace, b.clock)
+    if pairs is None:
+        return None
+    zeros = pairs.zero_x, pairs.zero_y
+    prior = Prior(max_drift=MAX_DRIFT)
+    if known is not None and known.bound_ns is not None:
+        offsets = [float(known.at(ts) - ts + zeros[0] - zeros[1]) for ts in a.span()]
+        prior = Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, MAX_DRIFT)
+    return _narrowing(_made(a, b, align_launches(pairs, prior), zeros, known))
 
 
 def _the_same(a: Side, b: Side, known: ClockMap | None) -> PairEstimate:
@@ -173,7 +201,8 @@ def _narrowing(pair: PairEstimate) -> PairEstimate:
     known = pair.known.bound_ns if pair.known else None
     if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
         return pair
-    reason = f"the activity tells to ±{pair.bound_ns / 1e3:.0f} µs, no more than is known without it"
+    what = "launches tell" if pair.estimate.method == LAUNCHES else "the activity tells"
+    reason = f"{what} to ±{pair.bound_ns / 1e3:.0f} µs, no more than is known without it"
     return replace(pair, estimate=refused(pair.estimate.method, Verdict.INSUFFICIENT, reason))
 
 

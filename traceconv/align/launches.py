@@ -1,0 +1,390 @@
+"""A file with the calls of a host, another one with the work of a device: related by the ids that both wrote down.
+
+No kernel begins before the call that launched it, and a call that waits for the device returns after the kernels that
+were launched before. The first bounds the relation of the clocks on one side, the second on the other one. Which
+kernels a call waits for is known from the host alone: those that its thread launched before.
+
+Ids prove nothing by themselves, since every process counts from 1, and the same programme gives the same work the same
+ids each time. So the files are of one run only if the bounds leave room for a relation, and if what lies between two
+launches (or two waits) is longer or shorter than the last time in both files alike, also for the same work.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceconv.align.estimate import Array, Estimate, Prior, refused
+from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
+from traceconv.align.matching import Line
+from traceconv.align.robust import robust_line
+from traceconv.clocks import Verdict
+from traceconv.ir.trace import Trace
+
+METHOD = "launches and their kernels"
+_CALLS = ("cuda_runtime", "cuda_driver", "HIP_RUNTIME_API", "hip_api")
+_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset")
+_ID = re.compile(rb'"correlation(?:_id)?"\s*:\s*(\d{1,18})\s*[,}]')
+_FAILED = re.compile(rb'"return_value"\s*:\s*[1-9]')
+#: Calls that wait for all that was asked of the device. Those that wait for one stream do not say for which.
+_WAITS = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize")
+#: Calls that return when their copy is done, as long as it goes to the host.
+_COPIES = re.compile(r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?")
+_TO_HOST = re.compile(r"DtoH|DEVICE_TO_HOST")
+
+_LEAST_PAIRS = 30
+_LEAST_WAITS = 5
+#: Of the work of the device, so much must have a call.
+_LEAST_SHARE = 0.5
+#: So many pairs must be in order: with wrong ids each in twenty, more than 0.9 are.
+_LEAST_ORDER = 0.8
+#: Where some pairs are out of order, others may be wrong and in order: so many of the tightest bounds are left out,
+#: and half as many as were out of order, but no more than the second.
+_TRIM, _MOST_TRIM = 0.01, 0.05
+_BLOCKS, _LEAST_BLOCK = 40, 5
+_LEAST_SCALE_NS, _PRIOR_DRIFT = 1000.0, 100e-6
+#: With so many gaps that can be compared, and this rank correlation, it is one run: of logs of different runs of one
+#: programme, durations reach 0.7. Bounds on one side contradict nothing, so more is asked of the gaps then. With less
+#: than the last it is another run, or chance.
+_LEAST_GAPS, _SURE, _SURE_ALONE, _CHANCE = 20, 0.75, 0.9, 0.3
+_US = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Slices with an id that no other one on this clock has.
+
+    Attributes:
+        ids: ascending.
+        rows: of the slices.
+        repeated: how many slices were left out because their id is not their own.
+    """
+
+    ids: Array
+    rows: Array
+    repeated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Launches of a host (clock x) and what they launched (clock y), in order of the launches, with the waits.
+
+    Attributes:
+        launch, begin, end: when it was launched, ns from `zero_x`; when the work begins and ends, ns from `zero_y`.
+        thread, stream: the tracks.
+        name: of the work, in numbers.
+        wait_end, waited: when a call returns, and for which row of the pairs it waited at least.
+        zero_x, zero_y: what times count from.
+        quantum_x, quantum_y: the resolution of the times as printed, ns.
+        share: how much of the work of the device, as far as ids go in both files, has a launch.
+        repeated: how many slices were left out because their id is not their own.
+    """
+
+    launch: F64
+    begin: F64
+    end: F64
+    thread: Array
+    stream: Array
+    name: Array
+    wait_end: F64
+    waited: Array
+    zero_x: int
+    zero_y: int
+    quantum_x: float
+    quantum_y: float
+    share: float
+    repeated: int
+
+    def __len__(self) -> int:
+        return len(self.launch)
+
+    def constraints(self, kept: Array) -> Constraints:
+        """What the pairs mean, but for some; printed times are cut to their resolution."""
+        launch = self.launch[kept]
+        waits = kept[self.waited]
+        returned = self.wait_end[waits] + 2 * self.quantum_x
+        return Constraints(
+            returned,
+            self.end[self.waited[waits]] - returned,
+            launch,
+            self.begin[kept] + self.quantum_y - launch,
+        )
+
+
+def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Pairs | None:
+    """The calls of one clock and the work of another one with the same ids; None if these are no such files.
+
+    A file with calls and their work knows its clocks: its ids are no evidence about other files.
+    """
+    calls, work = _slices_of(host, clock_host, _CALLS), _slices_of(device, clock_device, _WORK)
+    if calls is None or work is None or _own(host, calls, _WORK) or _own(device, work, _CALLS):
+        return None
+    ids, of_calls, of_work = np.intersect1d(calls.ids, work.ids, assume_unique=True, return_indices=True)
+    if not len(ids):
+        return None
+    first, last = max(calls.ids[0], work.ids[0]), min(calls.ids[-1], work.ids[-1])
+    common = int(((work.ids >= first) & (work.ids <= last)).sum())
+    call_rows, work_rows = calls.rows[of_calls], work.rows[of_work]
+    order = np.argsort(host.slices.ts[call_rows], kind="stable")
+    return _paired(host, call_rows[order], device, work_rows[order], clock_host, len(ids) / common, calls, work)
+
+
+def _paired(
+    host: Trace, calls: Array, device: Trace, work: Array, clock: int, share: float, one: _Side, other: _Side
+) -> Pairs:
+    hosts, devices = host.slices, device.slices
+    zero_x, zero_y = int(hosts.ts[calls[0]]), int(np.min(devices.ts[work]))
+    begin = (devices.ts[work] - zero_y).astype(np.float64)
+    stream = np.array([track if own.lane_of < 0 else own.lane_of for track, own in enumerate(device.tracks)])
+    stream = stream[devices.track[work]]
+    wait_rows, waited = _waits(host, clock, calls, device, work, stream)
+    return Pairs(
+        (hosts.ts[calls] - zero_x).astype(np.float64),
+        begin,
+        begin + devices.dur[work],
+        hosts.track[calls],
+        stream,
+        devices.name[work],
+        (hosts.ts[wait_rows] + hosts.dur[wait_rows] - zero_x).astype(np.float64),
+        waited,
+        zero_x,
+        zero_y,
+        max(float(host.clocks[clock].resolution_ns), 1.0),
+        max(float(device.clocks[int(device.tracks[int(devices.track[work[0]])].clock)].resolution_ns), 1.0),
+        share,
+        one.repeated + other.repeated,
+    )
+
+
+def _slices_of(trace: Trace, clock: int | None, categories: tuple[str, ...]) -> _Side | None:
+    """The slices of some categories with an id of their own; None if there are none.
+
+    A call of the runtime calls the driver, under the same id: the first category that has an id has it.
+    """
+    slices = trace.slices
+    clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
+    on_clock = np.ones(len(slices.ts), bool) if clock is None else clocks[slices.track] == clock
+    ids, rows, repeated = np.zeros(0, np.int64), np.zeros(0, np.int64), 0
+    known = [text for text in categories if text in trace.strings]
+    groups = [[text] for text in known] if categories is _CALLS else [known]
+    for group in groups:
+        numbers = [number for number, text in enumerate(trace.strings) if text in group]
+        here, found = _ids(trace, np.flatnonzero(on_clock & np.isin(slices.category, numbers)))
+        new = ~np.isin(found, ids)
+        values, first, count = np.unique(found[new], return_index=True, return_counts=True)
+        ids = np.concatenate((ids, values[count == 1]))
+        rows = np.concatenate((rows, here[new][first[count == 1]]))
+        repeated += int(count[count > 1].sum())
+    order = np.argsort(ids)
+    return _Side(ids[order], rows[order], repeated) if len(ids) else None
+
+
+def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
+    """The rows that have an id, and the ids; calls that failed launched nothing."""
+    slices = trace.slices
+    kept, ids = [], []
+    located = zip(rows.tolist(), slices.args_at[rows].tolist(), slices.args_len[rows].tolist(), strict=True)
+    for row, at, size in located:
+        args = trace.args.get(at, size)
+        found = _ID.search(args)
+        if found is not None and int(found[1]) and not _FAILED.search(args):
+            kept.append(row)
+            ids.append(int(found[1]))
+    return np.array(kept, np.int64), np.array(ids, np.int64)
+
+
+def _own(trace: Trace, side: _Side, others: tuple[str, ...]) -> bool:
+    """Whether a file has the other ends of its ids itself."""
+    here = _slices_of(trace, None, others)
+    return here is not None and 2 * len(np.intersect1d(side.ids, here.ids)) > min(len(side.ids), len(here.ids))
+
+
+def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, stream: Array) -> tuple[Array, Array]:
+    """The calls that wait, as rows of the host, and for each one a row of the pairs that was done when it returned."""
+    slices = host.slices
+    copies = [number for number, text in enumerate(host.strings) if _COPIES.fullmatch(text)]
+    to_host = [number for number, text in enumerate(device.strings) if _TO_HOST.search(text)]
+    copied = np.flatnonzero(np.isin(slices.name[calls], copies) & np.isin(device.slices.name[work], to_host))
+    rows, waited = calls[copied].tolist(), copied.tolist()
+    names = [number for number, text in enumerate(host.strings) if _WAITS.fullmatch(text)]
+    waits = np.flatnonzero(np.isin(slices.name, names))
+    waits = waits[[int(host.tracks[track].clock) == clock for track in slices.track[waits].tolist()]]
+    if len({device.tracks[track].parent for track in np.unique(stream).tolist()}) == 1:  # one device, one context
+        for row, pair in _last_before(slices.ts, slices.track, calls, stream, waits):
+            rows.append(row)
+            waited.append(pair)
+    order = np.argsort(waited, kind="stable")
+    return np.array(rows, np.int64)[order], np.array(waited, np.int64)[order]
+
+
+def _last_before(ts: Array, track: Array, calls: Array, stream: Array, waits: Array) -> list[tuple[int, int]]:
+    """For each call that waits the last launch of its thread to each stream before it, unless one waited for it."""
+    found: dict[int, int] = {}
+    for thread in np.unique(track[waits]).tolist():
+        for target in np.unique(stream).tolist():
+            pairs = np.flatnonzero((track[calls] == thread) & (stream == target)).tolist()
+            times = ts[calls[pairs]].tolist()
+            for row in waits[track[waits] == thread].tolist():
+                at = bisect_right(times, int(ts[row])) - 1
+                if at >= 0:
+                    found.setdefault(pairs[at], row)
+    return [(row, pair) for pair, row in found.items()]
+
+
+# -- the estimate ---------------------------------------------------------------------------------------------------
+
+
+def align_launches(pairs: Pairs, prior: Prior) -> Estimate:
+    """Relate the clock of a host (x) to that of a device (y).
+
+    Args:
+        pairs: what both know.
+        prior: what is known beforehand, for the whole of the evidence.
+    """
+    dropped = f" ({pairs.repeated} slices with ids that are not their own are left out)" if pairs.repeated else ""
+    if len(pairs) < _LEAST_PAIRS:
+        return refused(METHOD, Verdict.INSUFFICIENT, f"only {len(pairs)} ids of launches are in both files{dropped}")
+    if pairs.share < _LEAST_SHARE:
+        reason = f"only {pairs.share:.0%} of the work has a launch with its id: these look like two different runs"
+        return refused(METHOD, Verdict.INSUFFICIENT, reason + dropped)
+    kept = _in_order(pairs)
+    if kept.mean() < _LEAST_ORDER:
+        reason = f"only {kept.mean():.0%} of the work is in the order of its launches: these look like different runs"
+        return refused(METHOD, Verdict.INSUFFICIENT, reason + dropped)
+    bounds = pairs.constraints(kept)
+    line = _line(bounds, prior)
+    wrong = 1 - float(kept.mean())
+    trimmed = bounds.trimmed(line.drift, line.x0, min(_TRIM + wrong / 2, _MOST_TRIM)) if wrong else bounds
+    region = feasible(trimmed, everything(line.x0, prior.max_drift))
+    same, gaps = _same_gaps(pairs, kept)
+    base = Estimate(
+        METHOD,
+        Verdict.INSUFFICIENT,
+        "",
+        line.offset,
+        line.drift,
+        line.x0,
+        matches=int(kept.sum()),
+        dropped=int(len(pairs) - kept.sum()) + len(bounds) - len(trimmed),
+    )
+    verdict, reason, region = _judged(trimmed, region, prior, same, gaps)
+    if region is None:
+        return replace(base, verdict=verdict, reason=reason + dropped)
+    offset, drift = region.middle((float(pairs.launch[0]), float(pairs.launch[-1])))
+    return replace(base, verdict=verdict, reason=reason + dropped, region=region, offset_ns=offset, drift=drift)
+
+
+def _judged(
+    bounds: Constraints, region: Region | None, prior: Prior, same: float, gaps: int
+) -> tuple[Verdict, str, Region | None]:
+    """The verdict, why, and the relations that are possible."""
+    waits, launches = len(bounds.lower), len(bounds.upper)
+    if region is None:
+        reason = f"{launches} launches and {waits} waits contradict each other: these look like two different runs"
+        return Verdict.INSUFFICIENT, reason, None
+    if prior.known:
+        ends = np.array([bounds.upper_x[0], bounds.upper_x[-1]])
+        known = Constraints(ends, np.full(2, prior.low), ends, np.full(2, prior.high))
+        region = feasible(known, region)
+        if region is None:
+            reason = f"{launches} launches and {waits} waits contradict what is known of the clocks"
+            return (Verdict.INCONSISTENT if same >= _SURE else Verdict.INSUFFICIENT), reason, None
+    elif waits < _LEAST_WAITS:
+        reason = (
+            f"{launches} kernels begin after their launches, which says how late they are at most, and {waits} calls "
+            "wait for the device, which would say how early: record calls that do (cudaDeviceSynchronize), or say "
+            "roughly how the clocks are related"
+        )
+        return Verdict.INSUFFICIENT, reason, None
+    compared = f"{gaps} gaps between them go up and down together, rank correlation {same:.2f}"
+    if gaps < _LEAST_GAPS or same < _CHANCE:
+        reason = f"ids are the same, but too little shows that it is one run ({compared})"
+        return Verdict.INSUFFICIENT, reason, None
+    if same < (_SURE if waits >= _LEAST_WAITS else _SURE_ALONE):
+        return Verdict.UNVERIFIED, f"launches and kernels fit, but may be of two runs ({compared})", region
+    return (
+        Verdict.OK,
+        f"{launches} kernels begin after their launches, {waits} waits end after them ({compared})",
+        region,
+    )
+
+
+def _in_order(pairs: Pairs) -> Array:
+    """The pairs of each thread and stream whose work begins in the order of the launches: the most that do together."""
+    kept = np.zeros(len(pairs), bool)
+    lanes = pairs.thread.astype(np.int64) * (int(pairs.stream.max()) + 1) + pairs.stream
+    for lane in np.unique(lanes).tolist():
+        rows = np.flatnonzero(lanes == lane)
+        kept[rows[_longest_ascent(pairs.begin[rows])]] = True
+    return kept
+
+
+def _longest_ascent(values: F64) -> list[int]:
+    """The places of a longest part of a sequence that never descends."""
+    lows: list[float] = []
+    ends: list[int] = []
+    before = [-1] * len(values)
+    for place, value in enumerate(values.tolist()):
+        length = bisect_right(lows, value)
+        before[place] = ends[length - 1] if length else -1
+        lows[length : length + 1] = [value]
+        ends[length : length + 1] = [place]
+    found = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        found.append(at)
+        at = before[at]
+    return found[::-1]
+
+
+def _line(bounds: Constraints, prior: Prior) -> Line:
+    """A line near the bounds: along that side which lies straighter, block by block."""
+    found = []
+    for x, y in ((bounds.upper_x, bounds.upper), (bounds.lower_x, -bounds.lower)):
+        blocks = min(_BLOCKS, len(x) // _LEAST_BLOCK)
+        if blocks < 2:
+            continue
+        order = np.array_split(np.argsort(x, kind="stable"), blocks)
+        middles = np.array([float(x[rows].mean()) for rows in order])
+        tight = np.array([float(np.quantile(y[rows], 0.2)) for rows in order])
+        offset, drift, scale = robust_line(middles, tight, _LEAST_SCALE_NS, prior.max_drift, _PRIOR_DRIFT)
+        sign = 1 if x is bounds.upper_x else -1
+        found.append((scale, Line(sign * offset, sign * drift, float(middles.mean()))))
+    return min(found, key=lambda one: one[0])[1]
+
+
+def _same_gaps(pairs: Pairs, kept: Array) -> tuple[float, int]:
+    """How well gaps go up and down together: the better of launches and waits, and how many gaps were compared.
+
+    Where the device is idle it works when it is asked to; where it is busy, calls that wait return when it is done.
+    """
+    waits = kept[pairs.waited]
+    done = pairs.waited[waits]
+    rows = np.flatnonzero(kept)
+    looks = [
+        _agreement(pairs.launch[rows], pairs.begin[rows], pairs.name[rows]),
+        _agreement(pairs.wait_end[waits], pairs.end[done], pairs.name[done]),
+    ]
+    enough = [look for look in looks if look[1] >= _LEAST_GAPS]
+    return max(enough or looks)
+
+
+def _agreement(x: F64, y: F64, name: Array) -> tuple[float, int]:
+    """The rank correlation of what is between two events, less what was there the last time between such two.
+
+    What a programme does each time anew is the same in each of its runs; only how long it takes this time tells them
+    apart.
+    """
+    if len(x) < 3:
+        return 0.0, 0
+    kind = name[:-1].astype(np.int64) * (int(name.max()) + 1) + name[1:]
+    order = np.argsort(kind, kind="stable")
+    again = kind[order][1:] == kind[order][:-1]
+    more_x, more_y = (np.diff(np.diff(times)[order])[again] for times in (x, y))
+    if len(more_x) < 3 or not np.ptp(more_x) or not np.ptp(more_y):
+        return 0.0, len(more_x)
+    ranks = [np.argsort(np.argsort(more)) for more in (more_x, more_y)]
+    return float(np.corrcoef(ranks)[0, 1]), len(more_x)
