@@ -58,6 +58,23 @@ def test_a_prior_keeps_one_of_many_places() -> None:
     assert error.max() <= 5 * US
 
 
+def test_short_traces_must_fit_better_than_by_chance() -> None:
+    """Short events fit into long ones nearly anywhere, so that a narrow window holds one place whatever they are."""
+    made = run(np.random.default_rng(500), Shape(iterations=1, operators=120, warm_up=0))
+    truth = Truth(7 * S, 3e-6)
+    a, (b, _) = outer(made), inner(np.random.default_rng(501), made, truth)
+    assert 10 * MS < made.start[-1] < 30 * MS
+    offset = truth.offset - b.zero_ns
+    prior = Prior(offset - 50 * US, offset + 50 * US)
+    assert align_sequences(a, b, prior).verdict is Verdict.OK
+    long = Events(np.arange(20) * MS, np.full(20, MS - US), np.zeros(20, np.int32), 0)
+    start = np.sort(np.random.default_rng(502).uniform(0, 20 * MS, 40))
+    short = Events(start - start[0], np.full(40, 5 * US), np.zeros(40, np.int32), 0)
+    found = align_sequences(long, short, Prior(start[0] - 50 * US, start[0] + 50 * US))
+    assert found.verdict is Verdict.AMBIGUOUS
+    assert "hardly fit better there than at random places" in found.reason
+
+
 def test_a_clock_that_is_set_on_the_way() -> None:
     rng = np.random.default_rng(501)
     made = run(rng, Shape(iterations=600))

@@ -59,6 +59,8 @@ _FIT_PAIRS = 5000
 LEAST_MARGIN = 5.0
 #: The only candidate in a window that is known beforehand must beat random places by this many.
 LEAST_NULL_MARGIN = 6.0
+#: Fewer random places tell nothing about chance.
+_LEAST_PLACES = 10
 _BLOCK_EVENTS = 40
 _LEAST_BLOCKS = 8
 #: What one event can say at most for a place and against another, nats: one event alone proves nothing.
@@ -426,11 +428,20 @@ def _margins_by_nesting(
 
 
 def _null_margin(chunk: _Chunk, best: _Candidate, offsets: F64) -> float:
-    """By how many standard deviations the best place beats random ones."""
+    """By how many standard deviations the best place beats random ones; 0 if there are too few others.
+
+    Only places count at which the two overlap: where nothing can match, all scores are the same.
+    """
     rng = np.random.default_rng(0)
-    low, high = min(float(offsets[0]), best.line.offset - 5e8), max(float(offsets[-1]), best.line.offset + 5e8)
+    (first_a, last_a), (first_b, last_b) = chunk.span, chunk.b.span
+    low = max(min(float(offsets[0]), best.line.offset - 5e8), first_b - last_a)
+    high = min(max(float(offsets[-1]), best.line.offset + 5e8), last_b - first_a)
+    if low >= high:
+        return 0.0
     places = rng.uniform(low, high, 60)
     places = places[np.abs(places - best.line.offset) > _SAME_PLACE][:40]
+    if len(places) < _LEAST_PLACES:
+        return 0.0
     scores = [float(chunk.score(replace(best.line, offset=place), best.scale).sum()) for place in places.tolist()]
     return (float(best.score.sum()) - float(np.mean(scores))) / (float(np.std(scores)) + 1e-9)
 
