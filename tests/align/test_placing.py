@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,35 @@ def test_slices_lie_inside_their_parents() -> None:
 def test_a_periodic_workload_is_refused() -> None:
     with pytest.raises(UnrelatedClocks, match="nor do their events tell"):
         align(pair(2, Shape(iterations=40, operators=30).periodic()))
+
+
+def again(host: Trace, name: str, later: int = 0) -> Trace:
+    """Another recording of the same work."""
+    source = replace(host.sources[0], name=name)
+    moved = replace(host.slices, ts=host.slices.ts + later)
+    return replace(host, sources=[source]).with_tables(slices=moved)
+
+
+def test_the_host_of_the_same_run_wins() -> None:
+    shape = Shape(iterations=40, operators=30, jitter_operator=0.05)
+    other, _ = pair(3, shape)
+    host, guest = pair(1, shape)
+    for traces, expected in (([again(other, "other.json"), host, guest], 1), ([host, other, guest], 0)):
+        assert align(traces).placements[2].host == expected
+
+
+def test_two_hosts_at_different_times_are_refused() -> None:
+    host, guest = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
+    later = again(host, "later.json", 10**10)
+    with pytest.raises(UnrelatedClocks, match=r"framework\.json and later\.json, at different times"):
+        align([host, later, guest])
+    assert not align([host, later, guest], policy=Policy(on_ambiguous="separate")).placements
+    assert align([host, later, guest], policy=Policy(on_ambiguous="best")).placements[2].host in (0, 1)
+
+
+def test_two_recordings_that_agree_are_no_rivals() -> None:
+    host, guest = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
+    assert align([host, again(host, "twin.json", 5), guest]).placements[2].host in (0, 1)
 
 
 def test_nothing_is_estimated_if_the_user_says_so() -> None:

@@ -227,24 +227,19 @@ def placed_by_durations(
         if not alone or maps[index]:
             continue
         guest = Side(index, alone[0], trace)
-        found = placement_of(guest, hosts, policy.names, same_run=policy.same_run)
+        ways = {host: maps[host.index][host.clock] for host in hosts}
+        found = placement_of(guest, ways, policy.names, same_run=policy.same_run)
         pairs += found
-        if policy.on_ambiguous != "fail" and hosts and not (found and found[0].rows is not None):
-            begin = min(maps[host.index][host.clock].at(host.span()[0]) for host in hosts)
-            method = "nothing: beside the others, from their begin on"
-            maps[index] |= {
-                number: ClockMap(begin - first[number], None, method, Verdict.UNVERIFIED) for number in alone
-            }
-        elif (
-            found
-            and found[0].rows is not None
-            and (is_accepted(found[0].estimate, same_run=policy.same_run) or policy.on_ambiguous == "best")
-        ):
-            host = found[0].a
-            begin = maps[host.index][host.clock].at(host.span()[0])
-            method = f"durations of the same work in {host.name}"
-            for number in alone:
-                way = ClockMap(begin - first[number], None, method, found[0].estimate.verdict)
-                maps[index][number] = way
-            placements[index] = Placement(host.index, *found[0].rows)
+        best = found[0] if found else None
+        accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
+        if best is not None and best.rows is not None and (accepted or policy.on_ambiguous == "best"):
+            begin = ways[best.a].at(best.a.span()[0])
+            method, verdict = f"durations of the same work in {best.a.name}", best.estimate.verdict
+            placements[index] = Placement(best.a.index, *best.rows)
+        elif policy.on_ambiguous != "fail" and hosts:
+            begin = min(way.at(host.span()[0]) for host, way in ways.items())
+            method, verdict = "nothing: beside the others, from their begin on", Verdict.UNVERIFIED
+        else:
+            continue
+        maps[index] |= {number: ClockMap(begin - first[number], None, method, verdict) for number in alone}
     return placements

@@ -6,21 +6,24 @@ stay invented, but no longer wrong by more than the slice that each lies in, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from traceconv.align.durations import align_durations
-from traceconv.align.estimate import Array
+from traceconv.align.estimate import Array, some_of
 from traceconv.align.ladder import PairEstimate, Side, is_accepted
 from traceconv.align.layout import lay_inside, placed_args
 from traceconv.align.names import NameMap
 from traceconv.align.views import shared_work
-from traceconv.clocks import ClockMap
+from traceconv.clocks import ClockMap, Verdict
 from traceconv.ir.builder import join_args
 from traceconv.ir.trace import Args, Slices, Trace
 from traceconv.lanes import sort_events
+
+#: So many slices are looked at to see whether two hosts agree.
+_LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,15 @@ class Placement:
     rows: Array
 
 
-def placement_of(guest: Side, hosts: Sequence[Side], names: NameMap, *, same_run: bool) -> list[PairEstimate]:
-    """What durations say about where an input without times belongs, the accepted answer first if there is one."""
+def placement_of(guest: Side, hosts: Mapping[Side, ClockMap], names: NameMap, *, same_run: bool) -> list[PairEstimate]:
+    """What durations say about where an input without times belongs, the best answer first.
+
+    Args:
+        guest: the input without times.
+        hosts: the clocks that it may belong to, each with its way to trace time.
+        names: which names mean the same work.
+        same_run: the word of the user that all inputs are of one run.
+    """
     found: list[PairEstimate] = []
     for host in hosts:
         views = shared_work(host.trace, host.clock, guest.trace, guest.clock, names)
@@ -52,8 +62,45 @@ def placement_of(guest: Side, hosts: Sequence[Side], names: NameMap, *, same_run
         way = ClockMap(method=estimate.method, verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
         found.append(PairEstimate(host, guest, estimate, *zeros, way, rows=rows))
-    found.sort(key=lambda pair: not is_accepted(pair.estimate, same_run=same_run))
-    return found
+    order = list(Verdict)
+    found.sort(key=lambda pair: (order.index(pair.estimate.verdict), -pair.estimate.margin))
+    accepted = [pair for pair in found if is_accepted(pair.estimate, same_run=same_run)]
+    rivals = [pair for pair in accepted[1:] if _rivals(accepted[0], pair, hosts)]
+    if not rivals:
+        return found
+    files = " and ".join(pair.a.name for pair in (accepted[0], *rivals))
+    refused = [_ambiguous(pair, f"its durations fit into {files}, at different times") for pair in accepted]
+    return [*refused, *found[len(accepted) :]]
+
+
+def _rivals(best: PairEstimate, other: PairEstimate, hosts: Mapping[Side, ClockMap]) -> bool:
+    """Whether another host is as good an answer as the best one, and another place.
+
+    Margins are of places within one host and do not compare two; only what is known of the run does. Two recordings of
+    one run agree: a guest's slice lies in both at one time.
+    """
+    if best.estimate.verdict is not other.estimate.verdict:
+        return False
+    if best.rows is None or other.rows is None:
+        return True
+    _, one, two = np.intersect1d(best.rows[1], other.rows[1], return_indices=True)
+    seen = some_of(np.arange(len(one)), _LOOKED_AT)
+    together = 0
+    for row, its in zip(best.rows[0][one[seen]].tolist(), other.rows[0][two[seen]].tolist(), strict=True):
+        (begin, end), (start, stop) = _interval(best.a, row, hosts), _interval(other.a, its, hosts)
+        together += begin <= stop and start <= end
+    return 2 * together <= len(seen)
+
+
+def _interval(host: Side, row: int, hosts: Mapping[Side, ClockMap]) -> tuple[int, int]:
+    """Begin and end of a slice on trace time."""
+    begin, dur = int(host.trace.slices.ts[row]), int(host.trace.slices.dur[row])
+    return hosts[host].at(begin), hosts[host].at(begin + dur)
+
+
+def _ambiguous(pair: PairEstimate, why: str) -> PairEstimate:
+    estimate = replace(pair.estimate, verdict=Verdict.AMBIGUOUS, reason=why)
+    return replace(pair, estimate=estimate, way=replace(pair.way, verdict=Verdict.AMBIGUOUS))
 
 
 def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
