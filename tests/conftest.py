@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.oracle.fixtures import trace_processor
 from tests.ui.fixtures import ui_shot
 
 __all__ = ["trace_processor", "ui_shot"]
+
+# How long an example takes says something about the machine only.
+settings.register_profile("traceconv", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("traceconv")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

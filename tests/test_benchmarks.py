@@ -168,7 +168,7 @@ def test_what_is_generated_is_counted(pretty: bool, tmp_path: Path) -> None:
 
 def test_phases_add_up_to_the_whole(tmp_path: Path) -> None:
     source, output = tmp_path / "trace.json", tmp_path / "trace.pftrace"
-    generate(source, 5000)
+    generate(source, 40_000)
     command_line = [sys.executable, "-m", "tests.benchmarks.phases", "convert", str(source), "-o", str(output)]
     told = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
     first, second = ([line.split() for line in part.splitlines()] for part in told.strip().split("\n\n"))

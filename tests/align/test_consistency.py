@@ -246,6 +246,7 @@ def test_one_recording_given_twice(clock: ClockDomain) -> None:
 
 def test_nearly_equal_recordings_are_two() -> None:
     work = made()
-    traces = [view("a.json", work, 0), view("b.json", replace(work, dur=work.dur + 5_000), 0)]
+    longer = replace(work, dur=work.dur + 5_000)
+    traces = [view("a.json", work, 0, format="one tool"), view("b.json", longer, 0, format="one tool")]
     align(traces)
     assert not any("given twice" in note for trace in traces for note in trace.sources[0].notes)
