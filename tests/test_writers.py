@@ -7,8 +7,10 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
@@ -20,7 +22,7 @@ from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Level, SourceInfo, Trace, TrackId
 from traceconv.lanes import lay_out
-from traceconv.writers import WriteCounts, Writer, writer_for_path, writer_named
+from traceconv.writers import WriteCounts, Writer, _order, writer_for_path, writer_named
 from traceconv.writers import _wire as wire
 
 T = 1_795_245_457_236_000_123
@@ -54,6 +56,32 @@ def chrome(trace: Trace) -> dict[str, Any]:
 def with_slices(out: Builder, track: TrackId, spans: list[tuple[int, int, str]]) -> None:
     for ts, dur, name in spans:
         out.slice(track, T + ts, dur, name)
+
+
+def test_the_order_of_a_file_does_not_depend_on_windows_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(1)
+    out = builder()
+    tracks = [out.track(name) for name in "abc"]
+    counter = out.counter_track("n")
+    for at in range(2000):
+        ts = T + random.randrange(500)
+        out.slice(random.choice(tracks), ts, random.choice((0, 0, 1, 3, 400)), "s", at=at)
+        out.instant(random.choice(tracks), ts, "i", at=at)
+        out.counter(counter, ts, at, at=at)
+    trace = lay_out(out.finish())
+    orders = []
+    for window in (1 << 30, 1000, 37, 1):  # of the last size there would be more than there may be
+        monkeypatch.setattr(_order, "_WINDOW", window)
+        blocks = list(_order.file_order(trace))
+        assert (len(blocks) > 1) == (window < 1 << 30)
+        orders.append([np.concatenate(columns).tolist() for columns in zip(*map(_columns, blocks), strict=True)])
+    assert all(order == orders[0] for order in orders)
+    assert orders[0][0] == sorted(orders[0][0])
+    assert len(orders[0][0]) == 8000
+
+
+def _columns(order: _order.FileOrder) -> tuple[Any, ...]:
+    return order.ts, order.kind, order.row
 
 
 def rich() -> Trace:

@@ -231,6 +231,7 @@ def merge(
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
+    del traces  # their columns take memory that writing needs
     merged.sources[-1].notes.extend(writer.notes(merged))
     if strict:
         _refuse_losses(merged)

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.diagnostics import Diagnostics, Severity, declare
-from traceconv.ir.trace import I64, NO_TRACK, ClockId, Slices, Trace, Track, TrackId, TrackKind, take
+from traceconv.ir.trace import I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
 from traceconv.kernel import COMPILED
 
 MAX_DEPTH = 500
@@ -52,10 +52,13 @@ _Order = npt.NDArray[np.intp]
 
 
 def lay_out(trace: Trace) -> Trace:
-    """The trace in the form that the module describes; its diagnostics go to the first source."""
+    """The trace in the form that the module describes; its diagnostics go to the first source.
+
+    The columns are sorted in place, which takes no second set of them: the trace that was given is used up.
+    """
     found = trace.sources[0].diagnostics
     trace = _share_lanes(trace)
-    trace = sort_events(trace)
+    trace = sort_events(trace, in_place=True)
     trace = _split_overlaps(trace, found)
     _report_unused_tracks(trace, found)
     return drop_unused_tracks(trace)
@@ -64,8 +67,9 @@ def lay_out(trace: Trace) -> Trace:
 # -- order --------------------------------------------------------------------------------------------------------
 
 
-def sort_events(trace: Trace) -> Trace:
+def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
     """All tables in the order that the module describes; flows follow their slices."""
+    sort = _put_in_order if in_place else take
     slices, flows = trace.slices, trace.flows
     order = _slice_order(slices)
     if len(flows.from_slice):
@@ -73,13 +77,21 @@ def sort_events(trace: Trace) -> Trace:
         new_row[order] = np.arange(len(order))
         flows = replace(flows, from_slice=new_row[flows.from_slice], to_slice=new_row[flows.to_slice])
     return trace.with_tables(
-        slices=take(slices, order),
+        slices=sort(slices, order),
         flows=flows,
-        instants=take(trace.instants, _by_track_and_time(trace.instants)),
-        counters=take(trace.counters, _by_track_and_time(trace.counters)),
-        samples=take(trace.samples, _by_track_and_time(trace.samples)),
-        logs=take(trace.logs, _by_track_and_time(trace.logs)),
+        instants=sort(trace.instants, _by_track_and_time(trace.instants)),
+        counters=sort(trace.counters, _by_track_and_time(trace.counters)),
+        samples=sort(trace.samples, _by_track_and_time(trace.samples)),
+        logs=sort(trace.logs, _by_track_and_time(trace.logs)),
     )
+
+
+def _put_in_order(table: Table, order: _Order) -> Table:
+    """What `take` gives, in the same columns."""
+    for column in fields(table):
+        values = getattr(table, column.name)
+        values[:] = values[order]
+    return table
 
 
 def _by_track_and_time(table: Any) -> _Order:
@@ -206,7 +218,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
         numbers = np.array([number, *_add_lanes(tracks, number, max(lanes.lane))], np.int32)
         changed.track[begin:end] = numbers[lanes.lane]
     _report_trimmed(trimmed, trace, found)
-    return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks))
+    return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks), in_place=True)
 
 
 def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.count import count_slices
 from tests.benchmarks.frame import (
-    ROOT,
     Contestant,
     Goal,
     Measured,
@@ -89,9 +87,6 @@ def _growth(measured: Measured) -> Reached:
 
 def _prepare_spill(folder: Path, events: int) -> Race:
     """One trace that is larger than the memory that may be used."""
-    told = subprocess.run(traceconv("convert", "--help"), cwd=ROOT, capture_output=True, text=True, check=True)
-    if "--memory" not in told.stdout:
-        raise NotMeasured("traceconv convert has no --memory")
     needed = events * _BYTES_OF_EVENT * 3  # the input, the output, and what is spilled
     free = shutil.disk_usage(folder).free
     if free < needed:

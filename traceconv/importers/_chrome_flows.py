@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.diagnostics import Code, Severity, declare
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import I64, occurring
+from traceconv.ir.trace import I32, I64, occurring
 
 UNBOUND = declare(
     "chrome.flow_unbound",
@@ -34,7 +35,16 @@ _START, _STEP, _END = 0, 1, 2
 _PHASES = {"s": _START, "t": _STEP, "f": _END}
 _NO_SLICE = -1
 _FIRST_PLACEHOLDER = -2  # the next ones are below
-_WIDTH, _TRACK = 8, 2
+_STEP_COLUMNS = {
+    "key": "i",
+    "phase": "b",
+    "track": "i",
+    "ts": "q",
+    "at": "q",
+    "to_next": "b",
+    "row": "q",
+    "counts": "b",
+}
 
 
 class FlowSteps:
@@ -46,9 +56,14 @@ class FlowSteps:
 
     def __init__(self, unpaired: Code = UNPAIRED) -> None:
         self._unpaired = unpaired
-        self._keys: dict[FlowKey, int] = {}
-        self._fields = array("q")  # _WIDTH of them for each flow event, as `add` takes them
+        self._forget()
         self._settled: list[int] = []  # the track of each placeholder
+
+    def _forget(self) -> None:
+        # By category and name: their number, and that of each id there; all three are a key. There may be millions.
+        self._kinds: dict[tuple[str, str], tuple[int, dict[bytes, int]]] = {}
+        self._kind_of = array("i")  # of each key
+        self._columns = {name: array(code) for name, code in _STEP_COLUMNS.items()}
 
     def add(
         self,
@@ -73,19 +88,33 @@ class FlowSteps:
             row: the slice that it belongs to, if that is known.
             counts: whether it is an event of its own (a flow field of a slice is not).
         """
-        number = self._keys.setdefault(key, len(self._keys))
-        self._fields.extend((number, _PHASES[phase], track, ts, at, to_next, row, counts))
+        fields = (self._number(key), _PHASES[phase], track, ts, at, to_next, row, counts)
+        for column, value in zip(self._columns.values(), fields, strict=True):
+            column.append(value)
 
     def extend(self, keys: Sequence[FlowKey], phase: I64, track: I64, ts: I64, at: I64, to_next: I64) -> None:
         """Add many flow events at once; the phases are numbers of characters."""
-        known = self._keys
-        fields = np.empty((len(keys), _WIDTH), np.int64)
-        fields[:, 0] = [known.setdefault(key, len(known)) for key in keys]
-        fields[:, 1] = np.select([phase == ord("s"), phase == ord("t")], [_START, _STEP], _END)
-        for place, column in enumerate((track, ts, at, to_next), 2):
-            fields[:, place] = column
-        fields[:, 6:] = _NO_SLICE, 1
-        self._fields.frombytes(fields.tobytes())
+        columns = {
+            "key": np.array([self._number(key) for key in keys]),
+            "phase": np.select([phase == ord("s"), phase == ord("t")], [_START, _STEP], _END),
+            "track": track,
+            "ts": ts,
+            "at": at,
+            "to_next": to_next,
+            "row": np.full(len(keys), _NO_SLICE),
+            "counts": np.ones(len(keys)),
+        }
+        for name, values in columns.items():
+            self._columns[name].frombytes(values.astype(_STEP_COLUMNS[name]).tobytes())
+
+    def _number(self, key: FlowKey) -> int:
+        """The number of a key."""
+        kind, ids = self._kinds.get(key[:2]) or self._kinds.setdefault(key[:2], (len(self._kinds), {}))
+        number = ids.get(key[2])
+        if number is None:
+            number = ids[key[2]] = len(self._kind_of)
+            self._kind_of.append(kind)
+        return number
 
     def placeholder(self) -> int:
         """Stands for a track that is not known yet."""
@@ -97,20 +126,30 @@ class FlowSteps:
         self._settled[_FIRST_PLACEHOLDER - placeholder] = track
 
     def resolve(self, out: Builder) -> None:
-        """Draw the arrows. All slices must be in the builder."""
-        if self._fields:
+        """Draw the arrows. All slices must be in the builder. The steps are used up."""
+        if self._columns["key"]:
             _Resolution(self, out).run()
+        self._forget()
 
-    def columns(self) -> tuple[I64, ...]:
-        """Key, phase, track, ts, at, to_next, row and counts of all flow events."""
-        fields = np.array(self._fields, np.int64).reshape(-1, _WIDTH).T.copy()
-        pending = fields[_TRACK] <= _FIRST_PLACEHOLDER
-        fields[_TRACK, pending] = np.array(self._settled, np.int64)[_FIRST_PLACEHOLDER - fields[_TRACK, pending]]
-        return tuple(fields)
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """What `add` takes of all flow events, the keys as numbers."""
+        columns = {name: np.frombuffer(values, _STEP_COLUMNS[name]) for name, values in self._columns.items()}
+        track = columns["track"]
+        pending = track <= _FIRST_PLACEHOLDER
+        track[pending] = np.array(self._settled, np.int64)[_FIRST_PLACEHOLDER - track[pending]]
+        return columns
 
-    def names(self) -> list[FlowKey]:
-        """The keys by number."""
-        return list(self._keys)
+    def kinds(self) -> tuple[list[tuple[str, str]], I32]:
+        """Categories with names, and for each key which of these it has."""
+        return list(self._kinds), np.frombuffer(self._kind_of, np.int32)
+
+    def ids(self) -> list[bytes]:
+        """The id of each key."""
+        found = [b""] * len(self._kind_of)
+        for _, ids in self._kinds.values():
+            for name, number in ids.items():
+                found[number] = name
+        return found
 
     @property
     def unpaired(self) -> Code:
@@ -123,10 +162,20 @@ class _Resolution:
 
     def __init__(self, steps: FlowSteps, out: Builder) -> None:
         self._out = out
-        self._names = steps.names()
+        self._steps = steps
         self._unpaired = steps.unpaired
-        self.key, self.phase, self.track, self.ts, self.at, self.to_next, self.row, self.counts = steps.columns()
-        self._number_keys_by_first_event()
+        columns = steps.columns()
+        self.phase, self.track, self.ts, self.at = (columns[name] for name in ("phase", "track", "ts", "at"))
+        self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
+        self._kinds, self._kind_of = steps.kinds()
+        self._ids: list[bytes] | None = None
+        # The arrows come in the order of their keys: let it be that of the file, however the steps were added.
+        first = np.full(len(self._kind_of), np.iinfo(np.int64).max)
+        np.minimum.at(first, columns["key"], self.at)
+        self._number = np.argsort(first, kind="stable").astype(np.int32)  # of each key as FlowSteps has it
+        rank = np.empty_like(self._number)
+        rank[self._number] = np.arange(len(rank), dtype=np.int32)
+        self.key = rank[columns["key"]]
 
     def run(self) -> None:
         left = np.arange(len(self.key))
@@ -137,28 +186,23 @@ class _Resolution:
         left = self._without_unpaired(left[self.row[left] != _NO_SLICE])
         self._draw(left[np.lexsort((self.at[left], self.phase[left], self.ts[left], self.key[left]))])
 
-    def _number_keys_by_first_event(self) -> None:
-        """The arrows come in the order of their keys: let it be that of the file, however the steps were added."""
-        first = np.full(len(self._names), np.iinfo(np.int64).max)
-        np.minimum.at(first, self.key, self.at)
-        order = np.argsort(first, kind="stable")
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        self.key = rank[self.key]
-        self._names = [self._names[number] for number in order.tolist()]
-
     def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """The steps of flows that have both a start and something after it; the others are reported."""
-        starts = np.bincount(self.key[steps][self.phase[steps] == _START], minlength=len(self._names)) > 0
-        others = np.bincount(self.key[steps][self.phase[steps] != _START], minlength=len(self._names)) > 0
+        starts = np.bincount(self.key[steps][self.phase[steps] == _START], minlength=len(self._number)) > 0
+        others = np.bincount(self.key[steps][self.phase[steps] != _START], minlength=len(self._number)) > 0
         paired = (starts & others)[self.key[steps]]
         self._skip(self._unpaired, steps[~paired])
-        return steps[paired]
+        left: npt.NDArray[np.intp] = steps[paired]
+        return left
 
     def _skip(self, code: Code, steps: npt.NDArray[np.intp]) -> None:
+        if len(steps) and self._ids is None:
+            self._ids = self._steps.ids()
         for step in steps.tolist():
-            category, name, number = self._names[self.key[step]]
-            shown = f"{'stf'[self.phase[step]]} of flow {category or name} {number.decode('utf-8', 'replace')}"
+            assert self._ids is not None
+            key = int(self._number[self.key[step]])
+            category, name = self._kinds[self._kind_of[key]]
+            shown = f"{'stf'[self.phase[step]]} of flow {category or name} {self._ids[key].decode('utf-8', 'replace')}"
             if self.counts[step]:
                 self._out.skip(code, int(self.at[step]), shown)
             else:
@@ -171,16 +215,18 @@ class _Resolution:
         if not len(steps):
             return
         steps = steps[np.lexsort((self.ts[steps], self.track[steps]))]
+        step_tracks = self.track[steps]
         columns = self._out.slice_columns()
-        track = np.array(columns["track"])
-        ts = np.array(columns["ts"], np.int64)
-        end = ts + np.array(columns["dur"], np.int64)
-        order = np.lexsort((ts - end, ts, track))
-        for number in occurring(self.track[steps]):
-            here = steps[slice(*np.searchsorted(self.track[steps], [number, number + 1]))]
-            rows = order[slice(*np.searchsorted(track[order], [number, number + 1]))]
+        track, ts, dur = (np.frombuffer(columns[name], columns[name].typecode) for name in ("track", "ts", "dur"))
+        by_track = np.argsort(track, kind="stable")
+        tracks = track[by_track]
+        for number in occurring(step_tracks):
+            here = steps[slice(*np.searchsorted(step_tracks, [number, number + 1]))]
+            rows = by_track[slice(*np.searchsorted(tracks, [number, number + 1]))]
             if len(rows):
-                self._bind_on_track(here, rows, ts[rows], end[rows])
+                rows = rows[np.lexsort((-dur[rows], ts[rows]))]
+                starts = ts[rows]
+                self._bind_on_track(here, rows, starts, starts + dur[rows])
 
     def _bind_on_track(self, steps: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], starts: I64, ends: I64) -> None:
         """Both the steps and the slices are in order of time, slices that begin together the longer first."""
@@ -232,14 +278,17 @@ class _Resolution:
         self._out.balance.written -= int(self.counts[lonely].sum())
 
     def _arrows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
-        names = [self._names[key] for key in self.key[sources].tolist()]
-        self._out.flows(
-            self.row[sources].tolist(),
-            self.row[targets].tolist(),
-            [self._out.string(name) for _, name, _ in names],
-            [self._out.string(category) for category, _, _ in names],
-            self.at[targets].tolist(),
-        )
+        kinds = self._kind_of[self._number[self.key[sources]]]
+        first = np.full(len(self._kinds), len(kinds))
+        np.minimum.at(first, kinds, np.arange(len(kinds)))
+        met = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(kinds))].tolist()
+        in_order = [self._kinds[kind] for kind in met]
+        for text in [*(name for _, name in in_order), *(category for category, _ in in_order)]:
+            self._out.string(text)
+        names, categories = np.zeros((2, len(self._kinds)), np.int32)
+        for kind in met:
+            categories[kind], names[kind] = map(self._out.string, self._kinds[kind])
+        self._out.flows(self.row[sources], self.row[targets], names[kinds], categories[kinds], self.at[targets])
 
 
 def _innermost(starts: I64, ends: I64, points: I64) -> I64:

@@ -531,8 +531,8 @@ class Builder:
         self,
         from_slice: Sequence[int] | I64,
         to_slice: Sequence[int] | I64,
-        name: Sequence[int] | I64,
-        category: Sequence[int] | I64,
+        name: Sequence[int] | I64 | I32,
+        category: Sequence[int] | I64 | I32,
         origin: Sequence[int] | I64,
     ) -> None:
         """Many arrows at once, as columns of equal length; `name` and `category` are interned strings."""

@@ -19,6 +19,9 @@ from msgspec import Struct
 from traceconv.ir.trace import I64, Trace
 
 _BLOCK = 16 * 1024
+_WINDOW = 512 * 1024  # entries, about
+_MAX_WINDOWS = 256
+_SAMPLED = 64 * 1024
 
 
 class Kind(enum.IntEnum):
@@ -47,36 +50,80 @@ class FileOrder(Struct, frozen=True):
 def file_order(trace: Trace) -> Iterator[FileOrder]:
     """The entries for a file with begins and ends, in their order, in pieces that fit into a cache.
 
-    The columns are filled in place and only gathered piece by piece: there are two entries per slice.
+    There are two entries per slice, and sorting them takes some times their size: it is done for one window of time
+    after the other.
     """
-    slices = trace.slices
-    empty = slices.dur == 0
-    points: dict[Kind, Any] = {
-        Kind.INSTANT: trace.instants,
-        Kind.COUNTER: trace.counters,
-        Kind.SAMPLE: trace.samples,
-        Kind.LOG: trace.logs,
-    }
-    count = 2 * len(slices.ts) + sum(len(table.ts) for table in points.values())
-    ts = np.empty(count, np.int64)
-    kinds = np.empty(count, np.uint8)
-    rows = np.empty(count, np.int32 if count < 1 << 31 else np.int64)
+    windows = _Windows(trace)
+    for number in range(windows.count):
+        ts, kinds, rows = windows.entries(number)
+        order = np.argsort(ts, kind="stable")
+        for start in range(0, len(order), _BLOCK):
+            piece = order[start : start + _BLOCK]
+            yield FileOrder(ts[piece], kinds[piece], rows[piece])
 
-    late = np.flatnonzero(~empty)[::-1]
-    at = len(late)
-    ts[:at], kinds[:at], rows[:at] = slices.ts[late] + slices.dur[late], Kind.END, late
-    # Each begin, and after an empty slice its end.
-    begins = np.repeat(np.arange(len(slices.ts)), 1 + empty)
-    end = at + len(begins)
-    ts[at:end], kinds[at:end], rows[at:end] = slices.ts[begins], Kind.BEGIN, begins
-    kinds[at + 1 : end][begins[1:] == begins[:-1]] = Kind.END
-    at = end
-    for kind, table in points.items():
-        end = at + len(table.ts)
-        ts[at:end], kinds[at:end], rows[at:end] = table.ts, kind, np.arange(len(table.ts))
-        at = end
-    del late, begins
-    order = np.argsort(ts, kind="stable")
-    for start in range(0, count, _BLOCK):
-        piece = order[start : start + _BLOCK]
-        yield FileOrder(ts[piece], kinds[piece], rows[piece].astype(np.int64))
+
+class _Windows:
+    """The entries of a trace, parted by time.
+
+    Attributes:
+        count: how many windows there are, at most 256.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._slices = trace.slices
+        self._points: dict[Kind, Any] = {
+            Kind.INSTANT: trace.instants,
+            Kind.COUNTER: trace.counters,
+            Kind.SAMPLE: trace.samples,
+            Kind.LOG: trace.logs,
+        }
+        entries = 2 * len(trace.slices.ts) + sum(len(table.ts) for table in self._points.values())
+        bounds = self._bounds(entries)
+        self.count = 1 + len(bounds)
+        # The window of each begin, of each end, and of each row of the other tables.
+        self._begins = _window_of(bounds, self._slices.ts)
+        self._ends = _window_of(bounds, self._slices.ts, self._slices.dur)
+        self._others = {kind: _window_of(bounds, table.ts) for kind, table in self._points.items()}
+
+    def _bounds(self, entries: int) -> I64:
+        """Times at which the windows begin, after the first one; those of equal time stay in one."""
+        wanted = min(-(-entries // _WINDOW), _MAX_WINDOWS)
+        if wanted <= 1:
+            return np.empty(0, np.int64)
+        step = -(-entries // _SAMPLED)
+        slices = self._slices
+        some = [slices.ts[::step], slices.ts[::step] + slices.dur[::step]]
+        times = np.sort(np.concatenate([*some, *(table.ts[::step] for table in self._points.values())]))
+        bounds: I64 = np.unique(times[np.arange(1, wanted) * len(times) // wanted])
+        return bounds
+
+    def entries(self, window: int) -> tuple[I64, npt.NDArray[np.uint8], I64]:
+        """Times, kinds and rows of the entries in a window; a stable sort by time gives their order."""
+        slices = self._slices
+        late = np.flatnonzero(self._ends == window)[::-1]
+        late = late[slices.dur[late] > 0]
+        # Each begin, and after an empty slice its end.
+        begins = np.flatnonzero(self._begins == window)
+        begins = np.repeat(begins, 1 + (slices.dur[begins] == 0))
+        begin_kinds = np.full(len(begins), Kind.BEGIN, np.uint8)
+        begin_kinds[1:][begins[1:] == begins[:-1]] = Kind.END
+        rows = [late, begins]
+        times = [slices.ts[late] + slices.dur[late], slices.ts[begins]]
+        kinds = [np.full(len(late), Kind.END, np.uint8), begin_kinds]
+        for kind, table in self._points.items():
+            found = np.flatnonzero(self._others[kind] == window)
+            rows.append(found)
+            times.append(table.ts[found])
+            kinds.append(np.full(len(found), kind, np.uint8))
+        return np.concatenate(times), np.concatenate(kinds), np.concatenate(rows)
+
+
+def _window_of(bounds: I64, ts: I64, dur: I64 | None = None) -> npt.NDArray[np.uint8]:
+    """The window of each time, or of each end."""
+    windows = np.zeros(len(ts), np.uint8)
+    if len(bounds):
+        for start in range(0, len(ts), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            times = ts[part] if dur is None else ts[part] + dur[part]
+            windows[part] = np.searchsorted(bounds, times, "right")
+    return windows
