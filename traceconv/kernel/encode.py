@@ -349,6 +349,17 @@ def _is_digit(p: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssi
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
+def _is_plain(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:
+    """Whether JSON can hold a text as it is, without escapes."""
+    i: cython.Py_ssize_t
+    for i in range(at, at + size):  # noqa: SIM110 a loop compiles to a loop
+        if p[i] < 32 or p[i] == 34 or p[i] == 92:
+            return False
+    return True
+
+
+@cython.cfunc
 def _is_utf8(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:
     i: cython.Py_ssize_t
     for i in range(at, at + size):
@@ -392,6 +403,7 @@ class Encoder:
     _memo_out: _Buffer
     _memo_ends: cython.longlong[::1]
     _next_key: cython.int[::1]
+    _is_plain_key: cython.uchar[::1]
     _last_memo: cython.int[::1]
     _texts_of_key: cython.int[::1]
     _event_of_key: cython.longlong[::1]
@@ -466,6 +478,7 @@ class Encoder:
         self._memo_ends = memoryview(array("q", bytes(8 << 8)))
         for_keys: cython.Py_ssize_t = max_keys + 1
         self._next_key = memoryview(array("i", bytes(4 * for_keys)))
+        self._is_plain_key = memoryview(bytearray(for_keys))
         self._last_memo = memoryview(array("i", bytes(4 * for_keys)))
         self._texts_of_key = memoryview(array("i", bytes(4 * for_keys)))
         self._event_of_key = memoryview(array("q", bytes(8 * for_keys)))
@@ -777,6 +790,11 @@ class Encoder:
             self._text_bytes -= self._texts.size_of(number) + self._text_overhead
         for number in range(keys + 1, self._keys.count + 1):
             self._event_of_key[number] = 0
+            self._next_key[number] = 0
+        if self._keys.count > keys:
+            for number in range(keys + 1):
+                if self._next_key[number] > keys:
+                    self._next_key[number] = 0
         self._keys.cut(keys)
         self._texts.cut(texts)
         self._memo.cut(memos)
@@ -834,13 +852,14 @@ class Encoder:
     ) -> cython.Py_ssize_t:
         """The value behind a key that begins at `at`; `_next_key[before]` is its number then.
 
-        Most keys follow the key that they followed the last time.
+        Most keys follow the key that they followed the last time. Only plain keys are compared as they are: one with
+        a quote, which only the caller can name, would match where the key in the JSON has ended before.
         """
         keys: _Table = self._keys
         guess: cython.int = self._next_key[before]
         size: cython.Py_ssize_t
         stop: cython.Py_ssize_t
-        if 0 < guess <= keys.count:
+        if 0 < guess <= keys.count and self._is_plain_key[guess]:
             size = keys.size_of(guess)
             if end - at > size and p[at + size] == 34 and _same(keys.pool.p, keys.ends[guess - 1], p, at, size):
                 return self._behind_colon(p, at + size + 1, end)
@@ -1183,6 +1202,7 @@ class Encoder:
         if self._keys.count >= self._max_keys:
             return 0
         number = self._keys.add(p, at, size, hashed)
+        self._is_plain_key[number] = _is_plain(p, at, size)
         self.interned.room(32 + size)
         self.interned.byte(0x1A)
         self._intern(p, at, size, number)
