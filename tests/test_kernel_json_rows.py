@@ -160,7 +160,7 @@ def test_plain_args_are_not_left_to_the_caller() -> None:
         assert _one(module, plain) is not None
 
 
-def _one(module: ModuleType, args: bytes, at: int = 0, room: int = 4096) -> bytes | None:
+def _one(module: ModuleType, args: bytes, at: int = 0, room: int = 4096, part: int = 0) -> bytes | None:
     """The line of a slice with these args; None if the kernel leaves it to the writer."""
     pieces = b'"n",\n"pid":1'.replace(b"\n", b"")
     out, ends = np.zeros(room, np.uint8), np.zeros(1, np.int64)
@@ -177,7 +177,7 @@ def _one(module: ModuleType, args: bytes, at: int = 0, room: int = 4096) -> byte
         np.array([-1], np.int32),
         np.array([at], np.int64),
         np.array([len(args)], np.int32),
-        one[np.int32],
+        np.array([part], np.int32),
         [memoryview(args)],
         out,
         ends,
@@ -192,5 +192,8 @@ def test_places_outside_are_refused(name: str) -> None:
         _one(KERNELS[name], b"{}", at=1)
     with pytest.raises(IndexError, match="outside"):
         _one(KERNELS[name], b"{}", at=-1)
+    for part in (1, 100_000, -1, -2):
+        with pytest.raises(IndexError, match="outside"):
+            _one(KERNELS[name], b"{}", part=part)
     with pytest.raises(OverflowError, match="room"):
         _one(KERNELS[name], b"{}", room=100)

@@ -221,3 +221,15 @@ def test_any_bytes(data: bytes, at: int) -> None:
             columns = [np.empty(4, np.int64) for _ in range(3)]
             module.timed(data, at, 1, {}, 0, *columns)
             module.samples(data, at, 1, {b"": 1}, {b"\n": 0}, {}, {}, columns[0], 0, np.empty((6, 4), np.int64))
+
+
+def test_places_outside_are_refused() -> None:
+    column, columns = np.zeros(4, np.int64), np.zeros((6, 4), np.int64)
+    for module in filter(None, KERNELS.values()):
+        for at, row in ((-1, 0), (0, -1)):
+            with pytest.raises(ValueError, match="before the first"):
+                module.timed(b"a\n", at, 1, {}, row, column, column, column)
+            with pytest.raises(ValueError, match="before the first"):
+                module.samples(b"a\n", at, 1, {}, {}, {}, {}, column, row, columns)
+        with pytest.raises(ValueError, match="no room"):
+            module.samples(b"a\n", 0, 1, {}, {}, {}, {}, column[:0], 0, columns)

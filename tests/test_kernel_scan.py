@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import io
 import json
 import sys
@@ -19,6 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import traceconv
+from tests.kernels import variants
 from traceconv import kernel
 from traceconv.dump import dump
 from traceconv.errors import TraceconvError
@@ -37,17 +36,6 @@ INPUTS = sorted(
 needs_kernel = pytest.mark.skipif(
     not kernel.COMPILED, reason="the kernel is not compiled (no C compiler at build time)"
 )
-
-
-def interpreted(name: str) -> ModuleType:
-    """A module of the kernel as the interpreter runs it."""
-    path = Path(kernel.__file__).parent / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"interpreted_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @contextmanager
@@ -76,14 +64,8 @@ def outcome(path: Path, module: ModuleType | None) -> tuple[str, bytes, list[Any
         return "\n".join(lines), packets.getvalue(), [source.balance, found]
 
 
-def variants(name: str) -> list[ModuleType]:
-    """A module of the kernel as far as there is a way to run it: compiled, and in the interpreter."""
-    compiled = [importlib.import_module(f"traceconv.kernel.{name}")] if kernel.COMPILED else []
-    return [*compiled, *([interpreted(name)] if importlib.util.find_spec("cython") else [])]
-
-
-SCANNERS = variants("scan")
-NESTERS = variants("nesting")
+SCANNERS = list(variants("scan").values())
+NESTERS = list(variants("nesting").values())
 
 
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
@@ -190,6 +172,30 @@ def test_space_for_args_must_suffice() -> None:
     scanner = scan.Scanner(np.zeros((len(scan.FIELDS), 4), np.int64), 3)
     with pytest.raises(ValueError, match="shorter than the data"):
         scanner.scan(b'{"args":{"a":1}}', 0, np.zeros(4, np.uint8))
+
+
+def test_places_and_units_outside_are_refused() -> None:
+    for scan in SCANNERS:
+        fields = np.zeros((len(scan.FIELDS), 4), np.int64)
+        with pytest.raises(ValueError, match="one row"):
+            scan.Scanner(fields[1:], 3)
+        for exponent in (-1, 10):
+            with pytest.raises(ValueError, match="exponent"):
+                scan.Scanner(fields, exponent)
+        for start in (-1, 3):
+            with pytest.raises(ValueError, match="outside"):
+                scan.Scanner(fields, 3).scan(b"{}", start, np.zeros(9, np.uint8))
+
+
+def test_columns_of_slices_and_points_must_fit() -> None:
+    two, three = np.zeros(2, np.int64), np.zeros(3, np.int64)
+    for nesting in NESTERS:
+        for starts, ends, points, found in ((three, two, two, two), (two, three, two, two), (two, two, three, two)):
+            with pytest.raises(ValueError, match="lengths"):
+                nesting.innermost(starts, ends, points, found.copy())
+        for first, stop in ((-1, 1), (2, 1), (0, 3)):
+            with pytest.raises(ValueError, match="outside"):
+                nesting.first_crossing(two.astype(np.int32), two, two, first, stop, 4)
 
 
 @settings(deadline=None)

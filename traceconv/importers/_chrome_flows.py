@@ -311,7 +311,12 @@ def _innermost(starts: I64, ends: I64, points: I64) -> I64:
     around: list[int] = []
     open_slices: list[int] = []
     upcoming = 0
+    before = None
     for point in points.tolist():
+        if point == before:  # many slices may end here: one look at all of them is enough
+            around.append(around[-1])
+            continue
+        before = point
         while upcoming < len(begins) and begins[upcoming] <= point:
             while open_slices and stops[open_slices[-1]] < begins[upcoming]:
                 open_slices.pop()

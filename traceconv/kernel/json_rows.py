@@ -60,7 +60,7 @@ def write(
         How many bytes of `out` are filled.
 
     Raises:
-        IndexError: columns of different lengths.
+        IndexError: columns of different lengths, or a piece, part or args outside of what is there.
         OverflowError: `out` is too short.
     """
     rows: cython.Py_ssize_t = kind.shape[0]
@@ -175,6 +175,8 @@ def write(
             at = _put(target, at, b',"s":"p"', 0, 8)
         if args > 0:
             where = part[i]
+            if where < 0 or where >= len(parts):
+                raise IndexError("args outside of the parts")
             if where != current:
                 view = parts[where]
                 if view.shape[0] == 0:

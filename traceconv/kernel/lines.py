@@ -42,6 +42,9 @@ def timed(
     Returns:
         The next row; where the first line begins that was not read, and its number; where its FIELDS, its LAST and
         its line end are, if it is of that form, else 0; and the dict by LAST, if there is one for its fields.
+
+    Raises:
+        ValueError: `at` or `row` is negative.
     """
     newline: cython.int = 10
     comma: cython.int = 44
@@ -64,6 +67,8 @@ def timed(
     same: cython.bint
     by_fields: dict = {}
     by_last: dict
+    if at < 0 or row < 0:
+        raise ValueError("a place before the first")
     while row < room and at < size:
         i = at
         while i < size and view[i] != comma and view[i] != newline:
@@ -167,6 +172,9 @@ def samples(
         Why the reading ended, the next row, where the first sample begins that was not read, the number of that line;
         how many lines of frames and blank lines were read; whether a time had 6 decimals and not 9; whether the first
         line was a sample; and where a frame is that is not known, or how many frames a new stack has.
+
+    Raises:
+        ValueError: `at` or `row` is negative, there is no room for frames, or the columns are not 6.
     """
     newline: cython.int = 10
     tab: cython.int = 9
@@ -209,6 +217,10 @@ def samples(
     ends_here: cython.bint
     if columns.shape[0] != 6:
         raise ValueError("samples have 6 columns")
+    if at < 0 or row < 0:
+        raise ValueError("a place before the first")
+    if most_frames == 0:
+        raise ValueError("no room for frames")
     depth = 0
     line = number
     i = at  # of the line at hand

@@ -22,10 +22,15 @@ def first_crossing(
         tracks, starts, ends: of slices in order of track, then begin, then longer first.
         first, stop: the rows to look at, of whole tracks.
         max_depth: how many slices may lie in each other.
+
+    Raises:
+        ValueError: rows outside of the columns.
     """
     track_of: cython.const_int[::1] = memoryview(tracks)
     start_of: cython.const_longlong[::1] = memoryview(starts)
     end_of: cython.const_longlong[::1] = memoryview(ends)
+    if not 0 <= first <= stop <= min(track_of.shape[0], start_of.shape[0], end_of.shape[0]):
+        raise ValueError("rows outside of the columns")
     open_ends: cython.longlong[::1] = memoryview(array("q", bytes(8 * max_depth + 8)))
     depth: cython.Py_ssize_t = 0
     row: cython.Py_ssize_t
@@ -55,7 +60,12 @@ def innermost(
     Args:
         starts, ends: of slices in order of begin, the longer first.
         points: in order of time.
+
+    Raises:
+        ValueError: columns of different lengths.
     """
+    if ends.shape[0] != starts.shape[0] or found.shape[0] < points.shape[0]:
+        raise ValueError("columns of different lengths")
     stack: cython.longlong[::1] = memoryview(array("q", bytes(8 * starts.shape[0] + 8)))
     depth: cython.Py_ssize_t = 0
     upcoming: cython.Py_ssize_t = 0
@@ -65,6 +75,9 @@ def innermost(
     point: cython.longlong
     for at in range(points.shape[0]):
         point = points[at]
+        if at > 0 and point == points[at - 1]:  # many slices may end here: one look at all of them is enough
+            found[at] = found[at - 1]
+            continue
         while upcoming < starts.shape[0] and starts[upcoming] <= point:
             while depth and ends[stack[depth - 1]] < starts[upcoming]:
                 depth -= 1

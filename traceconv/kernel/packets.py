@@ -8,6 +8,7 @@ is read again when it is known.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import cython
@@ -38,6 +39,8 @@ _ALL = cython.declare(cython.ulonglong, 2**64 - 1)
 _HALF = cython.declare(cython.ulonglong, 2**63)
 _IDS = cython.declare(cython.ulonglong, 2**32)
 _MIXER = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+#: Differs from run to run, so that nobody can prepare ids that fall into the same place; it changes no output.
+_SEED = cython.declare(cython.ulonglong, int.from_bytes(os.urandom(8), "little"))
 _MAX_PACKET = cython.declare(cython.ulonglong, 2**28 - 1)
 _MAX_DEPTH = cython.declare(cython.int, 32)
 #: A slot that no sequence has.
@@ -92,7 +95,9 @@ class Numbers:
     @cython.wraparound(False)
     @cython.exceptval(check=False)
     def _place(self, key: cython.ulonglong) -> cython.ulonglong:
-        place: cython.ulonglong = (((key ^ (key >> 31)) * _MIXER) & _ALL) >> 20 & self._mask
+        mixed: cython.ulonglong = ((key ^ _SEED) * _MIXER) & _ALL
+        mixed = ((mixed ^ (mixed >> 32)) * _MIXER) & _ALL
+        place: cython.ulonglong = (mixed >> 32) & self._mask
         while self._numbers[place] >= 0 and self._keys[place] != key:
             place = (place + 1) & self._mask
         return place

@@ -11,6 +11,8 @@ one, so each loop ends there at the latest.
 
 from __future__ import annotations
 
+import os
+
 import cython
 import numpy as np
 
@@ -41,6 +43,19 @@ _LOW_32 = cython.declare(cython.uint, 0xFFFFFFFF)
 _MAX_DEPTH = cython.declare(cython.int, 60)
 _MAX_DIGITS = cython.declare(cython.int, 18)
 _FIRST_SLOTS = 1 << 12
+_ALL = cython.declare(cython.ulonglong, 2**64 - 1)
+_FACTOR = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+#: Differs from run to run, so that nobody can prepare texts that fall into the same slot; it changes no output.
+_SEED = cython.declare(cython.ulonglong, int.from_bytes(os.urandom(8), "little"))
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _mixed(state: cython.ulonglong, more: cython.uint) -> cython.ulonglong:
+    """The state of a hash after one number more."""
+    state = ((state ^ more) * _FACTOR) & _ALL
+    return state ^ (state >> 32)
 
 
 @cython.cclass
@@ -78,11 +93,12 @@ class Texts:
     def get(
         self, p: cython.pointer(cython.const_uchar), start: cython.Py_ssize_t, size: cython.Py_ssize_t
     ) -> cython.int:
-        hashed: cython.uint = 2166136261
+        state: cython.ulonglong = _SEED
         i: cython.Py_ssize_t
         at: cython.longlong
         for i in range(start, start + size):
-            hashed = ((hashed ^ p[i]) * 16777619) & _LOW_32
+            state = _mixed(state, p[i])
+        hashed: cython.uint = state & _LOW_32
         place: cython.uint = (hashed ^ (hashed >> 15)) & self._mask
         number: cython.int
         while self._slots[place] != 0:
@@ -191,7 +207,7 @@ class Stands:
     @cython.exceptval(-1)
     def get(self, pid: cython.int, tid: cython.int, category: cython.int, role: cython.int) -> cython.int:
         number: cython.int
-        place: cython.uint = _mixed(pid, tid, category, role) & self._mask
+        place: cython.uint = _slot(pid, tid, category, role) & self._mask
         while self._slots[place] != 0:
             number = cython.cast(cython.int, self._slots[place]) - 1
             if (
@@ -226,7 +242,7 @@ class Stands:
         place: cython.uint
         for number in range(self._count):
             pid, tid, category, role = self.key(number)
-            place = _mixed(pid, tid, category, role) & self._mask
+            place = _slot(pid, tid, category, role) & self._mask
             while self._slots[place] != 0:
                 place = (place + 1) & self._mask
             self._slots[place] = number + 1
@@ -236,11 +252,8 @@ class Stands:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _mixed(pid: cython.uint, tid: cython.uint, category: cython.uint, role: cython.uint) -> cython.uint:
-    mixed: cython.uint = ((pid * 31 ^ tid) * 16777619) & _LOW_32
-    mixed = ((mixed * 31 ^ category) * 16777619) & _LOW_32
-    mixed = ((mixed * 31 ^ role) * 16777619) & _LOW_32
-    return mixed ^ (mixed >> 13)
+def _slot(pid: cython.uint, tid: cython.uint, category: cython.uint, role: cython.uint) -> cython.uint:
+    return _mixed(_mixed(_mixed(_mixed(_SEED, pid), tid), category), role) & _LOW_32
 
 
 @cython.cclass
@@ -250,6 +263,9 @@ class Scanner:
     Args:
         fields: FIELDS rows, each with as many numbers as events may be read by one call.
         exponent: the unit of ts and dur as a power of ten of ns, at most 9.
+
+    Raises:
+        ValueError: fields or an exponent other than that.
 
     Attributes:
         texts: names, categories, pids and tids as they stand in the file, strings without their quotes for the first
@@ -270,6 +286,10 @@ class Scanner:
     _is_plain: cython.bint
 
     def __init__(self, fields: object, exponent: int) -> None:
+        if len(np.asarray(fields)) != len(FIELDS):
+            raise ValueError("each field needs one row")
+        if not 0 <= exponent <= 9:
+            raise ValueError("the exponent is not from 0 to 9")
         self.texts = Texts()
         self.stands = Stands()
         self._fields = fields
@@ -292,8 +312,10 @@ class Scanner:
             How many events were read, and the position behind the last one.
 
         Raises:
-            ValueError: `args` is too short.
+            ValueError: `args` is too short, or `start` outside of the data.
         """
+        if not 0 <= start <= len(data):
+            raise ValueError("the start is outside of the data")
         if args.shape[0] < len(data) - start or args.shape[0] == 0:
             raise ValueError("the space for args is shorter than the data")
         p: cython.pointer(cython.const_uchar)

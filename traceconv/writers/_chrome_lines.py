@@ -44,8 +44,9 @@ def arrows(trace: Trace) -> Arrows:
     ts = starts[rows]
     followed = np.zeros(len(starts) + 1, bool)
     followed[: max(len(starts) - 1, 0)] = (starts[1:] == starts[:-1]) & (slices.track[1:] == slices.track[:-1])
-    for at in np.flatnonzero(followed[rows]).tolist():
-        ts[at] = _own_time(slices, int(rows[at]))
+    places = np.flatnonzero(followed[rows])
+    distinct, which = np.unique(rows[places], return_inverse=True)
+    ts[places] = np.array([_own_time(slices, row) for row in distinct.tolist()], np.int64)[which]
     crossed = ts[0::2] > ts[1::2]
     for part in (0, 1):
         ts[part::2][crossed] = starts[rows[part::2][crossed]]
