@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -53,6 +54,7 @@ def _compile(root: Path) -> list[Path]:
         distribution = Distribution({"name": "traceconv", "ext_modules": modules})
         command = distribution.get_command_obj("build_ext")
         command.build_lib, command.build_temp = folder, folder
+        command.parallel = os.cpu_count()
         command.ensure_finalized()
         command.run()
         built = []
