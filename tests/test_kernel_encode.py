@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import math
@@ -18,8 +17,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-import traceconv.kernel
 from tests.golden import Case, cases
+from tests.kernels import variants
 from traceconv.clocks import REALTIME
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Args, Level, SourceInfo, Trace
@@ -34,20 +33,8 @@ DEFAULT = Limits()
 TIGHT = Limits(max_keys=3, max_texts_per_key=2, max_text_bytes=60, text_overhead=8)
 
 
-def _uncompiled() -> ModuleType:
-    source = Path(traceconv.kernel.__file__).parent / "encode.py"
-    spec = importlib.util.spec_from_file_location("uncompiled_encode", source)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 #: The ways to encode: without kernel, with its source in the interpreter, and compiled, where it is.
-KERNELS: list[ModuleType | None] = [None, _uncompiled()]
-if traceconv.kernel.COMPILED:
-    KERNELS.append(perfetto_proto._kernel())
+KERNELS: list[ModuleType | None] = [None, *variants("encode").values()]
 
 
 def written(trace: Trace, kernel: ModuleType | None, limits: Limits = DEFAULT, block: int = 1 << 14) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -18,7 +17,8 @@ from hypothesis import strategies as st
 from tests.benchmarks import onednn
 from tests.benchmarks import perf_script as perf
 from tests.golden import cases
-from traceconv import kernel, source
+from tests.kernels import variants
+from traceconv import source
 from traceconv.api import read
 from traceconv.errors import TraceconvError
 from traceconv.importers import _onednn_alike, _perf_alike, onednn_verbose, perf_script
@@ -29,22 +29,7 @@ CASES = [case for case in cases() if case.format in FORMATS]
 RUN = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
-def _as_python() -> ModuleType:
-    """The kernel's source, not compiled."""
-    path = Path(kernel.__file__).with_name("lines.py")
-    spec = importlib.util.spec_from_file_location("lines_as_python", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-KERNELS: dict[str, ModuleType | None] = {"off": None, "python": _as_python()}
-if kernel.COMPILED:
-    from traceconv.kernel import lines
-
-    KERNELS["compiled"] = lines
+KERNELS: dict[str, ModuleType | None] = {"off": None, **variants("lines")}
 
 
 @contextmanager
@@ -107,7 +92,7 @@ class Counting(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         self.calls += 1
-        return getattr(KERNELS["python"], name)
+        return getattr(KERNELS["uncompiled"], name)
 
 
 def test_many_lines_are_read_by_the_kernel(tmp_path: Path) -> None:

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import traceconv.kernel
+from tests.kernels import variants
 from traceconv import lanes
 from traceconv.ir.trace import Slices
 
-
-def _kernels() -> list[ModuleType]:
-    source = Path(traceconv.kernel.__file__).parent / "nesting.py"
-    spec = importlib.util.spec_from_file_location("uncompiled_nesting", source)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not traceconv.kernel.COMPILED:
-        return [module]
-    from traceconv.kernel import nesting
-
-    return [module, nesting]
+KERNELS = list(variants("nesting").values())
 
 
 def _slices(rows: list[tuple[int, int, int, int]]) -> Slices:
@@ -59,7 +44,10 @@ def test_first_crossing(rows: list[tuple[int, int, int, int]], depth: int) -> No
     rows.sort(key=lambda row: (row[0], row[1], -row[2]))
     slices = _slices(rows)
     ends = slices.ts + slices.dur
-    found = {kernel.first_crossing(slices.track, slices.ts, ends, 0, len(rows), depth) for kernel in _kernels()}
+    found = {
+        kernel.first_crossing(slices.track, slices.ts, ends, 0, len(rows), depth)
+        for kernel in variants("nesting").values()
+    }
     (row,) = found
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "COMPILED", False)

@@ -21,7 +21,7 @@ from typing import IO
 
 from traceconv.errors import OutputError, UsageError
 
-#: What a command takes besides events: Python, numpy, buffers. Measured, as are the next ones.
+#: What a command takes besides events: Python, numpy, buffers; an estimate, as are the next ones.
 _BASE_BYTES = 96 << 20
 #: What a row takes where memory peaks: its columns, and what sorting and writing need beside them.
 _ROW_BYTES = 160

@@ -21,13 +21,13 @@ def _is_compiled(module: str) -> bool:
 #: The modules that are compiled, by name.
 MODULES = ("encode", "json_rows", "lines", "nesting", "packets", "pages", "pair_rows", "scan")
 #: Whether the compiled modules are there and wanted.
-COMPILED = os.environ.get("TRACECONV_KERNEL") != "off" and bool(MODULES) and all(map(_is_compiled, MODULES))
+COMPILED = os.environ.get("TRACECONV_KERNEL") != "off" and all(map(_is_compiled, MODULES))
 
 
 def about() -> str:
     """One sentence on whether the kernel is used, and what to do about it if not."""
     if COMPILED:
         return "The kernel is compiled."
-    if MODULES and all(map(_is_compiled, MODULES)):
+    if all(map(_is_compiled, MODULES)):
         return "The kernel is compiled but not used, since TRACECONV_KERNEL is off: large files take longer."
     return "The kernel is not compiled, so large files take longer: install traceconv anew where there is a C compiler."

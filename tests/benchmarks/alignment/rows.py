@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -11,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +17,7 @@ from tests.benchmarks.alignment.recordings import ACTIVITY, PERF, SEQUENCES, TUN
 from tests.benchmarks.alignment.trials import BIN_NS, FIRST_SEED, Outcome
 from traceconv.align import align
 from traceconv.align.activity import align_bins, align_samples
+from traceconv.align.durations import align_durations
 from traceconv.api import read
 from traceconv.clocks import Verdict
 
@@ -93,13 +91,6 @@ class _Pool:
         """Of all seeds."""
         self._found = self._found or [self._trial(seed) for seed in self._seeds]
         return self._found
-
-
-def _estimator(module: str, name: str) -> Any:
-    """A function of a module that may not be there."""
-    if importlib.util.find_spec(module) is None:
-        return None
-    return getattr(importlib.import_module(module), name, None)
 
 
 def exact_metadata(exact: Sequence[Attempt]) -> Row:
@@ -201,12 +192,9 @@ def durations(count: int) -> Row:
     """Logs without times."""
     regime = "durations only"
     goal = ">= 97 % of matches right, no accepted alignment in a wrong iteration, other runs never ok"
-    estimator = _estimator("traceconv.align.durations", "align_durations")
-    if estimator is None:
-        return Row(regime, goal, NOT_MEASURED, None)
-    found = [trials.durations_trial(seed, estimator) for seed in range(FIRST_SEED, FIRST_SEED + count)]
+    found = [trials.durations_trial(seed, align_durations) for seed in range(FIRST_SEED, FIRST_SEED + count)]
     placed = [one for one in found if one.placed]
-    others = [trials.durations_of_two_runs(seed, estimator) for seed in range(FIRST_SEED, FIRST_SEED + count)]
+    others = [trials.durations_of_two_runs(seed, align_durations) for seed in range(FIRST_SEED, FIRST_SEED + count)]
     believed = sum(one.verdict is Verdict.OK for one in others)
     right = float(np.mean([one.right for one in placed])) if placed else 0.0
     astray = sum(one.wrong_iteration > 0.5 for one in placed)
