@@ -240,7 +240,8 @@ def _said(path: Path) -> Any:
     except TraceconvError as error:
         return error.message, error.hint
     about = trace.sources[0]
-    problems = [(one.code.name, one.count, one.places) for one in about.diagnostics]
+    # Which of two problems is met first depends on how many rows are read at once.
+    problems = sorted((one.code.name, one.count, one.places) for one in about.diagnostics)
     facts = (trace.strings, trace.tracks, trace.clocks, trace.metadata)
     return facts, about.balance, problems, about.notes, {name: _rows(trace, name) for name in TABLES}
 
