@@ -553,6 +553,23 @@ def test_problems_are_counted_and_the_first_places_kept(out: Builder) -> None:
     assert out.balance.describe() == "1000 events = 0 written + 1000 skipped (test.lost)"
 
 
+def test_the_first_places_of_the_file_are_kept() -> None:
+    """Readers may look at a file in another order; what has no number stays behind, as it came."""
+    found, rest = Diagnostics(), Diagnostics()
+    for number in (5, 9, 7, 2):
+        found.add(TEST, f"line {number}", number=number)
+    (entry,) = found
+    assert entry.places == ["line 2", "line 5", "line 7"]
+    rest.add(TEST, "in words")
+    rest.add(TEST, "line 6", number=6)
+    found.extend(rest)
+    assert entry.places == ["line 2", "line 5", "line 6"]
+    rest.add(TEST, "in other words")
+    rest.add(TEST, "in yet others")
+    assert next(iter(rest)).places == ["line 6", "in words", "in other words"]
+    assert entry.count == 6
+
+
 def test_diagnostics_add_up() -> None:
     one, other = Diagnostics(), Diagnostics()
     one.add(TEST, "a")

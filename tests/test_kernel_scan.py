@@ -135,6 +135,15 @@ EVENTS = st.one_of(
 @example(events=['{"ph":"X","name":"a","ts":01,"dur":2,"pid":1,"tid":1}'], cut=0, noise="")
 @example(events=['{"ph":"X","ts":1,"ts":2,"dur":2,"name":"twice"}'], cut=0, noise="")
 @example(events=['{"ph":"X","ts":1,"dur":2,"args":{"a":1}  ,"args":{"b":2}}'], cut=0, noise="")
+@example(
+    events=[
+        r'{"ph":"i", "ts":7.0005, "name":"\u0007", "pid":"x", "cat":"", "tid":2}',
+        '{"ph":"t", "ts":36.25, "id":3, "name":"op", "cat":"op", "pid":0, "tid":2}',
+        '{"ph":"f", "ts":5.25, "id":1, "name":"", "cat":"", "pid":"x", "tid":1, "args":[]}',
+    ],
+    cut=0,
+    noise="",
+)
 def test_events(name: str, tmp_path: Path, events: list[str], cut: int, noise: str) -> None:
     text = '{"schemaVersion": 1, "traceEvents": [\n' + ",\n".join(events) + "]}"
     data = text.encode("utf-8", "surrogatepass")

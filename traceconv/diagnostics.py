@@ -1,12 +1,15 @@
 """Declared problems, counted, and the balance of what went in and what came out.
 
 A problem is declared once, beside the code that raises it, with a severity and a sentence of help. Each occurrence
-is counted; the first few keep their place, so that a file with a million bad lines costs no more than one with three.
+is counted; the first few of the file keep their place, in whatever order they were found, so that a file with a million
+bad lines costs no more than one with three, and readers that look at a file in another order tell the same.
 """
 
 from __future__ import annotations
 
 import enum
+import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -61,11 +64,25 @@ def declared_codes() -> dict[str, Code]:
 
 
 class Diagnostic(msgspec.Struct):
-    """How often one code occurred in one input, and where first."""
+    """How often one code occurred in one input, and where first.
+
+    Attributes:
+        places: in the order of the file; those without a number come behind the others, as they were found.
+        numbers: of the places, by which they are in order.
+    """
 
     code: Code
     count: int = 0
     places: list[str] = msgspec.field(default_factory=list)
+    numbers: list[float] = msgspec.field(default_factory=list)
+
+    def keep(self, place: str, number: float) -> None:
+        """Keep the place if it is among the first."""
+        rank = bisect_right(self.numbers, number)
+        if rank < _KEPT_PLACES:
+            self.places.insert(rank, place)
+            self.numbers.insert(rank, number)
+            del self.places[_KEPT_PLACES:], self.numbers[_KEPT_PLACES:]
 
     def describe(self) -> str:
         """One line: the count, the help, the first places."""
@@ -79,21 +96,28 @@ class Diagnostics:
     def __init__(self) -> None:
         self._by_name: dict[str, Diagnostic] = {}
 
-    def add(self, code: Code, place: str = "", count: int = 1) -> None:
-        """Count a problem; keep the place if it is among the first."""
+    def add(self, code: Code, place: str = "", count: int = 1, number: float = math.inf) -> None:
+        """Count a problem; keep the place if it is among the first.
+
+        Args:
+            code: what happened.
+            place: where, in words; may be empty.
+            count: how many occurrences this is.
+            number: of the event or line, if it has one: the lower, the earlier in the file.
+        """
         entry = self._by_name.get(code.name)
         if entry is None:
             entry = self._by_name[code.name] = Diagnostic(code)
         entry.count += count
-        if place and len(entry.places) < _KEPT_PLACES:
-            entry.places.append(place)
+        if place:
+            entry.keep(place, number)
 
     def extend(self, other: Diagnostics) -> None:
-        """Add all of another collection."""
+        """Add all of another collection about the same input."""
         for entry in other:
             self.add(entry.code, count=entry.count)
-            mine = self._by_name[entry.code.name]
-            mine.places.extend(entry.places[: _KEPT_PLACES - len(mine.places)])
+            for place, number in zip(entry.places, entry.numbers, strict=True):
+                self._by_name[entry.code.name].keep(place, number)
 
     def __iter__(self) -> Iterator[Diagnostic]:
         return iter(self._by_name.values())

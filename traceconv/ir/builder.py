@@ -129,8 +129,10 @@ class Builder:
             detail: what exactly was found.
             count: how many occurrences this is.
         """
-        place = f"{self.info.name}:{self.info.unit} {at}" if isinstance(at, int) else str(at)
-        self.info.diagnostics.add(code, f"{place}: {detail}" if detail else place, count)
+        place, number = str(at), math.inf
+        if isinstance(at, int):
+            place, number = f"{self.info.name}:{self.info.unit} {at}", at
+        self.info.diagnostics.add(code, f"{place}: {detail}" if detail else place, count, number)
 
     def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
         """Count a problem because of which an event does not reach the trace."""
