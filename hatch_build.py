@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,14 @@ def _compile(root: Path) -> list[Path]:
 
     sources = sorted(path for path in root.joinpath(_KERNEL).glob("*.py") if path.name != "__init__.py")
     flags = [] if sys.platform == "win32" else ["-O3"]
-    extensions = [
-        Extension(".".join([*_KERNEL.parts, path.stem]), [str(path.relative_to(root))], extra_compile_args=flags)
-        for path in sources
-    ]
-    if not extensions:
+    if not sources:
         return []
     with tempfile.TemporaryDirectory() as folder:
-        modules = cythonize(extensions, build_dir=folder, language_level=3, quiet=True)
+        extensions = [
+            Extension(".".join([*_KERNEL.parts, path.stem]), [_marked(path, folder)], extra_compile_args=flags)
+            for path in sources
+        ]
+        modules = cythonize(extensions, language_level=3, quiet=True)
         distribution = Distribution({"name": "traceconv", "ext_modules": modules})
         command = distribution.get_command_obj("build_ext")
         command.build_lib, command.build_temp = folder, folder
@@ -63,3 +64,11 @@ def _compile(root: Path) -> list[Path]:
             target.write_bytes(output.read_bytes())
             built.append(target)
     return built
+
+
+def _marked(source: Path, folder: str) -> str:
+    """A copy of a module that says what it was compiled from, so that traceconv notices when the source has changed."""
+    text = source.read_bytes()
+    copy = Path(folder, source.name)
+    copy.write_bytes(text + b"\nSOURCE_CRC32 = %d\n" % zlib.crc32(text))
+    return str(copy)

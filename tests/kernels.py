@@ -1,13 +1,16 @@
-"""The kernel's modules as they are compiled, and the same sources uncompiled."""
+"""The kernel's modules as they are compiled, and the same sources uncompiled; traceconv with one of them, or none."""
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-import traceconv.kernel as kernel
+import pytest
+
+from traceconv import kernel
 
 
 def uncompiled(name: str) -> ModuleType:
@@ -23,7 +26,13 @@ def uncompiled(name: str) -> ModuleType:
 
 def variants(name: str) -> dict[str, ModuleType]:
     """The module from its source, and compiled if that is there."""
-    found = {"uncompiled": uncompiled(name)}
-    if kernel.COMPILED:
-        found["compiled"] = importlib.import_module(f"traceconv.kernel.{name}")
-    return found
+    compiled = kernel.module(name)
+    return {"uncompiled": uncompiled(name)} | ({} if compiled is None else {"compiled": compiled})
+
+
+@contextmanager
+def using(name: str, module: ModuleType | None) -> Iterator[None]:
+    """All of traceconv uses this as the module of that name, and no other module of the kernel; None: no kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "module", {name: module}.get)
+        yield

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tests.golden import Case, cases
-from tests.kernels import variants
+from tests.kernels import using, variants
 from traceconv.clocks import REALTIME
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Args, Level, SourceInfo, Trace
@@ -39,8 +39,7 @@ KERNELS: list[ModuleType | None] = [None, *variants("encode").values()]
 
 def written(trace: Trace, kernel: ModuleType | None, limits: Limits = DEFAULT, block: int = 1 << 14) -> bytes:
     sink = io.BytesIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(perfetto_proto, "_kernel", lambda: kernel)
+    with pytest.MonkeyPatch.context() as patch, using("encode", kernel):
         patch.setattr(perfetto_proto, "_LIMITS", limits)
         patch.setattr(_order, "_BLOCK", block)
         PerfettoProto().write(trace, sink)

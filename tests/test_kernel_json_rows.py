@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import golden
-from tests.kernels import variants
+from tests.kernels import using, variants
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
-from traceconv.writers import _chrome_lines as lines
 from traceconv.writers import chrome_json
 
 KERNELS = variants("json_rows")
@@ -55,20 +52,9 @@ ODD += [
 ]
 
 
-@contextmanager
-def kernel(module: ModuleType | None) -> Iterator[None]:
-    """The writer with a kernel, or without any."""
-    before = chrome_json.COMPILED, getattr(lines, "json_rows", None)
-    chrome_json.COMPILED, lines.json_rows = module is not None, module
-    try:
-        yield
-    finally:
-        chrome_json.COMPILED, lines.json_rows = before
-
-
 def written(trace: Trace, module: ModuleType | None) -> bytes:
     sink = io.BytesIO()
-    with kernel(module):
+    with using("json_rows", module):
         chrome_json.ChromeJson().write(trace, sink)
     return sink.getvalue()
 

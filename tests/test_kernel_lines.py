@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from tests.benchmarks import onednn
 from tests.benchmarks import perf_script as perf
 from tests.golden import cases
-from tests.kernels import variants
+from tests.kernels import using, variants
 from traceconv import source
 from traceconv.api import read
 from traceconv.errors import TraceconvError
-from traceconv.importers import _onednn_alike, _perf_alike, onednn_verbose, perf_script
+from traceconv.importers import _onednn_alike, _perf_alike
 from traceconv.ir.trace import TABLES, Trace
 
 FORMATS = ("onednn-verbose", "perf-script")
@@ -33,12 +33,10 @@ KERNELS: dict[str, ModuleType | None] = {"off": None, **variants("lines")}
 
 
 @contextmanager
-def using(module: ModuleType | None, chunk: int, limit: int) -> Iterator[None]:
+def reading(module: ModuleType | None, chunk: int, limit: int) -> Iterator[None]:
     """Reading with this kernel, in chunks of so many bytes, with so little room in its tables (0: as usual)."""
-    with pytest.MonkeyPatch.context() as patch:
-        for importer, alike in ((onednn_verbose, _onednn_alike), (perf_script, _perf_alike)):
-            patch.setattr(importer, "COMPILED", module is not None)
-            patch.setattr(alike, "lines", module, raising=False)
+    with pytest.MonkeyPatch.context() as patch, using("lines", module):
+        for alike in (_onednn_alike, _perf_alike):
             for name in ("_ROWS", "_MOST_KINDS", "_MOST_KNOWN", "_MOST_FRAMES") if limit else ():
                 if hasattr(alike, name):
                     patch.setattr(alike, name, limit)
@@ -72,7 +70,7 @@ def same_everywhere(path: Path, format: str, options: dict[str, str] | None = No
     for chunk, limit in ((0, 0), (150, 0), (1000, 5)):
         said = {}
         for name, module in KERNELS.items():
-            with using(module, chunk, limit):
+            with reading(module, chunk, limit):
                 said[name] = _said(path, format, options or {})
         for name in said:
             assert said[name] == said["off"], (name, chunk, limit)
@@ -101,7 +99,7 @@ def test_many_lines_are_read_by_the_kernel(tmp_path: Path) -> None:
         path = tmp_path / name
         module.generate(path, 3000)
         counting = Counting()
-        with using(counting, 0, 0):
+        with reading(counting, 0, 0):
             trace = read(path)
         assert len(trace.slices.ts) + len(trace.samples.ts) == 3000
         assert counting.calls < 12_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels import variants
+from tests.kernels import using, variants
 from traceconv import lanes
 from traceconv.ir.trace import Slices
 
@@ -49,8 +49,7 @@ def test_first_crossing(rows: list[tuple[int, int, int, int]], depth: int) -> No
         for kernel in variants("nesting").values()
     }
     (row,) = found
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lanes, "COMPILED", False)
+    with pytest.MonkeyPatch.context() as patch, using("nesting", None):
         patch.setattr(lanes, "MAX_DEPTH", depth)
         nest_until = [_all_nest(slices, ends, stop) for stop in range(1, len(rows) + 1)]
     assert nest_until == [stop <= row for stop in range(1, len(rows) + 1)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import ModuleType
@@ -18,9 +16,8 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tests import golden, make_perfetto
-from tests.kernels import variants
+from tests.kernels import using, variants
 from traceconv.errors import TraceconvError
-from traceconv.importers import _perfetto_packets as packets
 from traceconv.importers import _perfetto_plain as plain
 from traceconv.importers.perfetto import Perfetto
 from traceconv.ir.builder import Builder
@@ -33,21 +30,10 @@ RECORDINGS = [case.input.read_bytes() for case in golden.cases() if case.format 
 SMALL = [make_perfetto.sdk(), make_perfetto.odd(), make_perfetto.old_chrome(), make_perfetto.cut()]
 
 
-@contextmanager
-def kernel(module: ModuleType | None) -> Iterator[None]:
-    """The importer with a kernel, or without any."""
-    before = packets.COMPILED, getattr(plain, "kernel", None)
-    packets.COMPILED, plain.kernel = module is not None, module
-    try:
-        yield
-    finally:
-        packets.COMPILED, plain.kernel = before
-
-
 def read(data: bytes, module: ModuleType | None) -> list[Any]:
     """All that became of a file, in a form that can be compared."""
     out = Builder(SourceInfo("a.pftrace", "perfetto"), Perfetto.clock)
-    with tempfile.TemporaryDirectory() as folder, kernel(module):
+    with tempfile.TemporaryDirectory() as folder, using("packets", module):
         path = Path(folder, "a.pftrace")
         path.write_bytes(data)
         try:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import traceconv
-from tests.kernels import variants
+from tests.kernels import using, variants
 from traceconv import kernel
 from traceconv.dump import dump
 from traceconv.errors import TraceconvError
@@ -38,20 +35,9 @@ needs_kernel = pytest.mark.skipif(
 )
 
 
-@contextmanager
-def with_kernel(module: ModuleType | None) -> Iterator[None]:
-    """Read with this scanner, or without a kernel."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "COMPILED", module is not None)
-        if module is not None:
-            patch.setattr(kernel, "scan", module, raising=False)
-            patch.setitem(sys.modules, "traceconv.kernel.scan", module)
-        yield
-
-
 def outcome(path: Path, module: ModuleType | None) -> tuple[str, bytes, list[Any]]:
     """All that becomes of an input: the trace as text and as packets, the diagnostics; or the error."""
-    with with_kernel(module):
+    with using("scan", module):
         try:
             trace = traceconv.read(path, format="pytorch-kineto" if "kineto" in str(path) else "chrome-trace")
         except TraceconvError as error:
@@ -162,7 +148,7 @@ def test_plain_events_take_the_fast_way() -> None:
     from traceconv.importers._chrome_rows import RowScanner
 
     event = b'{"ph": "X", "name": "op", "cat": "c", "pid": 1, "tid": "a", "ts": 12.5, "dur": 1, "args": {"k": [1, 2]}}'
-    scanner = RowScanner(3)
+    scanner = RowScanner(kernel.module("scan"), 3)
     rows = scanner.scan(b", " + event + b",\n" + event + b"]", 0)
     assert len(rows) == 2
     assert rows.behind == len(event) * 2 + 4
@@ -176,8 +162,7 @@ def test_plain_events_take_the_fast_way() -> None:
 
 @needs_kernel
 def test_space_for_args_must_suffice() -> None:
-    from traceconv.kernel import scan
-
+    scan = kernel.module("scan")
     scanner = scan.Scanner(np.zeros((len(scan.FIELDS), 4), np.int64), 3)
     with pytest.raises(ValueError, match="shorter than the data"):
         scanner.scan(b'{"args":{"a":1}}', 0, np.zeros(4, np.uint8))
@@ -218,10 +203,6 @@ def test_slices_around_flow_steps(slices: list[tuple[int, int]], points: list[in
     ends = np.array([ts - minus for ts, minus in rows], np.int64)
     results = []
     for module in (None, *NESTERS):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernel, "COMPILED", module is not None)
-            if module is not None:
-                patch.setattr(kernel, "nesting", module, raising=False)
-                patch.setitem(sys.modules, "traceconv.kernel.nesting", module)
+        with using("nesting", module):
             results.append(_innermost(starts, ends, np.array(sorted(points), np.int64)).tolist())
     assert all(result == results[0] for result in results)

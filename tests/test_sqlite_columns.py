@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -18,7 +17,8 @@ from hypothesis import strategies as st
 
 from tests.benchmarks import nvprof as benchmark
 from tests.golden import cases
-from traceconv import kernel, sqlite_columns
+from tests.kernels import using, variants
+from traceconv import sqlite_columns
 from traceconv.api import read
 from traceconv.errors import InputError, TraceconvError
 from traceconv.importers import _nvprof_tables
@@ -35,32 +35,13 @@ ANY = st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([0, 1, 127, 128, 
 ROWS = st.lists(st.tuples(st.none() | ANY, ANY, st.none() | st.text(max_size=300), st.none() | st.floats(), ANY))
 
 
-def _as_python() -> ModuleType:
-    """The kernel's source, not compiled."""
-    path = Path(kernel.__file__).with_name("pages.py")
-    spec = importlib.util.spec_from_file_location("pages_as_python", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-KERNELS: dict[str, ModuleType] = {"python": _as_python()}
-if kernel.COMPILED:
-    KERNELS["compiled"] = sqlite_columns.pages
+KERNELS = variants("pages")
 
 
 @pytest.fixture(params=KERNELS)
 def pages(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        _use(patch, KERNELS[request.param])
+    with using("pages", KERNELS[request.param]):
         yield KERNELS[request.param]
-
-
-def _use(patch: pytest.MonkeyPatch, module: ModuleType | None) -> None:
-    patch.setattr(sqlite_columns, "COMPILED", module is not None)
-    patch.setattr(sqlite_columns, "pages", module)
 
 
 def _make(path: Path, rows: list[tuple[Any, ...]], schema: str = SCHEMA, page_bytes: int = 512) -> Path:
@@ -105,12 +86,11 @@ def test_all_rows_of_a_plain_table(count: int, page_bytes: int, pages: ModuleTyp
 
 @RUN
 @given(ROWS, st.sampled_from(sorted(KERNELS)))
-@example([(1, 2, "x" * 300, 1.5, 3), (1, 2, "x" * 3000, 1.5, 3), (4, 5, "", 1.5, 6)], "python")
-@example([(1, 2, "", 1.5, -(1 << 63)), (4, 5, "", 1.5, 6)], "python")
+@example([(1, 2, "x" * 300, 1.5, 3), (1, 2, "x" * 3000, 1.5, 3), (4, 5, "", 1.5, 6)], "uncompiled")
+@example([(1, 2, "", 1.5, -(1 << 63)), (4, 5, "", 1.5, 6)], "uncompiled")
 def test_the_first_rows_of_any_table(tmp_path: Path, rows: list[tuple[Any, ...]], name: str) -> None:
     path = _make(tmp_path / "db", rows)
-    with pytest.MonkeyPatch.context() as patch:
-        _use(patch, KERNELS[name])
+    with using("pages", KERNELS[name]):
         found = _read(path)
     assert found == _asked(path)[: len(found)]
     if all(len(row[2] or "") < 100 and NULL not in (row[0], row[1], row[4]) for row in rows):
@@ -187,8 +167,7 @@ def test_damage_is_no_matter(tmp_path: Path, data: st.DataObject) -> None:
     (tmp_path / "db").write_bytes(whole)
     found = []
     for module in KERNELS.values():
-        with pytest.MonkeyPatch.context() as patch:
-            _use(patch, module)
+        with using("pages", module):
             try:
                 found.append(_read(tmp_path / "db"))
             except InputError:  # the schema is damaged
@@ -213,8 +192,7 @@ def test_any_bytes_are_pages(data: bytes, usable: int, key: int) -> None:
 def test_groups_and_objects(rows: list[tuple[int, int, int]]) -> None:
     columns = np.array(rows, np.int64).T.copy()
     for module in KERNELS.values():
-        with pytest.MonkeyPatch.context() as patch:
-            _use(patch, module)
+        with using("pages", module):
             block = Block(columns, len(rows))
             kinds, found = block.groups(1, 2)
             assert [kinds[number][1:] for number in found] == [row[1:] for row in rows]
@@ -258,8 +236,7 @@ def _rows(trace: Trace, name: str) -> dict[str, Any]:
 def _same(path: Path, rows: int = 1 << 14) -> None:
     told = []
     for module in (None, *KERNELS.values()):
-        with pytest.MonkeyPatch.context() as patch:
-            _use(patch, module)
+        with pytest.MonkeyPatch.context() as patch, using("pages", module):
             patch.setattr(sqlite_columns, "_ROWS", rows)
             patch.setattr(_nvprof_tables, "_BATCH", rows)
             told.append(_said(path))

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from traceconv import kernel
 from traceconv.diagnostics import Diagnostics, Severity, declare
 from traceconv.ir.trace import I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
-from traceconv.kernel import COMPILED
 
 MAX_DEPTH = 500
 
@@ -223,9 +223,8 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
 
 def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
     """Whether the slices of one track, in order (begin, longer first), nest, not too deep."""
-    if COMPILED:
-        from traceconv.kernel import nesting
-
+    nesting = kernel.module("nesting")
+    if nesting is not None:
         tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
         return bool(nesting.first_crossing(tracks, starts, stops, begin, end, MAX_DEPTH) == end)
     open_ends: list[int] = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,10 +16,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from traceconv import kernel
 from traceconv.ir.trace import I64
-from traceconv.kernel import COMPILED
-
-pages: Any = import_module("traceconv.kernel.pages") if COMPILED else None
 
 #: Stands for NULL in the columns.
 NULL = -(1 << 63)
@@ -105,7 +102,7 @@ class Block(NamedTuple):
     def groups(self, *places: int) -> tuple[list[tuple[Any, ...]], npt.NDArray[np.intc]]:
         """The first row of each combination of values in some columns; for each row, which of them is like it."""
         found = np.empty(self.length, np.intc)
-        first = pages.groups(self.columns, np.array(places, np.intc), self.length, found)
+        first = kernel.module("pages").groups(self.columns, np.array(places, np.intc), self.length, found)
         return Block(np.ascontiguousarray(self.columns[:, first]), len(first)).rows(), found
 
     def objects(
@@ -120,7 +117,8 @@ class Block(NamedTuple):
         """
         lengths = np.empty(self.length, np.int64)
         chosen = np.array(places, np.intc)
-        return pages.objects(self.columns, chosen, heads, ends, end_of, self.length, lengths), lengths
+        objects = kernel.module("pages").objects
+        return objects(self.columns, chosen, heads, ends, end_of, self.length, lengths), lengths
 
 
 def blocks(path: Path, layout: Layout, wanted: Sequence[str], key: str) -> Iterator[Block]:
@@ -132,7 +130,8 @@ def blocks(path: Path, layout: Layout, wanted: Sequence[str], key: str) -> Itera
         wanted: the names of columns; what the table lacks reads as NULL.
         key: the name of the column that may be the row id.
     """
-    plan = layout.slots(wanted, key) if COMPILED else None
+    pages = kernel.module("pages")
+    plan = layout.slots(wanted, key) if pages is not None else None
     if plan is None:
         return
     slots, key_place = plan

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from traceconv import kernel
 from traceconv.ir.trace import I64, NO_TRACK, TABLES, TEXTS, Slices, Trace, TrackKind, column_types
-from traceconv.kernel import COMPILED
 
 _DEEP = 1 << 10
 _TEXT_COLUMNS = [(table, text) for table, cls in TABLES.items() for text in TEXTS if text in column_types(cls)]
@@ -99,9 +99,10 @@ def _check_tracks(trace: Trace) -> None:
 
 
 def _nest_surely(slices: Slices, ends: I64) -> bool:
-    """Whether all slices nest, no deeper than the kernel looks."""
-    from traceconv.kernel import nesting
-
+    """Whether all slices nest, no deeper than the kernel looks; without a kernel, nobody knows."""
+    nesting = kernel.module("nesting")
+    if nesting is None:
+        return False
     count = len(slices.ts)
     tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
     return bool(nesting.first_crossing(tracks, starts, stops, 0, count, _DEEP) == count)
@@ -112,7 +113,7 @@ def _check_nesting(trace: Trace) -> None:
     slices = trace.slices
     ends = slices.ts + slices.dur
     follows = (np.diff(slices.track) > 0) | (slices.ts[1:] >= ends[:-1])
-    if follows.all() or (COMPILED and _nest_surely(slices, ends)):
+    if follows.all() or _nest_surely(slices, ends):
         return
     open_ends: list[int] = []
     on_track = -1

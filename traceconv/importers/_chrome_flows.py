@@ -301,9 +301,8 @@ def _innermost(starts: I64, ends: I64, points: I64) -> I64:
         starts, ends: of the slices, ns.
         points: in order of time, ns.
     """
-    if kernel.COMPILED:
-        from traceconv.kernel import nesting
-
+    nesting = kernel.module("nesting")
+    if nesting is not None:
         found = np.empty(len(points), np.int64)
         nesting.innermost(starts, ends, points, found)
         return found

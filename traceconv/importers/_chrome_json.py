@@ -201,7 +201,8 @@ class ChromeReader:
         Args:
             exponent: the unit of ts and dur as a power of ten of ns.
         """
-        self._scanner = RowScanner(exponent) if kernel.COMPILED else None
+        module = kernel.module("scan")
+        self._scanner = RowScanner(module, exponent) if module is not None else None
         yield from self._all_batches()
 
     def batches(self) -> Iterator[list[Event]]:

@@ -72,15 +72,14 @@ class RowScanner:
     """Reads the events of one trace.
 
     Args:
+        module: of the kernel, with the scanner.
         exponent: the unit of ts and dur as a power of ten of ns.
     """
 
-    def __init__(self, exponent: int) -> None:
-        from traceconv.kernel import scan
-
-        self._module: Any = scan
-        self._fields = np.zeros((len(scan.FIELDS), _CAPACITY), np.int64)
-        self._scanner = scan.Scanner(self._fields, exponent)
+    def __init__(self, module: Any, exponent: int) -> None:
+        self._module = module
+        self._fields = np.zeros((len(module.FIELDS), _CAPACITY), np.int64)
+        self._scanner = module.Scanner(self._fields, exponent)
         self._space = np.empty(0, np.uint8)
         self._pids: dict[int, bytes] = {}
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceconv import kernel
 from traceconv.importers._onednn_lines import Malformed, Shape, args_of, duration_ns
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64
-from traceconv.kernel import COMPILED
-
-lines: Any = import_module("traceconv.kernel.lines") if COMPILED else None
 
 _ROWS = 1 << 16
 _MOST_KINDS = 1 << 17
@@ -77,12 +74,13 @@ class AlikeLines:
         #: Of each kind of line: track, name, category, run, duration, place and length of the args.
         self._kinds = array("q")
         self._row = 0
+        self._kernel = kernel.module("lines")
         self._ts, self._kind, self._origin = (np.empty(_ROWS, np.int64) for _ in range(3))
 
     def read(self, data: bytes, at: int) -> int:
         """Read on in whole lines; where the first line begins that is not a plain one, or where the data ends."""
         while True:
-            self._row, at, self.number, fields, last, end, known = lines.timed(
+            self._row, at, self.number, fields, last, end, known = self._kernel.timed(
                 data, at, self.number, self._known, self._row, self._ts, self._kind, self._origin
             )
             if self._row == _ROWS:

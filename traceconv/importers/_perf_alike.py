@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib import import_module
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from traceconv import kernel
 from traceconv.importers import _perf_text as text
 from traceconv.importers._perf_tracks import NO_STACK, PerfTracks
 from traceconv.ir.trace import I64, StackId, TrackId
-from traceconv.kernel import COMPILED
-
-lines: Any = import_module("traceconv.kernel.lines") if COMPILED else None
 
 _ROWS = 1 << 16
 _MOST_FRAMES = 1 << 12
@@ -61,6 +57,7 @@ class AlikeSamples:
         self._stack = np.empty(_MOST_FRAMES, np.int64)
         self._columns = np.empty((6, _ROWS), np.int64)
         self._row = 0
+        self._kernel = kernel.module("lines")
 
     def read(self, data: bytes, at: int) -> tuple[int, bool]:
         """Read on in whole lines.
@@ -69,7 +66,7 @@ class AlikeSamples:
             Where the first sample begins that is not plain or has no end in the data, and whether the data end there.
         """
         while True:
-            why, self._row, at, self.number, frame_lines, ends, six_decimals, is_sample, more = lines.samples(
+            why, self._row, at, self.number, frame_lines, ends, six_decimals, is_sample, more = self._kernel.samples(
                 data,
                 at,
                 self.number,
@@ -86,15 +83,15 @@ class AlikeSamples:
             self.six_decimals |= six_decimals
             if is_sample:
                 self._begun()
-            if why == lines.NEW_STACK:
+            if why == self._kernel.NEW_STACK:
                 self._learn_stack(self._stack[:more].tolist())
-            elif why == lines.NEW_FRAME:
+            elif why == self._kernel.NEW_FRAME:
                 if not self._learn_frames(data, more):
                     return at, False
             elif self._row == _ROWS:
                 self.flush()
             else:
-                return at, why == lines.END
+                return at, why == self._kernel.END
 
     def flush(self) -> None:
         """Write what was read."""

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Generator
 from typing import Any, BinaryIO
 
+from traceconv import kernel
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._perfetto_clocks import TRACE_TIME, Clocks
 from traceconv.importers._perfetto_event import Event, place_of
@@ -33,7 +34,6 @@ from traceconv.importers._wire_reader import (
 )
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import Level, StackId
-from traceconv.kernel import COMPILED
 from traceconv.packets import Damage, PacketBuffer, read_packets
 
 NOT_A_PACKET = declare("perfetto.not_a_packet", Severity.DATA_LOSS, "a packet that is no protobuf message was skipped")
@@ -184,9 +184,10 @@ class PacketReader:
         self._series: dict[tuple[int, int], int] = {}
         self._typed: Counter[int] = Counter()
         self._touched: list[Sequence] = []  # by the packet that is read
+        module = kernel.module("packets")
         self._plain = (
-            PlainPackets(self.rows, self.clocks, self.tracks, self._default_track, self._series_of)
-            if COMPILED
+            PlainPackets(module, self.rows, self.clocks, self.tracks, self._default_track, self._series_of)
+            if module is not None
             else None
         )
 

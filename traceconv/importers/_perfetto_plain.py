@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,11 +14,7 @@ from traceconv.importers._perfetto_rows import Kind, Rows
 from traceconv.importers._perfetto_sequence import Sequence
 from traceconv.importers._perfetto_tracks import Tracks
 from traceconv.importers._wire_reader import BadWire
-from traceconv.kernel import COMPILED
 from traceconv.packets import Damage, PacketBuffer
-
-if COMPILED:
-    from traceconv.kernel import packets as kernel
 
 _ROWS = 1 << 14
 _ARGS_ROOM = 4 << 20
@@ -30,6 +27,7 @@ class PlainPackets:
     """Reads plain packets into rows.
 
     Args:
+        module: of the kernel, with the reader.
         rows, clocks, tracks: of the trace.
         default_track: the number of the default track of a sequence.
         series: the number of the series of counter values of a sequence.
@@ -40,6 +38,7 @@ class PlainPackets:
 
     def __init__(
         self,
+        module: Any,
         rows: Rows,
         clocks: Clocks,
         tracks: Tracks,
@@ -48,7 +47,8 @@ class PlainPackets:
     ) -> None:
         self._rows, self._clocks, self._tracks = rows, clocks, tracks
         self._default_track, self._series = default_track, series
-        self._packets = kernel.Packets(_ROWS, _ARGS_ROOM, _json_of_double)
+        self._kernel = module
+        self._packets = module.Packets(_ROWS, _ARGS_ROOM, _json_of_double)
         self._by_slot: list[Sequence] = []
         self._states: dict[int, tuple[object, ...]] = {}
 
@@ -62,13 +62,13 @@ class PlainPackets:
         while True:
             ended = packets.run(buffer.data, buffer.at)
             buffer.at = packets.at
-            if ended == kernel.FULL:
+            if ended == self._kernel.FULL:
                 self._flush()
                 continue
-            if ended == kernel.NEED and self._answer():
+            if ended == self._kernel.NEED and self._answer():
                 continue
             begin, end = packets.begin, packets.end
-            if ended == kernel.MORE:
+            if ended == self._kernel.MORE:
                 before = buffer.data
                 frame = buffer.frame()
                 if frame is None or isinstance(frame, Damage):
@@ -89,20 +89,20 @@ class PlainPackets:
         if packets.ids() > _MAX_IDS:
             packets.forget()
         try:
-            if need == kernel.TRACK:
+            if need == self._kernel.TRACK:
                 packets.answer(self._tracks.number(iid))
                 return True
             sequence = self._by_slot[packets.slot]
-            if need in (kernel.KEY, kernel.TEXT):
-                text = sequence.known_key(iid) if need == kernel.KEY else sequence.known_text(iid)
+            if need in (self._kernel.KEY, self._kernel.TEXT):
+                text = sequence.known_key(iid) if need == self._kernel.KEY else sequence.known_text(iid)
                 if text is not None:
                     packets.answer_text(text)
                 return text is not None
-            if need == kernel.NAME:
+            if need == self._kernel.NAME:
                 packets.answer(sequence.name(iid))
-            elif need == kernel.CATEGORY:
+            elif need == self._kernel.CATEGORY:
                 packets.answer(sequence.category((iid,)))
-            elif need == kernel.DEFAULT_TRACK:
+            elif need == self._kernel.DEFAULT_TRACK:
                 packets.answer(self._default_track(sequence))
             else:
                 packets.answer(self._series(sequence))
@@ -120,7 +120,7 @@ class PlainPackets:
                 continue
             self._states[sequence.number] = state
             if odd:
-                packets.set_sequence(sequence.number, kernel.NO_SLOT)
+                packets.set_sequence(sequence.number, self._kernel.NO_SLOT)
                 continue
             # In a slot of its own nothing is known yet.
             slot = packets.new_slot()

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 
+from traceconv import kernel
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
@@ -33,7 +34,6 @@ from traceconv.importers._onednn_alike import AlikeLines, Fields, Rows
 from traceconv.importers._onednn_lines import Kind, Malformed, Record, Shape
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64, NO_TRACK, ClockId, TrackId
-from traceconv.kernel import COMPILED
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -183,7 +183,7 @@ class _Reader:
         self._slices = 0
 
     def read(self, source: Source) -> None:
-        if COMPILED and source.is_whole:
+        if kernel.module("lines") is not None and source.is_whole:
             self._read_chunks(source)
         else:
             for line in source.lines(keep_ends=True):

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 
+from traceconv import kernel
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
@@ -36,7 +37,6 @@ from traceconv.importers._perf_tracks import (
 )
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64, StackId, TrackId
-from traceconv.kernel import COMPILED
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS
@@ -136,7 +136,7 @@ class _Reader:
 
     def read(self, source: Source) -> None:
         """All lines."""
-        if COMPILED and source.is_whole and not self._delta:
+        if kernel.module("lines") is not None and source.is_whole and not self._delta:
             self._read_chunks(source)
             return
         known = self._frames

@@ -16,11 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from traceconv import kernel
 from traceconv.ir.trace import I32, I64
-from traceconv.kernel import COMPILED
-
-if COMPILED:
-    from traceconv.kernel import pair_rows
 
 #: So many marks are Python integers at a time.
 _CHUNK = 1 << 13
@@ -155,7 +152,8 @@ class Marks:
         """All pairs, track by track, in the order of their ends; then those that never end, outermost first."""
         begins, ends = np.empty(len(self.ts), np.int64), np.empty(len(self.ts), np.int64)
         unnamed = self._strings.get("", -1)
-        pair = pair_rows.pair if COMPILED else _pair
+        pair_rows = kernel.module("pair_rows")
+        pair = pair_rows.pair if pair_rows is not None else _pair
         columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
         names = np.frombuffer(self._name, np.int32)
         order = np.lexsort((np.frombuffer(self.ts, np.int64), columns[0]))

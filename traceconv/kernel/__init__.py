@@ -4,13 +4,20 @@ Each module here is Python that Cython compiles (its pure-Python mode), and know
 no C compiler was at hand when the package was built, the modules stay as they are; byte by byte they would be slower
 in the interpreter than what the importers and writers do without them, so nobody uses them then: `COMPILED` is False,
 and the same results take longer. Setting TRACECONV_KERNEL=off has the same effect.
+
+Who has a use for a module asks `kernel.module` each time, so that tests may put another one in its place.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import zlib
 from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+from traceconv.errors import TraceconvError
 
 
 def _is_compiled(module: str) -> bool:
@@ -20,8 +27,36 @@ def _is_compiled(module: str) -> bool:
 
 #: The modules that are compiled, by name.
 MODULES = ("encode", "json_rows", "lines", "nesting", "packets", "pages", "pair_rows", "scan")
+#: What a compiled module calls the CRC-32 of its source; hatch_build.py adds it.
+CHECKSUM = "SOURCE_CRC32"
 #: Whether the compiled modules are there and wanted.
 COMPILED = os.environ.get("TRACECONV_KERNEL") != "off" and all(map(_is_compiled, MODULES))
+_checked: set[str] = set()
+
+
+class StaleKernel(TraceconvError):
+    """A module of the kernel was changed after it was compiled."""
+
+
+def module(name: str) -> Any:
+    """A compiled module by its name; None where the kernel is not used.
+
+    Raises:
+        StaleKernel: its source lies beside it and is not the one that it was compiled from.
+    """
+    if not COMPILED:
+        return None
+    found = importlib.import_module(f"{__name__}.{name}")
+    if name not in _checked:
+        source = Path(__file__).with_name(f"{name}.py")
+        expected = getattr(found, CHECKSUM, None)  # none where it was compiled by other means than hatch_build.py
+        if expected is not None and source.exists() and zlib.crc32(source.read_bytes()) != expected:
+            raise StaleKernel(
+                f"traceconv/kernel/{name}.py was changed after it was compiled",
+                hint="compile it: pip install -e . in the checkout; or do without it: TRACECONV_KERNEL=off",
+            )
+        _checked.add(name)
+    return found
 
 
 def about() -> str:

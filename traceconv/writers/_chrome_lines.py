@@ -12,12 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.ir.trace import I64, Instants, Slices, Trace, TrackKind
-from traceconv.kernel import COMPILED
 from traceconv.writers._ids import Identity
 from traceconv.writers._wire import utf8
-
-if COMPILED:
-    from traceconv.kernel import json_rows
 
 # The tables in the order of their events at equal times.
 SLICE, FLOW, INSTANT, COUNTER, SAMPLE, LOG = range(6)
@@ -83,6 +79,7 @@ class PlainLines:
     """Lets the kernel write what is plain.
 
     Args:
+        module: of the kernel, with the writer of lines.
         trace: the trace.
         ids: the identity of each track.
         counters: per counter track what stands before the time, and before the value.
@@ -90,8 +87,14 @@ class PlainLines:
     """
 
     def __init__(
-        self, trace: Trace, ids: Sequence[Identity], counters: Mapping[int, tuple[bytes, bytes]], ends: Arrows
+        self,
+        module: Any,
+        trace: Trace,
+        ids: Sequence[Identity],
+        counters: Mapping[int, tuple[bytes, bytes]],
+        ends: Arrows,
     ) -> None:
+        self._kernel = module
         self._trace, self._arrows = trace, ends
         texts = len(trace.strings)
         self._flow_piece, self._first_task = texts, texts + 1
@@ -124,7 +127,7 @@ class PlainLines:
         What the lines are in is used again for the next block.
         """
         count = len(ts)
-        columns = _Columns(count)
+        columns = _Columns(count, self._kernel.OTHER)
         for number, fill in ((SLICE, self._slices), (FLOW, self._flows), (INSTANT, self._instants)):
             at = np.flatnonzero(table == number)
             if len(at):
@@ -139,7 +142,7 @@ class PlainLines:
         if len(self._out) < room:
             self._out = np.empty(room, np.uint8)
         ends = np.empty(count, np.int64)
-        written = json_rows.write(
+        written = self._kernel.write(
             self._pieces,
             self._piece_ends,
             columns.kind,
@@ -159,14 +162,14 @@ class PlainLines:
         return memoryview(self._out)[:written], ends
 
     def _slices(self, columns: _Columns, at: I64, rows: I64) -> None:
-        columns.kind[at] = json_rows.SLICE
+        columns.kind[at] = self._kernel.SLICE
         columns.number[at] = self._trace.slices.dur[rows]
         self._named(columns, at, rows, self._trace.slices)
 
     def _instants(self, columns: _Columns, at: I64, rows: I64) -> None:
         table = self._trace.instants
         on_process = self._is_process[table.track[rows]]
-        columns.kind[at] = np.where(on_process, json_rows.PROCESS_INSTANT, json_rows.INSTANT)
+        columns.kind[at] = np.where(on_process, self._kernel.PROCESS_INSTANT, self._kernel.INSTANT)
         self._named(columns, at, rows, table)
 
     def _named(self, columns: _Columns, at: I64, rows: I64, table: Slices | Instants) -> None:
@@ -179,7 +182,7 @@ class PlainLines:
 
     def _flows(self, columns: _Columns, at: I64, rows: I64) -> None:
         flows, arrow = self._trace.flows, rows // 2
-        columns.kind[at] = np.where(rows % 2, json_rows.END, json_rows.START)
+        columns.kind[at] = np.where(rows % 2, self._kernel.END, self._kernel.START)
         columns.number[at] = arrow + 1
         columns.task[at] = self._trace.slices.track[self._arrows.slice[rows]] + self._first_task
         for target, texts in ((columns.name, flows.name[arrow]), (columns.category, flows.category[arrow])):
@@ -188,7 +191,7 @@ class PlainLines:
     def _counters(self, columns: _Columns, at: I64, rows: I64) -> None:
         table = self._trace.counters
         head = self._heads[table.track[rows]]
-        columns.kind[at] = np.where(table.is_integer[rows], json_rows.INTEGER, json_rows.DOUBLE)
+        columns.kind[at] = np.where(table.is_integer[rows], self._kernel.INTEGER, self._kernel.DOUBLE)
         columns.number[at] = table.integer[rows]
         columns.value[at] = table.value[rows]
         columns.name[at] = head
@@ -198,8 +201,8 @@ class PlainLines:
 class _Columns:
     """The rows of a block as the kernel takes them."""
 
-    def __init__(self, count: int) -> None:
-        self.kind = np.full(count, json_rows.OTHER, np.uint8)
+    def __init__(self, count: int, kind: int) -> None:
+        self.kind = np.full(count, kind, np.uint8)
         self.number = np.zeros(count, np.int64)
         self.value = np.zeros(count, np.float64)
         self.task = np.zeros(count, np.int32)

@@ -24,9 +24,9 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
+from traceconv import kernel
 from traceconv.clocks import Zero
 from traceconv.ir.trace import I64, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
-from traceconv.kernel import COMPILED
 from traceconv.times import format_us
 from traceconv.writers import WriteCounts
 from traceconv.writers._chrome_lines import (
@@ -199,7 +199,12 @@ class _Writing:
     def lines(self) -> Iterator[bytes | memoryview]:
         """The events in order of time, in blocks."""
         ts, table, row = self._order()
-        plain = PlainLines(self._trace, self._ids, self._counter_heads, self._arrows) if COMPILED else None
+        module = kernel.module("json_rows")
+        plain = (
+            PlainLines(module, self._trace, self._ids, self._counter_heads, self._arrows)
+            if module is not None
+            else None
+        )
         for start in range(0, len(ts), _BLOCK):
             piece = slice(start, start + _BLOCK)
             events = ts[piece] - self._base, table[piece], row[piece]

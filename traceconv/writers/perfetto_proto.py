@@ -26,6 +26,7 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
+from traceconv import kernel
 from traceconv.clocks import Zero
 from traceconv.ir.trace import (
     I32,
@@ -42,7 +43,6 @@ from traceconv.ir.trace import (
     occurring,
     take,
 )
-from traceconv.kernel import COMPILED
 from traceconv.writers import WriteCounts
 from traceconv.writers import _wire as wire
 from traceconv.writers._annotations import Annotations, Interner, Interning, Limits
@@ -127,15 +127,15 @@ class _Writing:
         self._tracks = [wire.integer(_TRACK_UUID, uuid) for uuid in self._uuids]
         self._ends = [_event_tail(wire.integer(_TYPE, _TYPE_END) + track) for track in self._tracks]
         self._flows, self._flows_at = _flow_fields(trace)
-        self._kernel = self._encoder()
-        self._interning: Interning = self._kernel or Interner(_LIMITS)
+        self._encoder = self._kernel_encoder()
+        self._interning: Interning = self._encoder or Interner(_LIMITS)
         self._annotations = Annotations(self._interning)
         self._sampling: dict[int, _Sampling] = {}
         self._written: dict[Kind, int] = defaultdict(int)
 
-    def _encoder(self) -> Any:
+    def _kernel_encoder(self) -> Any:
         """The kernel's encoder for this trace, None where it is not compiled."""
-        module = _kernel()
+        module = kernel.module("encode")
         if module is None:
             return None
         slices, instants, counters, args = (
@@ -265,7 +265,7 @@ class _Writing:
             self._written[Kind(kind)] += count
         self._interned = self._event_names(order)
         others = self._others(order)
-        packets = self._in_kernel(order, others) if self._kernel else b"".join(self._in_python(order, others))
+        packets = self._in_kernel(order, others) if self._encoder else b"".join(self._in_python(order, others))
         yield self._block_head()
         yield packets
 
@@ -301,20 +301,20 @@ class _Writing:
         return new
 
     def _in_kernel(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> memoryview:
-        kernel, at = self._kernel, 0
+        encoder, at = self._encoder, 0
         kinds, times, rows = map(np.ascontiguousarray, (order.kind, order.ts, order.row))
         annotations = None
         while True:
-            at = kernel.encode(kinds, times, rows, at, annotations)
+            at = encoder.encode(kinds, times, rows, at, annotations)
             if at == len(kinds):
-                packets: memoryview = kernel.take()
+                packets: memoryview = encoder.take()
                 return packets
             annotations = None
             if kinds[at] in (Kind.BEGIN, Kind.INSTANT):
                 table: Any = self._trace.slices if kinds[at] == Kind.BEGIN else self._trace.instants
                 annotations = self._annotated(int(table.args_at[rows[at]]), int(table.args_len[rows[at]]))
             else:
-                kernel.append(next(others)[1])
+                encoder.append(next(others)[1])
                 at += 1
 
     def _in_python(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> list[bytes]:
@@ -670,12 +670,3 @@ def _joined(pieces: list[bytes]) -> tuple[bytes, I64]:
 
 def _named_columns(table: Slices | Instants) -> tuple[Any, ...]:
     return table.track, table.name, table.category, table.args_at, table.args_len
-
-
-def _kernel() -> Any:
-    """The kernel's module, None where it is not compiled."""
-    if not COMPILED:
-        return None
-    from traceconv.kernel import encode
-
-    return encode
