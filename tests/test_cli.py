@@ -67,7 +67,7 @@ def test_merge_refuses_unrelated_clocks_and_writes_nothing(tmp_path: Path) -> No
 
 def test_the_hint_of_a_refusal_works(tmp_path: Path) -> None:
     hint = refusal(run("merge", KINETO, UNTIMED, "-o", tmp_path / "out.json")).hint
-    offset = re.search(r"--offset (input\.log=[+-]\d+ns)", hint)
+    offset = re.search(r"--offset (input\.log=[+-][\d.]+s) to let", hint)
     assert offset is not None
     result = run("merge", KINETO, UNTIMED, "--offset", offset[1], "-o", tmp_path / "out.json")
     assert result.exit_code == 0, result.output
@@ -289,7 +289,7 @@ def test_inputs_of_one_name_are_told_apart(tmp_path: Path) -> None:
         paths[-1].write_bytes((ONEDNN if name == "one" else UNTIMED).read_bytes())
     error = refusal(run("merge", *paths, "-o", tmp_path / "out.json"))
     assert str(paths[0]) in error.message
-    offset = re.search(r"--offset (\S+/two/log.txt=[+-]\d+ns)", error.hint)
+    offset = re.search(r"--offset (\S+/two/log.txt=[+-][\d.]+m?s) to let", error.hint)
     assert offset is not None
     result = run("merge", *paths, "--offset", offset[1], "-o", tmp_path / "out.json")
     assert result.exit_code == 0, result.output
@@ -383,6 +383,25 @@ def test_the_zone_reaches_the_importer(tmp_path: Path) -> None:
     assert "--tz: that does not give profile.json (onnxruntime) a time since 1970" in error.message
 
 
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [("+25:00", "no zone is further from UTC than 14 hours"), ("Europe/Berlin", "names of zones are not understood")],
+)
+def test_the_hint_says_what_is_wrong_with_a_zone(value: str, hint: str) -> None:
+    assert hint in refusal(run("align", KINETO, ONEDNN, "--tz", f"input.log={value}")).hint
+
+
+def test_a_zone_that_is_not_used_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "utc.log"
+    log.write_text("".join(f"2026-11-21T12:00:{second:02}Z step\n" for second in range(5)))
+    error = refusal(run("align", KINETO, log, "--tz", "utc.log=+02:00"))
+    assert (error.exit_code, error.hint) == (2, "leave --tz or -O utc_offset=+02:00 out")
+    profile = tmp_path / "onnxruntime_profile__2026-11-21_07-04-12_966.json"
+    profile.write_bytes((ROOT / "onnxruntime" / "v1.31-one-thread" / "input.json").read_bytes())
+    started = ("-O", "start_ns=1795245452966000000", "--tz", f"{profile.name}=+02:00")
+    assert "start_ns says when it began" in refusal(run("align", profile, *started)).message
+
+
 def test_times_of_day_get_a_day(tmp_path: Path) -> None:
     log = tmp_path / "d.log"
     log.write_text("".join(f"12:00:{second:02}.500 step\n" for second in range(1, 40)))
@@ -412,3 +431,41 @@ def test_several_reports_of_one_alignment(tmp_path: Path) -> None:
     assert json.loads(data.read_text())["verdict"] == "ok"
     twice = refusal(run("align", KINETO, ONEDNN, "--report", page, "--report", page, "-f"))
     assert "is given twice" in twice.message
+
+
+def test_a_file_without_events_is_in_the_table(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.json"
+    empty.write_text("[]")
+    for command in (("align",), ("merge", "-o", tmp_path / "out.json")):
+        result = run(*command, KINETO, empty)
+        assert result.exit_code == 0, result.output
+        assert re.search(r"^empty\.json +nothing to place: it holds no events", result.stderr, re.MULTILINE)
+
+
+def test_what_events_say_is_told_in_plain_words() -> None:
+    result = run("align", KINETO, ONEDNN, "--offset", "input.log=+1.5ms")
+    *_, said = result.stderr.splitlines()
+    assert said.startswith("input.json and input.log: the same events in both: not used (ambiguous): the traces fit")
+    assert re.search(r"nearly as well in \d+ other places, the nearest \d+ µs away$", said)
+    twice = run("align", KINETO, KINETO).stderr.splitlines()[-1]
+    assert twice.endswith("input.json (2): the same recording, given twice: ok: all 619 events are equal, to the ns")
+
+
+def test_clocks_takes_what_merge_takes(tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1}]')
+    shown = run("clocks", KINETO, other).stdout
+    assert "input.json and other.json: not related" in shown
+    assert "--offset other.json=TIME" in shown
+    shown = run("clocks", KINETO, other, "--offset", "other.json=+1795242185s").stdout
+    assert re.search(
+        r"^input\.json and other\.json: related by .*, then --offset \(assumed\), within ±20 µs$", shown, re.M
+    )
+    assert run("clocks", KINETO, other, "--same-machine").exit_code == 0
+
+
+def test_no_advice_that_was_followed_already() -> None:
+    """--same-run is given, and the events do not tell all the same."""
+    hint = refusal(run("align", KINETO, UNTIMED, "--same-run")).hint
+    assert "--same-run" not in hint
+    assert "traceconv clocks input.json input.log" in hint

@@ -10,7 +10,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from traceconv.times import LIMIT_NS, MS, NS, US, S, format_time, format_us, parse_duration, parse_ns
+from traceconv.times import (
+    LIMIT_NS,
+    MS,
+    NS,
+    US,
+    S,
+    earlier_or_later,
+    format_option,
+    format_short,
+    format_time,
+    format_us,
+    parse_duration,
+    parse_ns,
+)
 
 UNITS = [NS, US, MS, S]
 DURATION_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
@@ -149,6 +162,9 @@ def test_what_is_no_duration(text: str) -> None:
 @given(st.integers(-LIMIT_NS, LIMIT_NS))
 def test_shown_times_are_exact(ns: int) -> None:
     assert parse_duration(format_time(ns)) == ns
+    assert parse_duration(format_option(ns)) == ns
+    assert format_option(ns)[0] in "+-"
+    assert " " not in format_option(ns)
 
 
 @pytest.mark.parametrize(
@@ -157,3 +173,15 @@ def test_shown_times_are_exact(ns: int) -> None:
 )
 def test_shown_times(ns: int, text: str) -> None:
     assert format_time(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(0, "0 ns"), (0.25, "0.25 ns"), (999, "999 ns"), (1000, "1 µs"), (-71_496_800, "-71.5 ms"), (1.5e9, "1.5 s")],
+)
+def test_three_digits_for_people(ns: float, text: str) -> None:
+    assert format_short(ns) == text
+
+
+def test_moves_in_time() -> None:
+    assert [earlier_or_later(ns) for ns in (1_500_000, -20_000)] == ["1.5 ms later", "20 µs earlier"]

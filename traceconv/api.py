@@ -285,13 +285,18 @@ def _aligned(
 
 
 def clocks(
-    inputs: Sequence[AnyPath | Input], *, options: Mapping[str, str] | None = None, facts: Facts = NO_FACTS
+    inputs: Sequence[AnyPath | Input],
+    *,
+    options: Mapping[str, str] | None = None,
+    same_machine: bool = False,
+    facts: Facts = NO_FACTS,
 ) -> Survey:
     """Which clocks some inputs have, what relates them, and what would.
 
     Args:
         inputs: paths, or paths with what is to be known about them.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
+        same_machine: whether all inputs are known to be of one machine and boot: clocks since boot are the same clock.
         facts: what is known about the clocks of the inputs, besides what the files say.
 
     Raises:
@@ -302,7 +307,7 @@ def clocks(
 
     given = _given(inputs)
     traces = _read_all(given, [Source(one.path) for one in given], dict(options or {}), facts)
-    return survey(traces, facts, _offsets(given))
+    return survey(traces, facts, _offsets(given), same_machine=same_machine)
 
 
 def _given(inputs: Sequence[AnyPath | Input]) -> list[Input]:

@@ -17,6 +17,7 @@ LIMIT_NS = 2**62
 _DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
 _MAX_DIGITS = 40
 _DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
+_UNITS_DOWN = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
 #: For each unit its nanoseconds as factor * 10**exponent.
 _UNITS = {"ns": (1, NS), "us": (1, US), "µs": (1, US), "ms": (1, MS), "s": (1, S), "min": (60, S), "h": (3600, S)}
 
@@ -83,12 +84,31 @@ def format_us(ns: int) -> str:
 
 def format_time(ns: int) -> str:
     """A time for people: the unit is chosen so that the number is short and still exact."""
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("µs", 10**3)):
+    for unit, size in _UNITS_DOWN:
         if abs(ns) >= size:
             whole, rest = divmod(abs(ns), size)
             digits = str(rest).rjust(len(str(size)) - 1, "0").rstrip("0")
             return f"{'-' if ns < 0 else ''}{whole}{'.' + digits if digits else ''} {unit}"
     return f"{ns} ns"
+
+
+def format_option(ns: int) -> str:
+    """A time as options take it, signed and exact: "+1.5ms", "-20us", "+1795242185.473424266s"."""
+    return f"{'+' if ns >= 0 else ''}{format_time(ns)}".replace(" ", "").replace("µ", "u")
+
+
+def format_short(ns: float) -> str:
+    """A time for people who want three digits of it: "71.5 ms"."""
+    size, unit = next(((size, unit) for unit, size in _UNITS_DOWN if abs(ns) >= size), (1, "ns"))
+    value = ns / size
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    text = f"{value:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if digits else text} {unit}"
+
+
+def earlier_or_later(ns: int) -> str:
+    """A move in time, for people: "1.5 ms later"."""
+    return f"{format_short(abs(ns))} {'earlier' if ns < 0 else 'later'}"
 
 
 def format_bound(ns: int | None) -> str:

@@ -374,7 +374,7 @@ def test_the_same_clock_cannot_be_anchored_elsewhere() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", replace(REALTIME, machine="m"), [UNIX])]
     with pytest.raises(InconsistentClocks, match="both count the same clock") as error:
         align(both, facts=anchors(f"a@{UNIX}ns=b@{UNIX + 5000}ns", traces=both))
-    assert "--offset a=+5000ns" in error.value.hint
+    assert "--offset a=+5us" in error.value.hint
 
 
 def test_a_guess_of_an_importer_gives_way_to_an_anchor() -> None:
@@ -498,6 +498,16 @@ def test_the_clock_of_perf() -> None:
     assert mapped(found, 1, 6 * S) - mapped(found, 0, 5 * S) == S
     with_monotonic = align([perf(), trace("q", own, [100 * S])], facts=clock(1, "monotonic"))
     assert with_monotonic.receipt[1].bound_ns == 10 * MS + 5000 + 1  # it is not quite the same
+
+
+def test_the_word_of_the_user_for_times_that_look_like_the_wall_clock() -> None:
+    by_size = ClockSnapshot(PRIVATE, 0, REALTIME, 0, None, "times since 1970, by their size")
+    both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE, [UNIX], [by_size])]
+    assert (align(both).receipt[1].bound_ns, align(both).receipt[1].verdict) == (None, "ok")
+    said = align(both, facts=clock(1, "realtime"))
+    assert said.receipt[1].method == "--clock: it is CLOCK_REALTIME"
+    assert (said.receipt[1].bound_ns, said.receipt[1].verdict) == (1, "assumed")
+    assert mapped(said, 1, UNIX) == UNIX
 
 
 def test_realtime_and_none() -> None:

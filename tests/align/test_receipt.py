@@ -28,9 +28,9 @@ def alignment(traces: list[Trace]) -> Alignment:
     return align(traces)
 
 
-def printed(receipt: list[ReceiptLine]) -> list[str]:
+def printed(receipt: list[ReceiptLine], *more: str) -> list[str]:
     text = io.StringIO()
-    Console(file=text, width=200).print(receipt_table(receipt))
+    Console(file=text, width=200).print(receipt_table(receipt, [*(line.file for line in receipt), *more]))
     return text.getvalue().splitlines()
 
 
@@ -51,6 +51,14 @@ def test_the_table_has_no_columns_that_say_nothing(alignment: Alignment) -> None
     assert f" {second.matches}, {second.residual_ns} ns apart " in line
     header, *_ = printed(alignment.receipt[:1])
     assert header.split() == ["file", "clock", "placed", "by", "offset", "within", "verdict"]
+
+
+def test_the_table_names_inputs_without_events(alignment: Alignment) -> None:
+    *_, line = printed(alignment.receipt, "empty.json")
+    assert line.split() == ["empty.json", "nothing", "to", "place:", "it", "holds", "no", "events"]
+    header, line = printed([], "empty.json")
+    assert header.split() == ["file", "placed", "by"]
+    assert line.startswith("empty.json ")
 
 
 def test_the_bound_is_that_of_the_events_that_are_moved() -> None:

@@ -72,7 +72,7 @@ def test_short_traces_must_fit_better_than_by_chance() -> None:
     short = Events(start - start[0], np.full(40, 5 * US), np.zeros(40, np.int32), 0)
     found = align_sequences(long, short, Prior(start[0] - 50 * US, start[0] + 50 * US))
     assert found.verdict is Verdict.AMBIGUOUS
-    assert "hardly fit better there than at random places" in found.reason
+    assert "hardly fit better at the best place than at random ones" in found.reason
 
 
 def test_a_clock_that_is_set_on_the_way() -> None:

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from traceconv.align.boots import apart_by_boot
-from traceconv.align.domains import one_clock_options, spans
+from traceconv.align.domains import may_share_boot, one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.names import NameMap
 from traceconv.align.stated import Relation, lines_of_readings, state
@@ -22,7 +22,7 @@ from traceconv.align.twins import note_twins
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
 from traceconv.errors import UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
-from traceconv.times import LIMIT_NS
+from traceconv.times import LIMIT_NS, format_option
 
 if TYPE_CHECKING:
     from traceconv.align.estimate import Estimate
@@ -81,6 +81,7 @@ class Alignment:
         receipt: a line for each of these maps.
         pairs: what the events said about pairs of clocks, where they were asked.
         placements: for inputs without times whose slices lie inside those of others, which in which.
+        files: the names of all inputs; the receipt has no line of those without events.
     """
 
     clock: ClockDomain
@@ -88,6 +89,7 @@ class Alignment:
     receipt: list[ReceiptLine]
     pairs: list[PairEstimate] = field(default_factory=list)
     placements: dict[int, Placement] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def align(
     domains = [trace.clocks for trace in traces]
     graph = clock_graph(traces, [*stated.relations, *lines])
     if same_machine:
-        _join_boots(graph, domains)
+        join_boots(graph, domains)
     used = [{clock: first for clock, (first, _) in spans(trace).items()} for trace in traces]
     target = _trace_time(domains, used, graph)
     pairs: list[PairEstimate] = []
@@ -161,7 +163,7 @@ def align(
 
         placements = evidence.placed_by_durations(traces, domains, used, maps, policy, pairs)
     _place_totals(domains, used, maps)
-    _refuse_unrelated(traces, domains, used, maps, target, pairs)
+    _refuse_unrelated(traces, domains, used, maps, target, pairs, policy)
     _refuse_far(traces, maps)
     warnings: dict[tuple[int, int], str] = {}
     if policy.estimate and len(traces) > 1:
@@ -179,7 +181,8 @@ def align(
         for index, (trace, clocks, found) in enumerate(zip(traces, domains, maps, strict=True))
         for number in sorted(found)
     ]
-    return Alignment(target, maps, receipt, pairs, placements)
+    files = [trace.sources[0].name for trace in traces]
+    return Alignment(target, maps, receipt, pairs, placements, files)
 
 
 def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:
@@ -193,13 +196,12 @@ def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> Clock
     return graph
 
 
-def _join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
+def join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
     """Relate the clocks since boot of different inputs; those that say another machine stay apart."""
     boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero in SINCE_BOOT]
     way = ClockMap(0, 0, "both count from the boot of one machine, as --same-machine says", Verdict.ASSUMED)
     for (index, one), (other_index, other) in combinations(boots, 2):
-        elsewhere = one.machine and other.machine and one.machine != other.machine
-        if index != other_index and one != other and one.zero is other.zero and not elsewhere:
+        if index != other_index and one != other and may_share_boot(one, other):
             graph.relate(one, other, way)
 
 
@@ -252,12 +254,14 @@ def _refuse_unrelated(
     maps: list[dict[int, ClockMap]],
     target: ClockDomain,
     pairs: Sequence[PairEstimate],
+    policy: Policy,
 ) -> None:
     for index, (trace, clocks, first, found) in enumerate(zip(traces, domains, used, maps, strict=True)):
         lost = [number for number in first if number not in found]
         if not lost:
             continue
         name, clock = trace.sources[0].name, clocks[lost[0]].describe()
+        files = " ".join(shlex.quote(one.sources[0].name) for one in traces)
         other = next(index for index, found_there in enumerate(maps) if found_there)
         if traces[other] is trace:
             raise UnrelatedClocks(
@@ -267,14 +271,15 @@ def _refuse_unrelated(
         start = min(found_there.at(used[other][number]) for number, found_there in maps[other].items())
         shift = start - first[lost[0]]
         ours = domains[other][next(number for number in maps[other])]
-        options = one_clock_options(traces[other], ours, trace, clocks[lost[0]])
-        one_clock = f"if both count the monotonic clock of one machine: {options}; else " if options else ""
+        advice = [one_machine_advice(traces[other], ours, trace, clocks[lost[0]]), _word_wanted(index, pairs, policy)]
+        advice.append(zone_option(trace, clocks[lost[0]]))
+        offset = f"--offset {shlex.quote(name)}="
         raise UnrelatedClocks(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
             f"{target.describe()}, the second {clock}{_tried(index, pairs)}",
-            hint=f"{one_clock}{_word_wanted(index, pairs)}say how: --offset {shlex.quote(name)}=TIME adds TIME to all "
-            f"times of that file, for instance --offset {shlex.quote(name)}={shift:+d}ns to let both begin together; "
-            "`traceconv clocks` with these files says what else would relate them",
+            hint="; else ".join([*filter(None, advice), f"say how: {offset}TIME adds TIME to all times of that file"])
+            + f", for instance {offset}{format_option(shift)} to let both begin together; `traceconv clocks {files}` "
+            "says what else would relate them",
             pairs=pairs,
         )
 
@@ -289,10 +294,12 @@ def _refuse_far(traces: Sequence[Trace], maps: list[dict[int, ClockMap]]) -> Non
             )
 
 
-def _word_wanted(index: int, pairs: Sequence[PairEstimate]) -> str:
+def _word_wanted(index: int, pairs: Sequence[PairEstimate], policy: Policy) -> str:
     """The option that would settle it, if the word of the user is all that is missing."""
+    if policy.same_run:
+        return ""
     own = [pair.estimate.verdict for pair in pairs if index in (pair.a.index, pair.b.index)]
-    return "--same-run says that both are of one run; or " if Verdict.UNVERIFIED in own else ""
+    return "if both are of one run: --same-run" if Verdict.UNVERIFIED in own else ""
 
 
 def _tried(index: int, pairs: Sequence[PairEstimate]) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Rival, Samples, refused
 from traceconv.align.geometry import F64, box
 from traceconv.clocks import Verdict
+from traceconv.times import format_short
 
 METHOD = "activity"
 _US = 1e3
@@ -521,11 +522,9 @@ def _verdict(
     if seen.contrast < _LEAST_CONTRAST:
         return Verdict.INSUFFICIENT, "nowhere are the slices busier than the time between them"
     if margin < LEAST_MARGIN:
-        away = abs(rivals[0].offset - best.offset) / _MS
-        return Verdict.AMBIGUOUS, (
-            f"the {what} fit nearly as well {away:.3f} ms away (margin {margin:.1f} of {LEAST_MARGIN})"
-        )
+        away = abs(rivals[0].offset - best.offset)
+        return Verdict.AMBIGUOUS, (f"the {what} fit nearly as well {format_short(away)} away")
     narrow = prior.known and prior.high - prior.low <= _NARROW
     if narrow and null < LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, f"the {what} hardly fit better there than at random places ({null:.1f} sigma)"
-    return Verdict.OK, f"{len(seen)} {what} fit, to {width / _US:.0f} µs (margin {margin:.1f})"
+        return Verdict.AMBIGUOUS, f"the {what} hardly fit better at the best place than at random ones"
+    return Verdict.OK, f"{len(seen)} {what} fit, to within {format_short(width)}"

@@ -13,7 +13,7 @@ from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.sequences import LEAST_MARGIN, METHOD
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.errors import InconsistentClocks
-from traceconv.times import format_time
+from traceconv.times import earlier_or_later, format_option, format_time
 
 #: Files are not contradicted by traces with more slices: it would cost too much to find nothing, nearly always.
 _MOST_SLICES = 50_000
@@ -107,8 +107,9 @@ def _inconsistent(
     names = [sides[number][1].name if number < len(sides) else target.name for number in loop.clocks]
     files = list(dict.fromkeys(name for name, number in zip(names, loop.clocks, strict=True) if number < len(sides)))
     return InconsistentClocks(
-        f"the clocks of {', '.join(files)} contradict each other: {' -> '.join(names)} ends {loop.misclosure_ns:+d} ns "
-        f"from where it begins, and at most {loop.bound_ns} ns are possible",
+        f"the clocks of {', '.join(files)} contradict each other: a time that is taken from one to the next, "
+        f"{' -> '.join(names)}, comes back {format_time(abs(loop.misclosure_ns))} off, and at most "
+        f"{format_time(loop.bound_ns)} are possible",
         hint=f"one of these relations is wrong, and nothing tells which: leave a file out, or say where one belongs, "
         f"for instance --offset {PurePath(files[-1]).name}=TIME",
         pairs=pairs,
@@ -176,15 +177,15 @@ class Doubt:
         if not self.allowed:
             return f"its events and those of {other.name} do not fit each other here, but elsewhere, in several places"
         steady = abs(moves[1] - moves[0]) <= self.allowed
-        words = [f"{move:+d} ns" for move in (moves[:1] if steady else moves)]
-        where = f"{words[0]} from here" if steady else f"{words[0]} from here at its begin and {words[-1]} at its end"
+        words = [earlier_or_later(move) for move in (moves[:1] if steady else moves)]
+        where = words[0] if steady else f"{words[0]} at its begin and {words[-1]} at its end"
         text = (
             f"its events and those of {other.name} say that it belongs {where} "
             f"({self.pair.estimate.matches} matches, within {format_time(self.allowed)})"
         )
         if offset is None or not steady:
             return text
-        return f"{text}; --offset {shlex.quote(side.name)}={offset + moves[0]:+d}ns would agree"
+        return f"{text}; --offset {shlex.quote(side.name)}={format_option(offset + moves[0])} would agree"
 
 
 def doubt(a: Side, b: Side, said: ClockMap, names: NameMap, made: Sequence[PairEstimate] = ()) -> Doubt | None:
@@ -242,9 +243,10 @@ def contradicted(pair: PairEstimate, known: ClockMap) -> InconsistentClocks:
     apart = pair.way.at(pair.a.span()[0]) - known.at(pair.a.span()[0])
     return InconsistentClocks(
         f"{pair.a.name} and {pair.b.name}: their clocks ({known.method}) contradict their events: "
-        f"{pair.estimate.matches} events fit if {pair.a.name} is moved by {apart:+d} ns, and they do not fit as it is",
-        hint=f"--offset {PurePath(pair.a.name).name}=0ns leaves it where it is; --offset {PurePath(pair.a.name).name}="
-        f"{apart:+d}ns believes the events",
+        f"{pair.estimate.matches} events fit if {pair.a.name} is moved by {format_time(apart)}, and they do not fit as "
+        "it is",
+        hint=f"--offset {shlex.quote(pair.a.name)}=0ns leaves it where it is; --offset {shlex.quote(pair.a.name)}="
+        f"{format_option(apart)} believes the events",
         pairs=[pair],
     )
 

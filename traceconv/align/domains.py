@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from traceconv.clocks import MONOTONIC, OS_CLOCKS, ClockDomain, Run, Zero, looks_like_unix_time
+from traceconv.clocks import MONOTONIC, OS_CLOCKS, SINCE_BOOT, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.errors import UsageError
 from traceconv.ir.trace import Trace, occurring
 
@@ -41,6 +41,26 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     return dict(sorted(found.items()))
 
 
+def may_share_boot(one: ClockDomain, other: ClockDomain) -> bool:
+    """Whether two clocks count from the boot of one machine, for all that the files say."""
+    elsewhere = one.machine and other.machine and one.machine != other.machine
+    return one.zero in SINCE_BOOT and one.zero is other.zero and not elsewhere
+
+
+def is_local(domain: ClockDomain) -> bool:
+    """Whether a domain is that of local times whose zone is not known."""
+    return domain.run is Run.WALL and domain.zero is Zero.UNKNOWN and "local" in domain.name
+
+
+def zone_option(trace: Trace, domain: ClockDomain) -> str:
+    """The options that put local times on the wall clock, as a clause; "" for other times."""
+    if not is_local(domain):
+        return ""
+    name = shlex.quote(trace.sources[0].name)
+    day = f" --date {name}=DAY" if "time of day" in domain.name else ""
+    return f"if you know the zone of its local times: --tz {name}=+HH:MM{day}"
+
+
 def one_clock_options(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> str:
     """The options under which two inputs count the monotonic clock of one machine, which their times do not exclude.
 
@@ -55,6 +75,16 @@ def one_clock_options(one: Trace, clock: ClockDomain, other: Trace, other_clock:
     if first > last:
         return ""
     return " ".join(f"--clock {shlex.quote(trace.sources[0].name)}=monotonic" for trace in missing)
+
+
+def one_machine_advice(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> str:
+    """What relates two inputs if they are of one machine, as a clause; "" if nothing does."""
+    options = one_clock_options(one, clock, other, other_clock)
+    if options:
+        return f"if both count the monotonic clock of one machine: {options}"
+    if may_share_boot(clock, other_clock):
+        return "if both are of one machine, and it was not restarted in between: --same-machine"
+    return ""
 
 
 def _span_on(trace: Trace, clock: ClockDomain) -> tuple[int, int] | None:

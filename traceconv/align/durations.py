@@ -23,10 +23,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Events, Residuals, Rival, refused
+from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Residuals, Rival, refused
 from traceconv.align.geometry import F64
 from traceconv.align.iterations import log_durations, period_of, positions
 from traceconv.clocks import Verdict
+from traceconv.times import format_short
 
 METHOD = "sequence of durations"
 _US = 1e3
@@ -67,7 +68,7 @@ _LEAST_SHARE = 0.5
 _LEAST_LABELLED = 0.85
 _LEAST_SIGMA = 3.0
 _RIVALS = 10
-_SETTLE = "timestamps in the log, or the word of the user that both are of one run, would settle it"
+_SETTLE = "a log with times would settle it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -587,16 +588,16 @@ def _verdict(
     margin = _margin(path)
     if margin < least:
         spacing = _spacing(a, period)
-        often = f", {spacing / 1e6:.3f} ms apart" if spacing else ""
+        often = f", {format_short(spacing)} apart" if spacing else ""
         return Verdict.AMBIGUOUS, (
-            f"the durations fit nearly as well in {rivals} other places{often} (margin {margin:.1f} of "
-            f"{least:.0f} nats); a log with timestamps would settle it, or one that begins with the profile"
+            f"the durations fit nearly as well in {rivals} other places{often}; {_SETTLE}, or one that begins with "
+            "the profile"
         )
     if used < max(_LEAST_EVENTS, _LEAST_SHARE * min(len(a), len(b)) / 2):
         return Verdict.INSUFFICIENT, f"only {used} of {len(b)} events match with certainty; {_SETTLE}"
-    found_in = f"{used} of {len(b)} events match with certainty (margin {margin:.1f} nats)"
+    found_in = f"{used} of {len(b)} events match with certainty"
     if period is None:
-        return Verdict.UNVERIFIED, f"{found_in}; nothing repeats, so they may be of two runs: {_SETTLE}"
+        return Verdict.UNVERIFIED, f"{found_in}; nothing repeats, so that another run would match as well"
     found = same_run(a, b, (path.match[placed], placed), period)
     if found is None:
         return Verdict.INSUFFICIENT, (
@@ -604,14 +605,14 @@ def _verdict(
         )
     same, count = found
     sure = same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA
-    together = (
-        f"durations of the same operators go up and down together (rank correlation {same:.2f} over {count} events"
-    )
+    together = f"from one iteration to the next they vary alike in both, to {max(same, 0):.0%}"
     if same < PERHAPS_SAME_RUN or not sure:
-        return Verdict.INSUFFICIENT, f"{together}, too little): these look like two different runs; {_SETTLE}"
-    if same < SAME_RUN or count < _LEAST_DEVIATIONS:
-        return Verdict.UNVERIFIED, f"{found_in}; {together}, {SAME_RUN} would be certain): {_SETTLE}"
-    return Verdict.OK, f"{found_in}; {together})"
+        return Verdict.INSUFFICIENT, f"{found_in}, but {together} only, {OTHER_RUN}; {_SETTLE}"
+    if count < _LEAST_DEVIATIONS:
+        return Verdict.UNVERIFIED, f"{found_in}; too few ({count}) are comparable to exclude another run"
+    if same < SAME_RUN:
+        return Verdict.UNVERIFIED, f"{found_in}; {together}, but {SAME_RUN:.0%} would be certain of one run"
+    return Verdict.OK, f"{found_in}; {together} ({count} compared)"
 
 
 def _margin(path: _Path) -> float:

@@ -282,6 +282,10 @@ class Estimate:
         return ((values[which], number == which) for which in np.unique(number).tolist())
 
 
+#: What it may mean that little of two recordings fits.
+OTHER_RUN = "as with two runs, two different parts of one run, or a clock that was set meanwhile"
+
+
 def refused(method: str, verdict: Verdict, reason: str) -> Estimate:
     """An estimate that says only why there is none."""
     return Estimate(method, verdict, reason)

@@ -18,6 +18,7 @@ from traceconv.align.twins import same_recording
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Run, Verdict
 from traceconv.errors import AmbiguousAlignment
 from traceconv.ir.trace import Trace
+from traceconv.times import earlier_or_later
 
 if TYPE_CHECKING:
     from traceconv.align import Policy
@@ -199,10 +200,10 @@ def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAli
     files = " ".join(shlex.quote(name) for name in (pair.a.name, pair.b.name))
     settle = (
         f"`traceconv clocks {files}` says what would relate their clocks; or say it: --offset FILE=TIME, --anchor; "
-        "--on-ambiguous best takes the best place and marks it"
+        "--on-ambiguous best takes the best place and marks it unverified"
     )
-    rivals = ", ".join(f"{offset / 1e6:+.3f} ms" for offset in pair.rival_offsets()[:4])
-    places = f"; other places, from the best one on: {rivals}" if rivals else ""
+    rivals = ", ".join(earlier_or_later(offset) for offset in pair.rival_offsets()[:4])
+    places = f"; other places, seen from the best one: {rivals}" if rivals else ""
     return AmbiguousAlignment(f"{names} cannot be lined up: {pair.estimate.reason}{places}", hint=settle, pairs=made)
 
 

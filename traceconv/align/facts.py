@@ -240,7 +240,10 @@ def parse_zone(text: str) -> str:
     match = _ZONE.fullmatch(text)
     if match is None or int(match[2]) > 14:
         raise UsageError(
-            f"--tz: {text!r} is not an offset such as +02:00 or UTC", hint="names of zones are not understood"
+            f"--tz: {text!r} is not an offset such as +02:00 or UTC",
+            hint="no zone is further from UTC than 14 hours"
+            if match
+            else "names of zones are not understood: `date +%:z` prints the offset of the machine it runs on",
         )
     return f"{match[1]}{match[2]}:{match[3]}"
 

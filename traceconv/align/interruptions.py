@@ -21,6 +21,7 @@ import numpy as np
 from traceconv.align.estimate import Array, Estimate, Rival, Watched, refused
 from traceconv.align.geometry import F64, Constraints, Region, box, feasible
 from traceconv.clocks import Verdict
+from traceconv.times import format_short
 
 METHOD = "sampling interrupts"
 _US = 1e3
@@ -121,13 +122,13 @@ def align_interruptions(
         rivals = _rivals(tried, best)
         chance = float(np.log(sum(one.count for one in tried) * len(_CLOSE)))
         if best.places[0].surprise - chance < LEAST_SURPRISE:
-            why = why or "samples keep away from the begins and ends of slices nowhere more than by chance"
+            why = why or "nowhere do samples keep away from the begins and ends of slices more than by chance"
             continue
         rival = _too_good(best.places[0], rivals, watched.period)
         if rival is None:
             return _answer(watched, best, rivals, chance, max_drift)
-        away = abs(rival.offset - best.places[0].offset) / 1e6
-        why = f"samples keep away from the begins and ends of slices as much {away:.3f} ms away"
+        away = abs(rival.offset - best.places[0].offset)
+        why = f"samples keep away from the begins and ends of slices as much at a place {format_short(away)} away"
     return refused(METHOD, Verdict.AMBIGUOUS, why or "too few samples lie among the slices")
 
 
@@ -259,7 +260,7 @@ def _answer(watched: Watched, tried: _Tried, rivals: Sequence[_Place], chance: f
     beyond = place.surprise - chance
     reason = (
         f"{samples} samples keep away from the begins and ends of slices: together within "
-        f"±{region.width(region.x0) / 2 / _US:.0f} µs ({beyond:.0f} nats beyond chance)"
+        f"±{format_short(region.width(region.x0) / 2)}"
     )
     return Estimate(
         METHOD,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Prior, refused
+from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Prior, refused
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line
 from traceconv.align.robust import robust_line
@@ -283,7 +283,7 @@ def _judged(
     """The verdict, why, and the relations that are possible."""
     waits, launches = len(bounds.lower), len(bounds.upper)
     if region is None:
-        reason = f"{launches} launches and {waits} waits contradict each other: these look like two different runs"
+        reason = f"{launches} launches and {waits} waits contradict each other, {OTHER_RUN}"
         return Verdict.INSUFFICIENT, reason, None
     if prior.known:
         ends = np.array([bounds.upper_x[0], bounds.upper_x[-1]])
@@ -299,7 +299,7 @@ def _judged(
             "roughly how the clocks are related"
         )
         return Verdict.INSUFFICIENT, reason, None
-    compared = f"{gaps} gaps between them go up and down together, rank correlation {same:.2f}"
+    compared = f"{gaps} gaps between them vary alike in both, to {max(same, 0):.0%}"
     if gaps < _LEAST_GAPS or same < _CHANCE:
         reason = f"ids are the same, but too little shows that it is one run ({compared})"
         return Verdict.INSUFFICIENT, reason, None

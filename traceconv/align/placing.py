@@ -59,7 +59,7 @@ def placement_of(guest: Side, hosts: Mapping[Side, ClockMap], names: NameMap, *,
         rows = None
         if estimate.pairs is not None:
             rows = (outer.rows[estimate.pairs[0]], inner.rows[estimate.pairs[1]])
-        way = ClockMap(method=estimate.method, verdict=estimate.verdict)
+        way = ClockMap(method="durations of the same work", verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
         found.append(PairEstimate(host, guest, estimate, *zeros, way, rows=rows))
     order = list(Verdict)

@@ -13,13 +13,12 @@ from typing import Any
 
 from traceconv.align.svg import Axis, Plane, bars, padded, time_axis
 from traceconv.clocks import Verdict
-from traceconv.times import format_drift, format_time
+from traceconv.times import format_drift, format_short, format_time
 
 Json = dict[str, Any]
 
 _ROOM = 76  # px between the middles of labels
 _MANY = 300  # dots: more of them are drawn paler
-_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 
 _SIGNS = {"ok": "✓", "assumed": "○", "unverified": "!", "ambiguous": "✕", "insufficient": "✕", "inconsistent": "✕"}
 _MEANINGS = {
@@ -93,13 +92,7 @@ def page(report: Json) -> str:
 
 def _short(ns: float | None) -> str:
     """A time with three digits."""
-    if ns is None:
-        return "not known"
-    size, unit = next(((size, unit) for unit, size in _UNITS if abs(ns) >= size), (1.0, "ns"))
-    value = ns / size
-    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
-    text = f"{value:.{digits}f}".replace("-", "−")
-    return f"{text.rstrip('0').rstrip('.') if digits else text} {unit}"
+    return "not known" if ns is None else format_short(ns).replace("-", "−")
 
 
 def _signed(ns: int) -> str:
@@ -178,7 +171,8 @@ def _file_row(one: Json, clock: Json, report: Json) -> list[str]:
     method = escape(place["method"])
     for bend in place["bends"]:
         drift_there = format_drift(bend["drift_ppm"]).replace("-", "−")
-        method += f"<br><small>from {bend['at_ns']} ns on: moved by {_signed(bend['offset_ns'])}, {drift_there}</small>"
+        moved = f"moved by {_signed(bend['offset_ns'])}, {drift_there}"
+        method += f"<br><small>from {format_time(bend['at_ns'])} on: {moved}</small>"
     if place["warning"]:
         method += f"<br><strong>But {escape(place['warning'])}.</strong>"
     return [name, verdict, method, _signed(place["offset_ns"]), drift, _within(place), matches, domain]
@@ -347,10 +341,9 @@ def _about_peaks(pair: Json, words: _Words) -> str:
     if not pair["rivals"]:
         return caption + "No other place came close to the best one."
     others = ", ".join(_signed(rival["offset_ns"]) for rival in pair["rivals"][:3])
-    margin = "" if pair["margin"] is None else f" The best place beats them by a margin of {pair['margin']:.1f}."
     return (
         f"{caption}The best place (dot) and its rivals (rings) were then compared closely. "
-        f"The strongest rivals are {others} away.{margin}"
+        f"The strongest rivals are {others} away."
     )
 
 

@@ -23,13 +23,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Events, Prior, Residuals, Rival, refused, some_of
+from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Prior, Residuals, Rival, refused, some_of
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.nesting import Nest, best_near, fits_on, possible
 from traceconv.align.pieces import MAX_DRIFT, align_pieces, bent, described
 from traceconv.align.robust import robust_line
 from traceconv.clocks import Verdict
+from traceconv.times import format_short
 
 METHOD = "sequence of named events"
 _US = 1e3
@@ -636,17 +637,16 @@ def _verdict(
     if region is None or share < _LEAST_SHARE or loose:
         return Verdict.INSUFFICIENT, (
             f"only {share:.0%} of the events match, {residuals.median / _US:.1f} µs apart"
-            f"{'' if region is not None else ', and contradict each other'}: these look like two different runs"
+            f"{'' if region is not None else ', and contradict each other'}, {OTHER_RUN}"
         )
     rivals = rivalry.rivals
     if rivals and rivalry.margin < LEAST_MARGIN:
         spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in rivals)
         return Verdict.AMBIGUOUS, (
-            f"the traces fit nearly as well in {len(rivals)} other places (margin {rivalry.margin:.1f} of "
-            f"{LEAST_MARGIN:.0f}, the nearest {spacing / 1e6:.3f} ms away)"
+            f"the traces fit nearly as well in {len(rivals)} other places, the nearest {format_short(spacing)} away"
         )
     if not rivals and rivalry.null < LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, f"the traces hardly fit better there than at random places ({rivalry.null:.1f} sigma)"
+        return Verdict.AMBIGUOUS, "the traces hardly fit better at the best place than at random ones"
     if not rivals and not prior.known and matches < 2 * _LEAST_EVENTS:
         return Verdict.INSUFFICIENT, f"only {matches} events match"
     return Verdict.OK, f"{matches} events match, {share:.0%} of those that could"

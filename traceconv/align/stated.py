@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.align.domains import main_clock, spans, with_own_domains
+from traceconv.align.domains import is_local, main_clock, spans, with_own_domains
 from traceconv.align.facts import (
     Anchor,
     ClockFact,
@@ -45,7 +45,7 @@ from traceconv.clocks import (
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.ir.trace import Trace
 from traceconv.registry import Importer, importer_class, option_names
-from traceconv.times import format_time
+from traceconv.times import format_option, format_time
 
 #: Two clocks of one machine do not drift further than the kernel slews them.
 MAX_DRIFT = 500e-6
@@ -163,7 +163,7 @@ def _with_date(trace: Trace, index: int, facts: Facts) -> Trace:
         return trace
     number = main_clock(trace, option)
     domain = trace.clocks[number]
-    if domain.run is not Run.WALL or domain.zero is not Zero.UNKNOWN or "local" not in domain.name:
+    if not is_local(domain):
         raise UsageError(
             f"{option}: {name} ({trace.sources[0].format}) has no local times: they count {domain.describe()}",
             hint="--offset and --anchor place any file",
@@ -214,7 +214,7 @@ def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -
     base = _base(trace, domain)
     _refuse_other_clock(trace, number, fact, base)
     if fact.kind is ClockKind.REALTIME and (domain.zero is Zero.UNIX_EPOCH or base is not None):
-        return trace
+        return trace if base is None else _with_word_for_size(trace, base)
     stated = _stated_clock(fact, domain, only_machine, name)
     if domain == stated or domain.same_timebase(stated):
         return trace
@@ -222,6 +222,14 @@ def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -
     snapshot = ClockSnapshot(domain, 0, stated, 0, _apart_ns(domain, fact), method, assumed=True)
     _refuse_other_place(found, index, number, snapshot)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
+
+
+def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
+    """An input whose times were taken as those of the wall clock for their size alone: now the user says so."""
+    if base.bound_ns is not None or base.ts != base.other_ts:
+        return trace
+    exact = replace(base, bound_ns=0, method=f"--clock: it is {REALTIME.name}", assumed=True)
+    return trace.with_tables(snapshots=[exact if snap is base else snap for snap in trace.snapshots])
 
 
 def _refuse_other_place(found: Stated, index: int, number: int, snapshot: ClockSnapshot) -> None:
@@ -562,7 +570,7 @@ def _contradiction(found: Stated, pair: _Pair, *, assumed: bool) -> Inconsistent
         f"the anchor {pair.text!r} puts {first} and {second} {format_time(abs(wrong.apart))} away from where they "
         f"belong ({wrong.method}), expected {format_time(wrong.allowed)} at most",
         hint="check the anchor; if the clocks of two machines were apart, "
-        f"--offset {shlex.quote(first)}={wrong.apart:+d}ns moves the file",
+        f"--offset {shlex.quote(first)}={format_option(wrong.apart)} moves the file",
     )
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from traceconv.align import clock_graph
-from traceconv.align.domains import one_clock_options, spans
+from traceconv.align import clock_graph, join_boots
+from traceconv.align.domains import one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.stated import lines_of_readings, state
-from traceconv.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.ir.trace import Trace
 from traceconv.registry import importer_class
 
@@ -57,8 +57,20 @@ class Survey:
     pairs: list[PairLine]
 
 
-def survey(traces: Sequence[Trace], facts: Facts = NO_FACTS, offsets: Mapping[int, int] | None = None) -> Survey:
+def survey(
+    traces: Sequence[Trace],
+    facts: Facts = NO_FACTS,
+    offsets: Mapping[int, int] | None = None,
+    *,
+    same_machine: bool = False,
+) -> Survey:
     """What is known of the clocks of some inputs; nothing is refused for want of a relation.
+
+    Args:
+        traces: the inputs, as read.
+        facts: what the user says about the clocks.
+        offsets: for some inputs, by index, ns to add to each of their times.
+        same_machine: the word of the user that all inputs were recorded on one machine, since one boot of it.
 
     Raises:
         InconsistentClocks: the facts contradict themselves or the files.
@@ -67,23 +79,69 @@ def survey(traces: Sequence[Trace], facts: Facts = NO_FACTS, offsets: Mapping[in
     stated = state(traces, facts, offsets)
     traces, lines = lines_of_readings(stated.traces)
     graph = clock_graph(traces, [*stated.relations, *lines])
-    to_realtime = graph.maps_to(REALTIME)
+    if same_machine:
+        join_boots(graph, [trace.clocks for trace in traces])
+    ways = _Ways(graph, offsets or {})
     clocks = [
-        ClockLine(trace.sources[0].name, domain, number in used, to_realtime.get(domain))
-        for trace in traces
+        ClockLine(trace.sources[0].name, domain, number in used, ways.to(REALTIME, index, domain))
+        for index, trace in enumerate(traces)
         for used in (spans(trace),)
         for number, domain in enumerate(trace.clocks)
         if number in used or domain.run is not Run.TOTALS
     ]
-    main = [_main_clock(trace) for trace in traces]
+    sides = [
+        _Side(index, trace, clock) for index, trace in enumerate(traces) if (clock := _main_clock(trace)) is not None
+    ]
     pairs = []
-    for (one, clock), (other, other_clock) in combinations(zip(traces, main, strict=True), 2):
-        if clock is None or other_clock is None:
-            continue
-        way = graph.maps_to(other_clock).get(clock)
-        advice = () if way is not None else _advice(one, clock, other, other_clock)
-        pairs.append(PairLine(one.sources[0].name, other.sources[0].name, way, advice))
+    for one, other in combinations(sides, 2):
+        way = ways.between(one, other)
+        advice = () if way is not None else _advice(one, other, ways)
+        pairs.append(PairLine(one.name, other.name, way, advice))
     return Survey(clocks, pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """An input with the clock of its events."""
+
+    index: int
+    trace: Trace
+    clock: ClockDomain
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return self.trace.sources[0].name
+
+    @property
+    def quoted(self) -> str:
+        """The file, to be typed."""
+        return shlex.quote(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """How clocks are related, with what the user adds to the times of inputs."""
+
+    graph: ClockGraph
+    offsets: Mapping[int, int]
+
+    def to(self, target: ClockDomain, index: int, domain: ClockDomain) -> ClockMap | None:
+        """From a clock of an input to another clock; --offset alone places a file, too."""
+        known, offset = self.graph.maps_to(target).get(domain), self.offsets.get(index)
+        if offset is None:
+            return known
+        return (known or ClockMap()).then(ClockMap(offset, 0, "--offset", Verdict.ASSUMED))
+
+    def between(self, one: _Side, other: _Side) -> ClockMap | None:
+        """From the clock of one input to that of another one, by way of what --offset counts on."""
+        if not {one.index, other.index} & set(self.offsets):
+            return self.graph.maps_to(other.clock).get(one.clock)
+        known = self.graph.maps_to(REALTIME)
+        stays = one if other.index in self.offsets else other
+        target = REALTIME if one.clock in known or other.clock in known else stays.clock
+        ways = [self.to(target, side.index, side.clock) for side in (one, other)]
+        return None if ways[0] is None or ways[1] is None else ways[0].then(ways[1].inverse())
 
 
 def _main_clock(trace: Trace) -> ClockDomain | None:
@@ -92,21 +150,38 @@ def _main_clock(trace: Trace) -> ClockDomain | None:
     return next((domain for domain in used if not domain.synthetic), used[0] if used else None)
 
 
-def _advice(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> tuple[str, ...]:
+def _advice(one: _Side, other: _Side, ways: _Ways) -> tuple[str, ...]:
     """What would relate two inputs: what their formats say of themselves, then what the user can."""
-    names = [trace.sources[0].name for trace in (one, other)]
-    words = []
-    for trace, domain in ((one, clock), (other, other_clock)):
-        if domain.zero is not Zero.UNIX_EPOCH:
-            words.append(f"{trace.sources[0].name}: {importer_class(trace.sources[0].format).line_up}")
-    options = one_clock_options(one, clock, other, other_clock)
-    if options:
-        words.append(f"if both count the monotonic clock of one machine: {options}")
-    for name, domain in zip(names, (clock, other_clock), strict=True):
-        if domain.zero is Zero.BOOT and not domain.machine and not options:
-            words.append(f"if {name} counts the monotonic clock of this machine: --clock {shlex.quote(name)}=monotonic")
-    if clock.zero is Zero.BOOT or other_clock.zero is Zero.BOOT:
+    lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.clock) is None]
+    words = [
+        f"{side.name}: {importer_class(side.trace.sources[0].format).line_up.replace('FILE=', f'{side.quoted}=')}"
+        for side in lost
+    ]
+    words += [f"{side.name}: {zone}" for side in lost if (zone := zone_option(side.trace, side.clock))]
+    one_machine = one_machine_advice(one.trace, one.clock, other.trace, other.clock)
+    if one_machine:
+        words.append(one_machine)
+    else:
+        words += [
+            f"if {side.name} counts the monotonic clock of this machine: --clock {side.quoted}=monotonic"
+            for side in lost
+            if side.clock.zero is Zero.BOOT and not side.clock.machine
+        ]
+    if Zero.BOOT in (one.clock.zero, other.clock.zero):
         words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")
-    anchor = f"{names[0]}:NAME#1.start={names[1]}:NAME#1.start"
-    words.append(f"if an event of one is an event of the other: --anchor {shlex.quote(anchor)}")
+    words.append(f"if you know an instant of both: --anchor {shlex.quote(_anchor(one, other))}")
+    words.append(f"if you know how far apart they are: --offset {lost[-1].quoted}=TIME")
+    words.append(f"their events may tell: traceconv align {one.quoted} {other.quoted}")
     return tuple(words)
+
+
+def _anchor(one: _Side, other: _Side) -> str:
+    """An anchor of two inputs: of events if both have some that can be told by name, else of times."""
+    if all(_has_named_events(side.trace) for side in (one, other)):
+        return f"{one.name}:NAME#1.start={other.name}:NAME#1.start"
+    return f"{one.name}@TIME={other.name}@TIME"
+
+
+def _has_named_events(trace: Trace) -> bool:
+    """Whether an input has slices or instants: a sample or a log line of some name is hardly ever a known instant."""
+    return bool(len(trace.slices.ts) or len(trace.instants.ts))

@@ -139,6 +139,9 @@ _INPUT_OPTIONS = (
 )
 
 
+_ALWAYS = ("file", "placed by")
+
+
 def input_options(function: Function) -> Function:
     """The options that say something about the inputs of several; `inputs_of` takes their values."""
     for option in reversed(_INPUT_OPTIONS):
@@ -244,16 +247,16 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
         print_source(source, verbose)
     if len(result.trace.sources) > 1:
         click.echo(f"\nOn one time axis: {result.trace.clocks[0].describe()}", err=True)
-        print_receipt(result.receipt, result.causality)
+        print_receipt(result.receipt, result.causality, [source.name for source in result.trace.sources])
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     click.echo(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}", err=True)
 
 
-def print_receipt(receipt: list[ReceiptLine], checks: Causality) -> None:
+def print_receipt(receipt: list[ReceiptLine], checks: Causality, files: list[str]) -> None:
     """How each input was placed, what speaks against it, and whether causes come before effects then."""
-    console().print(receipt_table(receipt))
+    console().print(receipt_table(receipt, files))
     for line in receipt:
         if line.warning:
             click.echo(f"warning: {line.file}: {line.warning}", err=True)
@@ -277,8 +280,13 @@ def _describe(entry: Diagnostic) -> str:
     return f"{entry.code.severity.label}: {times}{entry.code.help} ({entry.code.name}){places}"
 
 
-def receipt_table(receipt: list[ReceiptLine]) -> Table:
-    """The receipt for people: one row for each clock of each input; columns that would stay empty are left out."""
+def receipt_table(receipt: list[ReceiptLine], files: list[str]) -> Table:
+    """The receipt for people: one row for each clock of each input; columns that would stay empty are left out.
+
+    Args:
+        receipt: how the inputs with events were placed.
+        files: the names of all inputs.
+    """
     from rich.table import Table
 
     columns: dict[str, Callable[[ReceiptLine], str]] = {
@@ -292,12 +300,16 @@ def receipt_table(receipt: list[ReceiptLine]) -> Table:
         "verdict": lambda line: line.verdict,
     }
     rows = {title: [cell(line) for line in receipt] for title, cell in columns.items()}
-    shown = [title for title, cells in rows.items() if any(cells)]
+    shown = [title for title, cells in rows.items() if any(cells) or title in _ALWAYS]
     table = Table(box=None, pad_edge=False, header_style="")
     for title in shown:
         table.add_column(title, overflow="fold")
     for cells in zip(*(rows[title] for title in shown), strict=True):
         table.add_row(*cells)
+    placed = {line.file for line in receipt}
+    for file in (file for file in files if file not in placed):
+        cells_of = dict(zip(_ALWAYS, (file, "nothing to place: it holds no events"), strict=True))
+        table.add_row(*(cells_of.get(title, "") for title in shown))
     return table
 
 

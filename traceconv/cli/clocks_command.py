@@ -13,14 +13,14 @@ from traceconv.times import format_bound, format_time
 
 @click.command("clocks")
 @click.argument("files", nargs=-1, required=True)
-@click.option(
-    "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
-)
+@common.input_options
 @common.fact_options
 @common.importer_option
 def command(
     files: tuple[str, ...],
     formats: tuple[str, ...],
+    offsets: tuple[str, ...],
+    same_machine: bool,
     anchors: tuple[str, ...],
     drifts: tuple[str, ...],
     clocks: tuple[str, ...],
@@ -34,8 +34,9 @@ def command(
       traceconv clocks perf.data profile.json onednn.log
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
-    inputs, shared = common.inputs_of(files, formats, (), options)
-    found = api.clocks(inputs, options=shared, facts=common.facts_of(files, anchors, drifts, clocks, zones, dates))
+    inputs, shared = common.inputs_of(files, formats, offsets, options)
+    facts = common.facts_of(files, anchors, drifts, clocks, zones, dates)
+    found = api.clocks(inputs, options=shared, same_machine=same_machine, facts=facts)
     _print_clocks(found.clocks)
     for pair in found.pairs:
         click.echo()
@@ -66,4 +67,5 @@ def _pair(pair: PairLine) -> list[str]:
         return [f"{pair.file} and {pair.other}: not related", *(f"  {words}" for words in pair.advice)]
     method, bound = _way(pair.way)
     drift = f", drift {pair.way.drift_ppm:+.3f} ppm" if pair.way.drift else ""
-    return [f"{pair.file} and {pair.other}: related by {method}, within {bound}{drift}"]
+    within = ", nobody knows how exactly" if pair.way.bound_ns is None else f", within {bound}"
+    return [f"{pair.file} and {pair.other}: related by {method}{within}{drift}"]

@@ -30,6 +30,24 @@ def zone_of(format_name: str, text: str) -> timezone:
         ) from None
 
 
+def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> None:
+    """Refuse a zone for a file whose times are not local ones.
+
+    Args:
+        format_name: the importer.
+        utc_offset: its option, "" if it was not given.
+        file: the input.
+        times: what its times are, as a clause.
+
+    Raises:
+        UsageError: the option was given.
+    """
+    if utc_offset:
+        raise UsageError(
+            f"{file} ({format_name}) needs no zone: {times}", hint=f"leave --tz or -O utc_offset={utc_offset} out"
+        )
+
+
 def ahead_minutes(text: str) -> int:
     """How far ahead of UTC a zone is: +02:00, +0200, +02, or UTC, GMT, Z in any case. Raises ValueError for others.
 

@@ -35,7 +35,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event, text_of
-from traceconv.importers._local_time import seconds_since_1970, zone_of
+from traceconv.importers._local_time import refuse_zone, seconds_since_1970, zone_of
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
 from traceconv.patterns import regex
@@ -158,6 +158,7 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
     def _tell_start(self, name: str, zone: timezone, out: Builder) -> None:
         """Say when the profiler started, if that is known."""
         if self.start_ns is not None:
+            refuse_zone(self.name, self.utc_offset, name, "start_ns says when it began")
             method = "start time given by the user (get_profiling_start_time_ns)"
             other = REALTIME if looks_like_unix_time(self.start_ns) else _STEADY
             if other is not REALTIME:

@@ -24,7 +24,7 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_text as text
-from traceconv.importers._local_time import local_ns, zone_of
+from traceconv.importers._local_time import local_ns, refuse_zone, zone_of
 from traceconv.importers._perf_alike import AlikeSamples
 from traceconv.importers._perf_tracks import (
     NO_STACK,
@@ -497,6 +497,8 @@ class PerfScript(msgspec.Struct, frozen=True):
         if not reader.header.facts:
             reader.header = _header_beside(source, beside, reader.sample_span, out) or reader.header
         domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)
+        if reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:
+            refuse_zone(self.name, self.utc_offset, source.name, "its clock is related to the wall clock already")
         if reader.time_of_day is None or reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:
             return
         moment, ts = reader.time_of_day

@@ -32,7 +32,7 @@ from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _log_times as log_times
 from traceconv.importers import _timed_json as timed_json
 from traceconv.importers._ansi import plain
-from traceconv.importers._local_time import zone_of
+from traceconv.importers._local_time import refuse_zone, zone_of
 from traceconv.importers._log_times import Form, Kind, TimeReader
 from traceconv.importers._timed_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
 from traceconv.importers._timed_json import TimeField
@@ -432,6 +432,8 @@ class TimedLog(msgspec.Struct, frozen=True):
         if self.clockid and kind is not Kind.SINCE_START:
             found = f"option clockid does not fit: the times are {kind.value}"
             raise MalformedInput(source.display, "", found, hint="it is for times since an unknown start")
+        if kind is Kind.UNIX:
+            refuse_zone(self.name, self.utc_offset, source.name, "its times state their zone, or count from 1970")
         if self.utc_offset and (kind is Kind.SINCE_START or (kind is Kind.TIME_OF_DAY and not self.date)):
             found = f"option utc_offset does not fit: the times are {kind.value}"
             raise MalformedInput(

@@ -1,0 +1,88 @@
+"""What `traceconv clocks` says: which clocks files have, what relates them, and what would."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.align.test_facts import BOOT, LOCAL, MONOTONIC, MS, NONE, PRIVATE, RUN, TIME_OF_DAY, UNIX, S, trace
+from traceconv.align.survey import survey
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace
+
+
+def wall() -> Trace:
+    return trace("wall.json", REALTIME, [UNIX])
+
+
+def samples(name: str) -> Trace:
+    out = Builder(SourceInfo(name, "perf-script"), PRIVATE)
+    out.sample(out.track("t"), 5 * S, out.frame("main"))
+    return out.finish()
+
+
+def advice(*traces: Trace) -> list[str]:
+    (pair,) = survey(traces).pairs
+    assert pair.way is None
+    return list(pair.advice)
+
+
+def test_advice_names_the_files() -> None:
+    words = advice(wall(), trace("b c.json", PRIVATE))
+    assert "FILE" not in " ".join(words)
+    assert "if you know how far apart they are: --offset 'b c.json'=TIME" in words
+    assert "their events may tell: traceconv align wall.json 'b c.json'" in words
+    assert "if you know an instant of both: --anchor 'wall.json:NAME#1.start=b c.json:NAME#1.start'" in words
+
+
+def test_no_advice_for_a_file_that_is_on_the_wall_clock() -> None:
+    assert not [line for line in advice(wall(), trace("b.json", PRIVATE)) if line.startswith("wall.json:")]
+
+
+def test_samples_are_no_events_to_anchor() -> None:
+    words = advice(wall(), samples("perf.txt"))
+    assert "if you know an instant of both: --anchor wall.json@TIME=perf.txt@TIME" in words
+    assert "#1" not in " ".join(words)
+
+
+@pytest.mark.parametrize(
+    ("clock", "words"),
+    [
+        (LOCAL, "b.log: if you know the zone of its local times: --tz b.log=+HH:MM"),
+        (TIME_OF_DAY, "b.log: if you know the zone of its local times: --tz b.log=+HH:MM --date b.log=DAY"),
+    ],
+)
+def test_local_times_want_a_zone(clock: ClockDomain, words: str) -> None:
+    assert words in advice(wall(), trace("b.log", clock))
+
+
+def test_one_machine() -> None:
+    """The options of the advice do what it says."""
+    one, other = trace("a", BOOT, [5 * S]), trace("b", BOOT, [50 * S])
+    assert "if both are of one machine, and it was not restarted in between: --same-machine" in advice(one, other)
+    (pair,) = survey([one, other], same_machine=True).pairs
+    assert pair.way is not None
+    assert pair.way.at(7) == 7
+    elsewhere = [
+        trace("a", MONOTONIC, [5 * S]),
+        trace("b", ClockDomain("CLOCK_MONOTONIC", BOOT.zero, BOOT.run, 1, "x")),
+    ]
+    assert "--same-machine" not in " ".join(advice(*elsewhere))
+    assert survey(elsewhere, same_machine=True).pairs[0].way is None
+
+
+def test_offsets_move_and_place() -> None:
+    base = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time of the file")
+    files = [wall(), trace("run", RUN, [S], [base]), trace("b", PRIVATE, [5 * S])]
+    found = survey(files, offsets={1: 3 * S, 2: UNIX})
+    to_wall = [line.realtime for line in found.clocks]
+    assert [way.at(0) for way in to_wall if way] == [0, UNIX + 3 * S, UNIX]
+    assert [way.verdict for way in to_wall if way] == [Verdict.OK, Verdict.ASSUMED, Verdict.ASSUMED]
+    ways = {(pair.file, pair.other): pair.way for pair in found.pairs}
+    between = ways["run", "b"]
+    assert between is not None
+    assert between.at(0) == 3 * S
+    assert (between.bound_ns, "--offset" in between.method) == (MS, True)
+    alone = survey([trace("a", PRIVATE, [0]), trace("b", NONE, [0])], offsets={1: 7}).pairs[0].way
+    assert alone is not None
+    assert alone.at(0) == -7
