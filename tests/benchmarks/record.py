@@ -53,8 +53,13 @@ class Result:
 
 def table(rows: Sequence[Row]) -> list[str]:
     """The lines of a table that reads well as text and as Markdown."""
-    cells = [_HEAD, *((row.work, row.goal, row.reached, row.verdict) for row in rows)]
+    return laid_out([_HEAD, *((row.work, row.goal, row.reached, row.verdict) for row in rows)])
+
+
+def laid_out(cells: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table whose first row is its head."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    cells = list(cells)
     cells.insert(1, tuple("-" * width for width in widths))
     return [
         "| " + " | ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)) + " |" for line in cells
@@ -99,14 +104,18 @@ def documents() -> dict[Path, str]:
             performance += ["", *(f"    {line}" for line in (result.rows[0].work, *result.lines))]
     brief = results["pftrace"].lines
     return {
-        ROOT / "docs" / "performance.md": _with_block(ROOT / "docs" / "performance.md", performance),
-        ROOT / "README.md": _with_block(ROOT / "README.md", [f"    {line}" for line in brief]),
+        path: with_block(path.read_text(encoding="utf-8"), "benchmark", lines)
+        for path, lines in (
+            (ROOT / "docs" / "performance.md", performance),
+            (ROOT / "README.md", [f"    {line}" for line in brief]),
+        )
     }
 
 
-def _with_block(path: Path, lines: Sequence[str]) -> str:
-    before, mark, rest = path.read_text(encoding="utf-8").partition("<!-- benchmark -->\n")
-    _, end, after = rest.partition("<!-- /benchmark -->")
+def with_block(text: str, name: str, lines: Sequence[str]) -> str:
+    """A document with other lines between the two comments of a name."""
+    before, mark, rest = text.partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- /{name} -->")
     if not (mark and end):
-        raise ValueError(f"{path} has no block between <!-- benchmark --> and <!-- /benchmark -->")
+        raise ValueError(f"there is no block between <!-- {name} --> and <!-- /{name} -->")
     return f"{before}{mark}\n" + "\n".join(lines) + f"\n\n{end}{after}"

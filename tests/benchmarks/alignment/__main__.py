@@ -2,17 +2,27 @@
 
 Simulated pairs come from seeds of 1000 and up, on which no threshold was chosen. Recordings are of this machine's
 tools, with the truth that the recorded programs read from the clocks. `--quick` takes about a minute, all of it about
-half an hour on one core.
+half an hour on one core. `--record` keeps the figures in recorded.json and in docs/alignment.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import sys
 from collections.abc import Sequence
 
+import numpy as np
+
+from tests.benchmarks.__main__ import processor
+from tests.benchmarks.alignment.figures import Figures, recording_rows, save, table
 from tests.benchmarks.alignment.recordings import Attempt, attempts, exact_attempts
 from tests.benchmarks.alignment.rows import Row, all_rows
+from tests.benchmarks.alignment.trials import FIRST_SEED
+from tests.benchmarks.record import laid_out
+from traceconv import __version__
+from traceconv.kernel import COMPILED
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -20,12 +30,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.alignment", description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=1000, help="how many simulated pairs")
     parser.add_argument("--quick", action="store_true", help="few pairs, and none of a million events")
+    parser.add_argument("--record", action="store_true", help="keep the figures, in docs/alignment.md, too")
     args = parser.parse_args(arguments)
+    if args.record and args.quick:
+        parser.error("--record is for all of it, not for --quick")
     seeds = min(args.seeds, 60) if args.quick else args.seeds
     recorded = attempts()
-    print_table([(row.regime, row.goal, row.reached, row.mark) for row in measured(seeds, args.quick, recorded)])
+    rows = measured(seeds, args.quick, recorded)
+    print(*table(rows), sep="\n")
     print("\nRecordings, with the error against what the recorded programs knew:")
     print_recordings(recorded)
+    if args.record:
+        save(Figures(header(seeds), rows, recording_rows(recorded)))
+
+
+def header(seeds: int) -> list[str]:
+    """What is measured, and with what."""
+    return [
+        f"{seeds} simulated pairs (seeds {FIRST_SEED} to {FIRST_SEED + seeds - 1}), a tenth of that in the other rows",
+        f"{processor()}, {os.cpu_count()} CPUs, {platform.system()} {platform.machine()}",
+        f"{platform.python_implementation()} {platform.python_version()}, numpy {np.__version__}, traceconv "
+        f"{__version__}, kernel {'compiled' if COMPILED else 'not compiled'}",
+    ]
 
 
 def measured(seeds: int, quick: bool, recorded: Sequence[Attempt]) -> list[Row]:
@@ -38,16 +64,9 @@ def measured(seeds: int, quick: bool, recorded: Sequence[Attempt]) -> list[Row]:
     return found
 
 
-def print_table(rows: Sequence[tuple[str, ...]], head: Sequence[str] = ("regime", "to reach", "reached", "")) -> None:
-    """A table that reads well as text and as Markdown."""
-    widths = [max(len(row[i]) for row in (*rows, tuple(head))) for i in range(len(head))]
-    for row in (tuple(head), tuple("-" * width for width in widths), *rows):
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |")
-
-
 def print_recordings(recorded: Sequence[Attempt]) -> None:
     """A line for each pair in each variant."""
-    rows = []
+    rows = [("recording", "files", "variant", "error", "stated", "verdict", "from, or why not")]
     for one in recorded:
         error = "refused" if one.error_ns is None else f"{one.error_ns / 1e3:.1f} µs"
         bound = "" if one.bound_ns is None else f"±{one.bound_ns / 1e3:.0f} µs"
@@ -55,7 +74,7 @@ def print_recordings(recorded: Sequence[Attempt]) -> None:
         rows.append(
             (one.recording, " + ".join(name[:12] for name in one.names), one.variant, error, bound, one.verdict, said)
         )
-    print_table(rows, ("recording", "files", "variant", "error", "stated", "verdict", "from, or why not"))
+    print(*laid_out(rows), sep="\n")
 
 
 if __name__ == "__main__":
