@@ -7,7 +7,8 @@ golden/<format>/<case>/expect.txt   the trace, one event a line (absent if the i
 golden/<format>/<case>/expect.json  the Chrome JSON output (likewise)
 golden/<format>/<case>/expect.diag  the balance, notes and diagnostics, or the error
 
-golden/merge/<case>/case.toml       inputs = ["<format>/<case>", ...], offsets = {...}; expectations as above
+golden/merge/<case>/case.toml       inputs = ["<format>/<case>", ...], offsets = {...}, policy = {...}; expectations as
+                                    above
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from traceconv import __version__
-from traceconv.align import align
+from traceconv.align import Policy, align
 from traceconv.api import read
 from traceconv.ir.trace import Trace
 from traceconv.merging import merge_traces
@@ -81,7 +82,8 @@ class Case:
     def merged(self, traces: list[Trace]) -> Trace:
         """The inputs on one time axis."""
         offsets = {int(index): parse_duration(text) for index, text in self.about.get("offsets", {}).items()}
-        merged = merge_traces(traces, align(traces, offsets), same_machine=self.about.get("same_machine", False))
+        alignment = align(traces, offsets, Policy(**self.about.get("policy", {})))
+        merged = merge_traces(traces, alignment, same_machine=self.about.get("same_machine", False))
         validate(merged)
         return merged
 

@@ -48,11 +48,12 @@ class Verdict(enum.StrEnum):
     AMBIGUOUS = "ambiguous"
     INSUFFICIENT = "insufficient"
     INCONSISTENT = "inconsistent"
+    SEPARATE = "separate"  # of places only: beside the others, since the user asked for that instead of a refusal
 
     @property
     def refused(self) -> bool:
         """Whether the traces are not put together on this."""
-        return self in (Verdict.AMBIGUOUS, Verdict.INSUFFICIENT, Verdict.INCONSISTENT)
+        return self not in (Verdict.OK, Verdict.ASSUMED, Verdict.UNVERIFIED)
 
 
 #: How methods begin that are the word of the user, also where they are one step of several.

@@ -69,13 +69,14 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
     ]
     for index, placement in alignment.placements.items():
-        from traceconv.align.placing import laid_inside
+        from traceconv.align.laying import laid_inside
 
         timed[index] = laid_inside(timed[index], timed[placement.host], placement)
     _warn_of_gaps(timed)
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
     if len(timed) > 1:
-        merged = _join_processes(merged, _machines(traces, same_machine), [trace.span() for trace in timed])
+        spans = [trace.span() if _is_aligned(maps) else None for trace, maps in zip(timed, alignment.maps, strict=True)]
+        merged = _join_processes(merged, _machines(traces, same_machine), spans)
         merged = adopt_totals(merged)
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
@@ -89,6 +90,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
 
 def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
     """The trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
+    trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
@@ -97,6 +99,35 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
     tables["slices"] = replace(tables["slices"], dur=ends - tables["slices"].ts)
     tracks = [replace(track, clock=ClockId(0), source=index) for track in trace.tracks]
     return trace.with_tables(tracks=tracks, **tables)
+
+
+def _is_aligned(maps: dict[int, ClockMap]) -> bool:
+    """Whether all times of an input are on the common axis."""
+    return all(found.verdict is not Verdict.SEPARATE for found in maps.values())
+
+
+def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> list[Track]:
+    """The tracks; the topmost ones of clocks that are not placed, or only by a guess, say so in their names."""
+    doubt = {clock: _doubt(found.verdict) for clock, found in maps.items()}
+    return [
+        replace(track, name=f"{track.name or _number(track)} {words}".strip())
+        if (words := doubt.get(track.clock))
+        and (track.parent == NO_TRACK or doubt.get(tracks[track.parent].clock) != words)
+        else track
+        for track in tracks
+    ]
+
+
+def _doubt(verdict: Verdict) -> str:
+    if verdict is Verdict.SEPARATE:
+        return "(not aligned)"
+    return "(place uncertain)" if verdict.refused else ""
+
+
+def _number(track: Track) -> str:
+    """What a process or a thread without a name is called."""
+    number = track.tid if track.kind is TrackKind.THREAD else track.pid
+    return "" if number is None else f"{track.kind.name.lower()} {number}"
 
 
 def _mapped(ts: I64, clocks: I64, maps: dict[int, ClockMap]) -> I64:
@@ -209,6 +240,7 @@ def _machines(traces: Sequence[Trace], same_machine: bool) -> list[str]:
 
 
 def _join_processes(trace: Trace, machines: list[str], spans: list[tuple[int, int] | None]) -> Trace:
+    """Put processes that are one under one track; `spans` are None for inputs that are not aligned."""
     known: dict[tuple[str, int], _Known] = {}
     joined: dict[int, TrackId] = {}  # process tracks that give way to the one of an earlier file
     for number, track in enumerate(trace.tracks):
@@ -318,8 +350,10 @@ def _placing(line: ReceiptLine) -> str:
     if line.matches:
         apart = "" if line.residual_ns is None else f", {format_time(line.residual_ns)} apart in the median"
         words.append(f"{line.matches} matches{apart}")
-    if line.verdict == Verdict.UNVERIFIED:
-        words.append("unverified")
+    if line.verdict not in (Verdict.OK, Verdict.ASSUMED):
+        words.append("not aligned" if line.verdict == Verdict.SEPARATE else line.verdict)
+    if line.note:
+        words.append(line.note)
     if line.warning:
         words.append(f"but {line.warning}")
     return "; ".join(words) + "."

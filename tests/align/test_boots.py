@@ -15,6 +15,7 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
 from traceconv.merging import merge_traces
+from traceconv.times import earlier_or_later
 
 HERE = replace(MONOTONIC, machine="vm")
 NOW = 1_700_000_000_000_000_000
@@ -67,11 +68,19 @@ def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
     with pytest.raises(AmbiguousAlignment, match=r"a\.json and b\.log cannot be lined up"):
         align(traces)
     best = align(traces, policy=Policy(on_ambiguous="best"))
-    assert best.receipt[1].verdict == Verdict.UNVERIFIED
+    assert best.receipt[1].verdict == Verdict.AMBIGUOUS
     assert best.receipt[1].bound_ns is None
+    (pair,) = best.pairs
+    assert pair.taken
+    assert best.receipt[1].offset_ns == pair.way.inverse().offset_ns
+    assert best.receipt[1].warning.startswith("it lies where it fits best, though that is ambiguous")
+    assert pair.estimate.reason in best.receipt[1].warning
+    assert earlier_or_later(pair.rival_offsets()[0]) in best.receipt[1].warning
     separate = align(traces, policy=Policy(on_ambiguous="separate"))
     assert separate.receipt[1].offset_ns == int(traces[0].slices.ts[0]) - int(traces[1].slices.ts[0])
-    assert separate.receipt[1].verdict == Verdict.UNVERIFIED
+    assert separate.receipt[1].verdict == Verdict.SEPARATE
+    assert pair.estimate.reason in separate.receipt[1].warning
+    assert not separate.pairs[0].taken
 
 
 def test_separate_is_beside_inputs_that_the_user_placed() -> None:

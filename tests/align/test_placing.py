@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,10 @@ from traceconv.align import Policy, align
 from traceconv.clocks import REALTIME, ClockDomain, Run, Verdict, Zero
 from traceconv.errors import UnrelatedClocks
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.ir.trace import SourceInfo, Trace, take
 from traceconv.lanes import lay_out
 from traceconv.merging import merge_traces
+from traceconv.times import earlier_or_later
 from traceconv.validate import validate
 
 ORDER = ClockDomain("order of the log", Zero.UNKNOWN, Run.NONE, 1000)
@@ -68,9 +70,150 @@ def test_slices_lie_inside_their_parents() -> None:
     assert alignment.receipt[1].bound_ns is None
 
 
+PERIODIC = Shape(iterations=40, operators=30).periodic()
+
+
 def test_a_periodic_workload_is_refused() -> None:
     with pytest.raises(UnrelatedClocks, match="nor do their events tell"):
-        align(pair(2, Shape(iterations=40, operators=30).periodic()))
+        align(pair(2, PERIODIC))
+
+
+def test_the_best_place_is_taken_if_the_user_wants_it_and_stays_marked() -> None:
+    host, whole = pair(2, PERIODIC)
+    guest = whole.with_tables(slices=take(whole.slices, np.arange(300, 700)))
+    alignment = align([host, guest], policy=Policy(on_ambiguous="best"))
+    line = alignment.receipt[1]
+    assert (line.method, line.verdict) == ("durations of the same work in framework.json", Verdict.AMBIGUOUS)
+    assert line.matches > 0.8 * len(guest.slices.ts)
+    assert "though that is ambiguous" in line.warning
+    assert alignment.pairs[0].estimate.reason in line.warning
+    assert earlier_or_later(alignment.pairs[0].rival_offsets()[0]) in line.warning
+    trace = merge_traces([host, guest], alignment)
+    validate(trace)
+    assert words_of(trace)["inside"] == line.matches
+    assert next(track.name for track in trace.tracks if track.source == 1) == "cpu (synthetic) (place uncertain)"
+
+
+def test_separate_says_that_it_is_not_aligned() -> None:
+    host, guest = pair(2, PERIODIC)
+    alignment = align([host, guest], policy=Policy(on_ambiguous="separate"))
+    line = alignment.receipt[1]
+    assert (line.verdict, line.bound_ns) == (Verdict.SEPARATE, None)
+    assert line.warning.startswith("not aligned: ")
+    assert alignment.pairs[0].estimate.reason in line.warning
+    trace = merge_traces([host, guest], alignment)
+    (track,) = [track for track in trace.tracks if track.source == 1]
+    assert track.name == "cpu (synthetic) (not aligned)"
+    assert "; not aligned; " in track.description
+    assert trace.metadata["alignment"][1]["verdict"] == "separate"
+    first = [int(trace.slices.ts[trace.slices.track == number].min()) for number in np.unique(trace.slices.track)]
+    assert len(set(first)) == 1
+
+
+def test_the_best_of_nothing_is_a_refusal() -> None:
+    host, guest = pair(2, PERIODIC)
+    few = guest.with_tables(slices=take(guest.slices, np.arange(4)))
+    for policy in (Policy(), Policy(on_ambiguous="best")):
+        with pytest.raises(UnrelatedClocks, match="only 4 events"):
+            align([host, few], policy=policy)
+    assert align([host, few], policy=Policy(on_ambiguous="separate")).receipt[1].verdict == Verdict.SEPARATE
+
+
+def with_more(guest: Trace, before: int, dur: int) -> Trace:
+    """The log, with so many slices of a length before the others, and a create line with a message before each one."""
+    out = Builder(SourceInfo("library.log", "library", "line"), ORDER)
+    root = out.track("library")
+    work, made, said = (out.track(f"{name} (synthetic)", root) for name in ("cpu", "cpu create", "messages"))
+    rows = guest.slices
+    work_of = [(dur, "reorder")] * before
+    work_of += [(int(rows.dur[row]), guest.strings[rows.name[row]]) for row in np.argsort(rows.origin).tolist()]
+    at = 0
+    for number, (length, name) in enumerate(work_of):
+        out.slice(made, at, 700, f"create {name}", at=3 * number)
+        at += 700
+        out.instant(said, at, "ready", at=3 * number + 1)
+        out.slice(work, at, length, name, at=3 * number + 2)
+        at += length
+    out.balance.read = out.balance.written = 3 * len(work_of)
+    return lay_out(out.finish())
+
+
+def words_of(trace: Trace) -> Counter[str]:
+    """How many slices say that they were placed where."""
+    found: Counter[str] = Counter()
+    for at, size in zip(trace.slices.args_at.tolist(), trace.slices.args_len.tolist(), strict=True):
+        placed = json.loads(trace.args.get(at, size) or b"{}").get("placed", "")
+        found[placed.split()[0] if placed else "nothing"] += 1
+    return found
+
+
+def test_what_no_match_encloses_is_on_tracks_of_its_own() -> None:
+    host, plain = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
+    guest = with_more(plain, before=50, dur=40_000)
+    alignment = align([host, guest])
+    trace = merge_traces([host, guest], alignment)
+    validate(trace)
+    slices = trace.slices
+    name = {number: track.name for number, track in enumerate(trace.tracks)}
+    of = {name[number]: np.flatnonzero(slices.track == number) for number in np.unique(slices.track).tolist()}
+    first = int(slices.ts[of["cpu (synthetic)"]].min())
+    for apart in ("cpu (times not measured)", "cpu create (times not measured)"):
+        assert ((slices.ts[of[apart]] + slices.dur[of[apart]] <= first).sum()) >= 50
+        number = next(n for n, track in enumerate(trace.tracks) if track.name == apart)
+        assert trace.tracks[trace.tracks[number].parent].name == "library"
+        assert "nothing tells the times" in trace.tracks[number].description
+    found = words_of(trace)
+    total = len(guest.slices.ts)
+    assert sum(found[word] for word in ("inside", "between", "before", "after")) == total
+    assert alignment.receipt[1].note == (
+        f"{found['inside']} of {total} slices lie inside those of framework.json that they were matched to, "
+        f"{found['between']} without a partner in order between their neighbours, {found['before'] + found['after']} "
+        "before the first or after the last match in order on 'cpu (times not measured)' and "
+        "'cpu create (times not measured)'"
+    )
+    assert alignment.receipt[1].note in next(track.description for track in trace.tracks if track.name == "library")
+    assert alignment.receipt[1].as_json()["note"] == alignment.receipt[1].note
+
+
+def test_the_order_of_a_log_holds_over_all_its_tracks() -> None:
+    host, plain = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
+    guest = with_more(plain, before=5, dur=40_000)
+    trace = merge_traces([host, guest], align([host, guest]))
+    of_guest = np.array([track.source == 1 for track in trace.tracks])
+    slices = take(trace.slices, np.flatnonzero(of_guest[trace.slices.track]))
+    order = np.argsort(slices.origin)
+    starts, ends = slices.ts[order], (slices.ts + slices.dur)[order]
+    assert (starts[1:] >= ends[:-1]).all()
+    instants = dict(zip(trace.instants.origin.tolist(), trace.instants.ts.tolist(), strict=True))
+    assert len(instants) == len(order) // 2
+    by_origin = dict(zip(slices.origin[order].tolist(), zip(starts.tolist(), ends.tolist(), strict=True), strict=True))
+    for origin, ts in instants.items():
+        assert by_origin[origin - 1][1] <= ts <= by_origin[origin + 1][0]
+
+
+def test_what_holds_slices_of_a_log_is_laid_around_them() -> None:
+    host, plain = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
+    out = Builder(SourceInfo("library.log", "library", "line"), ORDER)
+    root = out.track("library")
+    work, graph = out.track("cpu (synthetic)", root), out.track("graph (synthetic)", root)
+    rows = plain.slices
+    for number in range(0, len(rows.ts) - 5, 5):
+        end = int(rows.ts[number + 4] + rows.dur[number + 4])
+        out.slice(graph, int(rows.ts[number]), end - int(rows.ts[number]), "partition", at=number + 5)
+        for row in range(number, number + 5):
+            out.slice(work, int(rows.ts[row]), int(rows.dur[row]), plain.strings[rows.name[row]], at=row)
+    out.balance.read = out.balance.written = 1
+    guest = lay_out(out.finish())
+    trace = merge_traces([host, guest], align([host, guest]))
+    validate(trace)
+    number = next(n for n, track in enumerate(trace.tracks) if track.name == "graph (synthetic)")
+    graphs = take(trace.slices, np.flatnonzero(trace.slices.track == number))
+    inner = np.array([track.name.startswith("cpu") and track.source == 1 for track in trace.tracks])
+    work_rows = take(trace.slices, np.flatnonzero(inner[trace.slices.track]))
+    for ts, dur, at in zip(graphs.ts.tolist(), graphs.dur.tolist(), graphs.origin.tolist(), strict=True):
+        own = np.flatnonzero((work_rows.origin >= at - 5) & (work_rows.origin < at))
+        assert ts == int(work_rows.ts[own].min())
+        assert ts + dur == int((work_rows.ts + work_rows.dur)[own].max())
 
 
 def again(host: Trace, name: str, later: int = 0) -> Trace:
@@ -94,7 +237,11 @@ def test_two_hosts_at_different_times_are_refused() -> None:
     with pytest.raises(UnrelatedClocks, match=r"framework\.json and later\.json, at different times"):
         align([host, later, guest])
     assert not align([host, later, guest], policy=Policy(on_ambiguous="separate")).placements
-    assert align([host, later, guest], policy=Policy(on_ambiguous="best")).placements[2].host in (0, 1)
+    best = align([host, later, guest], policy=Policy(on_ambiguous="best"))
+    assert best.placements[2].host in (0, 1)
+    assert best.receipt[2].verdict == Verdict.AMBIGUOUS
+    assert "at different times" in best.receipt[2].warning
+    assert [pair.taken for pair in best.pairs if pair.b.index == 2] == [True, False]
 
 
 def test_two_recordings_that_agree_are_no_rivals() -> None:

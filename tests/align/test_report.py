@@ -218,6 +218,36 @@ def test_files_that_their_events_contradict(traces: list[Trace], alignment: Alig
     assert "it was not used" in text
 
 
+def test_the_best_place_was_used_if_the_user_wanted_it(ambiguous: Json) -> None:
+    traces = recordings(3, PERIODIC, part=(0.3, 0.6))
+    report = reported(traces, Policy(on_ambiguous="best"))
+    assert report["verdict"] == "ambiguous"
+    assert report["refusal"] is None
+    (pair,) = report["pairs"]
+    assert pair["used"]
+    assert not ambiguous["pairs"][0]["used"]
+    assert pair["rivals"] == ambiguous["pairs"][0]["rivals"]
+    (placed,) = (clock["map"] for clock in report["inputs"][1]["clocks"])
+    assert (placed["verdict"], placed["bound_ns"]) == ("ambiguous", None)
+    assert pair["reason"] in placed["warning"]
+    text = page(report)
+    assert "was not used" not in text
+    assert "It was used nevertheless, as <code>--on-ambiguous best</code> wants it." in text
+    assert "These recordings are together at the best of several places" in text
+
+
+def test_files_side_by_side_are_not_called_aligned() -> None:
+    report = reported(recordings(3, PERIODIC, part=(0.3, 0.6)), Policy(on_ambiguous="separate"))
+    assert report["verdict"] == "separate"
+    assert not report["pairs"][0]["used"]
+    (placed,) = (clock["map"] for clock in report["inputs"][1]["clocks"])
+    assert (placed["verdict"], placed["bound_ns"]) == ("separate", None)
+    text = page(report)
+    assert "These recordings are side by side, but not all of them are aligned" in text
+    assert "it was not used" in text
+    assert "<strong>But not aligned: its times have nothing to do with those of the other files" in text
+
+
 def test_a_refusal_without_any_comparison() -> None:
     report = reported(recordings(3), Policy(estimate=False))
     assert report["verdict"] == "insufficient"

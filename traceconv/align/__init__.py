@@ -27,7 +27,7 @@ from traceconv.times import LIMIT_NS, format_option
 if TYPE_CHECKING:
     from traceconv.align.estimate import Estimate
     from traceconv.align.ladder import PairEstimate
-    from traceconv.align.placing import Placement
+    from traceconv.align.laying import Placement
 
 _SAME_CLOCK = ClockMap().method
 
@@ -44,11 +44,13 @@ class ReceiptLine:
         offset_ns: what was added to each time of that clock.
         bound_ns: how wrong the position can be at most, the resolution of the clock included; None: not known.
         verdict: "ok" when the file says so; "assumed" when it rests on the word of the user or on an assumption, or
-            when positions are synthetic.
+            when positions are synthetic; that of the estimate when its best place was taken though it is not certain;
+            "separate" when it was not aligned at all.
         drift_ppm: how much faster trace time runs than the clock.
         matches: how many events were matched with those of another input, if it rests on that.
         residual_ns: how far apart these are, the median; None without any.
-        warning: what speaks against it, where it rests on the word of the user; "" if nothing does.
+        warning: what speaks against it, where it rests on the word or the wish of the user; "" if nothing does.
+        note: which of its events are where, if not all were placed in the same way; "" if they were.
     """
 
     file: str
@@ -62,12 +64,13 @@ class ReceiptLine:
     matches: int = 0
     residual_ns: int | None = None
     warning: str = ""
+    note: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """For metadata; what does not apply is left out."""
         members = asdict(self)
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
-        absent["warning"] = not self.warning
+        absent |= {"warning": not self.warning, "note": not self.note}
         return {name: value for name, value in members.items() if not absent.get(name)}
 
 
@@ -99,8 +102,9 @@ class Policy:
     Attributes:
         names: which names of two traces mean the same work.
         same_run: the word of the user that all inputs are of one run.
-        on_ambiguous: what to do with a trace that fits in several places, or nowhere: "fail", "best" (the best place,
-            marked unverified), or "separate" (side by side, from the begin of the trace on).
+        on_ambiguous: what to do with a trace that fits in several places, or nowhere: "fail", "best" (the best place
+            with the verdict that it has; fails where there is none), or "separate" (side by side, from the begin of the
+            trace on, with names that say so).
         estimate: whether to look at the events at all.
     """
 
@@ -131,9 +135,13 @@ def align(
         UnrelatedClocks: two inputs have clocks that nothing relates.
         AmbiguousAlignment: their events fit in several places.
         InconsistentClocks: what files and user say about the clocks contradicts itself, or the events.
-        UsageError: a fact does not fit its input.
+        UsageError: a fact does not fit its input, or a name map no name.
     """
     policy = policy or Policy()
+    if policy.names.extra:
+        from traceconv.align.views import names_of
+
+        policy.names.check_extra([names_of(trace) for trace in traces])
     note_twins(traces)
     stated = state(apart_by_boot(traces), facts, offsets)
     traces, lines = lines_of_readings(stated.traces)
@@ -144,11 +152,12 @@ def align(
     used = [{clock: first for clock, (first, _) in spans(trace).items()} for trace in traces]
     target = _trace_time(domains, used, graph)
     pairs: list[PairEstimate] = []
+    warnings: dict[tuple[int, int], str] = {}
     if policy.estimate and len(traces) > 1:
         from traceconv.align import evidence
 
         placed = {*(offsets or ()), *facts.drifts}
-        pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {})
+        pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {}, warnings)
     known = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):
@@ -161,15 +170,14 @@ def align(
     if policy.estimate and len(traces) > 1:
         from traceconv.align import evidence
 
-        placements = evidence.placed_by_durations(traces, domains, used, maps, policy, pairs)
+        placements = evidence.placed_by_durations(traces, domains, used, maps, policy, pairs, warnings)
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs, policy)
     _refuse_far(traces, maps)
-    warnings: dict[tuple[int, int], str] = {}
     if policy.estimate and len(traces) > 1:
         from traceconv.align import evidence
 
-        warnings = evidence.doubts(traces, domains, maps, offsets or {}, policy, pairs)
+        warnings |= evidence.doubts(traces, domains, maps, offsets or {}, policy, pairs)
     receipt = [
         _receipt_line(
             trace,
@@ -177,6 +185,7 @@ def align(
             found[number],
             _basis(index, number, found[number], pairs),
             warnings.get((index, number), ""),
+            placements.get(index),
         )
         for index, (trace, clocks, found) in enumerate(zip(traces, domains, maps, strict=True))
         for number in sorted(found)
@@ -320,13 +329,20 @@ def _basis(index: int, clock: int, found: ClockMap, pairs: Sequence[PairEstimate
 
 
 def _receipt_line(
-    trace: Trace, clock: ClockDomain, found: ClockMap, basis: Estimate | None, warning: str
+    trace: Trace,
+    clock: ClockDomain,
+    found: ClockMap,
+    basis: Estimate | None,
+    warning: str,
+    placement: Placement | None,
 ) -> ReceiptLine:
     source = trace.sources[0]
     method = "its own times" if found.method == _SAME_CLOCK else found.method
     if found.bends:
         method += f", along {len(found.lines)} lines"
     bound = None if found.bound_ns is None else found.bound_ns + clock.resolution_ns
+    verdict = Verdict.ASSUMED if clock.synthetic and found.verdict is Verdict.OK else found.verdict
+    laid = placement if clock.run is Run.NONE else None
     return ReceiptLine(
         source.name,
         source.format,
@@ -334,9 +350,10 @@ def _receipt_line(
         method,
         found.offset_ns,
         bound,
-        str(Verdict.ASSUMED if clock.synthetic else found.verdict),
+        str(verdict),
         round(found.drift_ppm, 4),
-        basis.matches if basis else 0,
+        laid.matches if laid else basis.matches if basis else 0,
         round(basis.residuals.median) if basis and basis.residuals.n else None,
         warning,
+        laid.note if laid else "",
     )

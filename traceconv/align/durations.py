@@ -526,10 +526,12 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
     placed = matched[path.margin[matched] >= least]
     good = placed[(path.alone[placed] >= _LEAST_ALONE) & _agrees(a, b, model, path.match, placed)]
     rivals, landscape = _rivals(a, path, max(1, (period or _NO_PERIOD) // 2))
+    verdict, reason = _verdict(a, b, path, placed, len(good), period, len(rivals), least)
+    if verdict is Verdict.AMBIGUOUS:  # no pair is certain where all of them could be an iteration away
+        good = matched[_agrees(a, b, model, path.match, matched)]
     pairs = path.match[good], good
     bias = np.array([model.kinds[kind].bias for kind in b.kind[good].tolist()])
     residual = b.dur[good] + bias - a.dur[pairs[0]]
-    verdict, reason = _verdict(a, b, path, placed, len(good), period, len(rivals), least)
     return Estimate(
         METHOD,
         verdict,
@@ -540,7 +542,7 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
         margin=_margin(path),
         rivals=rivals,
         landscape=landscape,
-        pairs=None if verdict.refused else pairs,
+        pairs=pairs,
         residual_times=a.start[pairs[0]],
         residual_values=residual,
     )

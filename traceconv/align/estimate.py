@@ -215,7 +215,7 @@ class Estimate:
         margin: by how much it beats the best rival, in the unit of the estimator (z or nats).
         rivals: the best other places, the best first.
         landscape: offsets and their scores, for the picture.
-        pairs: the matched rows of x and y, in that order; for layers that use them.
+        pairs: the matched rows of x and y at the best place, in that order, also if it is refused.
         residual_times, residual_values: of the pairs, for the picture, ns.
         pieces: the lines, where one is not enough; `offset_ns`, `drift` and `x0` are those of the first one then, and
             there is no `region`.

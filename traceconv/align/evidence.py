@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from traceconv.align.consistency import Accepted, contradicted, contradiction, doubt, note_overruled, relate_all
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
-from traceconv.align.placing import Placement, placement_of
+from traceconv.align.laying import Placement, placement_in
+from traceconv.align.placing import placement_of
 from traceconv.align.twins import same_recording
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Run, Verdict
 from traceconv.errors import AmbiguousAlignment
 from traceconv.ir.trace import Trace
-from traceconv.times import earlier_or_later
 
 if TYPE_CHECKING:
     from traceconv.align import Policy
@@ -29,6 +29,9 @@ _WELL_KNOWN_NS = 20_000
 _OF_ANY_TOOL = {"chrome-trace", "perfetto", "timed-log"}
 #: All pairs of so many inputs are asked for what their events say.
 _ALL_PAIRS = 6
+_BADNESS = list(Verdict)
+#: What speaks against the place of a clock, by the numbers of its input and of itself.
+Warnings = dict[tuple[int, int], str]
 
 
 def estimated(
@@ -40,12 +43,14 @@ def estimated(
     policy: Policy,
     placed: set[int],
     offsets: Mapping[int, int],
+    warnings: Warnings,
 ) -> list[PairEstimate]:
     """Relate clocks by the events on them, where files and user do not do it well enough; adds to the graph.
 
     Args:
         placed: the inputs that the user has placed; nobody contradicts the user.
         offsets: what the user adds to the times of inputs, ns; the graph does not know of it.
+        warnings: what speaks against a place that the user wanted nevertheless is added.
     """
     sides = [
         (domain, Side(index, number, trace))
@@ -64,7 +69,8 @@ def estimated(
                 for its, first in ((own[number], first) for number, first in clocks.items())
                 if its in known
             )
-            _settle(side, domain, target, begin, sides, made, graph, policy)
+            warning = _settle(side, domain, target, begin, sides, made, graph, policy)
+            warnings |= {side.key: warning} if warning else {}
     return made
 
 
@@ -99,7 +105,7 @@ def _pairs(
             if rough is not None:
                 against = contradiction(side, partner, rough, policy.names)
                 if against is not None:
-                    made.append(against)
+                    made.append(replace(against, taken=True))
                     _overrule(against, rough, {i: there[domain], j: there[other]}, overruled)
                     accepted.append(Accepted(i, j, against))
                     continue
@@ -108,8 +114,9 @@ def _pairs(
             pair = estimate_pair(side, partner, rough, policy.names)
             if pair is None:
                 continue
-            made.append(pair)
-            if is_accepted(pair.estimate, same_run=policy.same_run):
+            taken = is_accepted(pair.estimate, same_run=policy.same_run)
+            made.append(replace(pair, taken=taken))
+            if taken:
                 accepted.append(Accepted(i, j, pair))
                 work.relate(domain, other, pair.way, pair.back)
                 progress = True
@@ -145,24 +152,50 @@ def _settle(
     made: list[PairEstimate],
     graph: ClockGraph,
     policy: Policy,
-) -> None:
-    """What to do with a clock whose place nothing tells for certain; `begin` is that of all others on trace time."""
+) -> str:
+    """What to do with a clock whose place nothing tells for certain; `begin` is that of all others on trace time.
+
+    Returns:
+        What speaks against the place that it gets; "" if it gets none.
+    """
     tried = [pair for pair in made if side in (pair.a, pair.b)]
-    fitting = [pair for pair in tried if pair.way.bound_ns is not None]
+    fitting = [pair for pair in tried if pair.found]
     if policy.on_ambiguous == "best" and fitting:
-        best = max(fitting, key=lambda pair: pair.estimate.matches)
+        best = min(fitting, key=lambda pair: (_BADNESS.index(pair.estimate.verdict), -pair.estimate.matches))
         domain_of = {one: its for its, one in sides}
-        way = replace(best.way, verdict=Verdict.UNVERIFIED, bound_ns=None)
-        graph.relate(domain_of[best.a], domain_of[best.b], way)
-    elif policy.on_ambiguous == "separate":
-        way = ClockMap(
-            begin - side.span()[0], None, "nothing: beside the others, from their begin on", Verdict.UNVERIFIED
-        )
-        graph.relate(domain, target, way)
-    else:
-        for pair in tried:
-            if pair.estimate.verdict is Verdict.AMBIGUOUS:
-                raise _ambiguous(pair, made)
+        graph.relate(domain_of[best.a], domain_of[best.b], replace(best.way, bound_ns=None))
+        _take(best, made)
+        return _taken_as_best(best)
+    if policy.on_ambiguous == "separate":
+        graph.relate(domain, target, _beside(begin - side.span()[0]))
+        return _not_aligned(tried)
+    for pair in tried:
+        if pair.estimate.verdict is Verdict.AMBIGUOUS:
+            raise _ambiguous(pair, made)
+    return ""
+
+
+def _take(pair: PairEstimate, made: list[PairEstimate]) -> None:
+    """Note that two inputs are put together on an estimate."""
+    number = next(number for number, one in enumerate(made) if one is pair)
+    made[number] = replace(pair, taken=True)
+
+
+def _beside(offset: int) -> ClockMap:
+    """The map of a clock that nothing relates and that stands beside the others."""
+    return ClockMap(offset, None, "nothing: beside the others, from their begin on", Verdict.SEPARATE)
+
+
+def _taken_as_best(pair: PairEstimate) -> str:
+    return (
+        f"it lies where it fits best, though that is {pair.estimate.verdict}, since --on-ambiguous best asks for it: "
+        f"{pair.why_refused()}"
+    )
+
+
+def _not_aligned(tried: Sequence[PairEstimate]) -> str:
+    why = f" ({tried[0].estimate.reason})" if tried else ""
+    return f"not aligned: its times have nothing to do with those of the other files{why}"
 
 
 def doubts(
@@ -172,15 +205,15 @@ def doubts(
     offsets: Mapping[int, int],
     policy: Policy,
     pairs: list[PairEstimate],
-) -> dict[tuple[int, int], str]:
+) -> Warnings:
     """What the events say against the word of the user, by input and clock; adds to the pairs what is certain."""
     sides = [
         Side(index, number, trace)
         for index, (trace, own, found) in enumerate(zip(traces, domains, maps, strict=True))
         for number in found
-        if not own[number].synthetic
+        if not own[number].synthetic and found[number].verdict is not Verdict.SEPARATE
     ]
-    warnings: dict[tuple[int, int], str] = {}
+    warnings: Warnings = {}
     for side, other in combinations(sides, 2):
         ways = [maps[one.index][one.clock] for one in (side, other)]
         placed = [way.by_user for way in ways]
@@ -200,11 +233,9 @@ def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAli
     files = " ".join(shlex.quote(name) for name in (pair.a.name, pair.b.name))
     settle = (
         f"`traceconv clocks {files}` says what would relate their clocks; or say it: --offset FILE=TIME, --anchor; "
-        "--on-ambiguous best takes the best place and marks it unverified"
+        "--on-ambiguous best takes the best place and marks it"
     )
-    rivals = ", ".join(earlier_or_later(offset) for offset in pair.rival_offsets()[:4])
-    places = f"; other places, seen from the best one: {rivals}" if rivals else ""
-    return AmbiguousAlignment(f"{names} cannot be lined up: {pair.estimate.reason}{places}", hint=settle, pairs=made)
+    return AmbiguousAlignment(f"{names} cannot be lined up: {pair.why_refused()}", hint=settle, pairs=made)
 
 
 def placed_by_durations(
@@ -214,13 +245,14 @@ def placed_by_durations(
     maps: list[dict[int, ClockMap]],
     policy: Policy,
     pairs: list[PairEstimate],
+    warnings: Warnings,
 ) -> dict[int, Placement]:
-    """Put inputs without times where their durations say that they belong; adds to the maps and the pairs."""
+    """Put inputs without times where their durations say that they belong; adds to maps, pairs and warnings."""
     hosts = [
         Side(index, number, trace)
         for index, (trace, own, found) in enumerate(zip(traces, domains, maps, strict=True))
         for number in found
-        if not own[number].synthetic
+        if not own[number].synthetic and found[number].verdict is not Verdict.SEPARATE
     ]
     placements: dict[int, Placement] = {}
     for index, (trace, own, first) in enumerate(zip(traces, domains, used, strict=True)):
@@ -231,16 +263,31 @@ def placed_by_durations(
         ways = {host: maps[host.index][host.clock] for host in hosts}
         found = placement_of(guest, ways, policy.names, same_run=policy.same_run)
         pairs += found
-        best = found[0] if found else None
+        best, placement = _best_placement(found)
         accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
-        if best is not None and best.rows is not None and (accepted or policy.on_ambiguous == "best"):
+        if best is not None and placement is not None and (accepted or policy.on_ambiguous == "best"):
+            placements[index] = placement
+            _take(best, pairs)
             begin = ways[best.a].at(best.a.span()[0])
-            method, verdict = f"durations of the same work in {best.a.name}", best.estimate.verdict
-            placements[index] = Placement(best.a.index, *best.rows)
-        elif policy.on_ambiguous != "fail" and hosts:
-            begin = min(way.at(host.span()[0]) for host, way in ways.items())
-            method, verdict = "nothing: beside the others, from their begin on", Verdict.UNVERIFIED
+            verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
+            way = ClockMap(begin, None, f"durations of the same work in {best.a.name}", verdict)
+            warning = "" if accepted else _taken_as_best(best)
+        elif policy.on_ambiguous == "separate" and hosts:
+            way = _beside(min(way.at(host.span()[0]) for host, way in ways.items()))
+            warning = _not_aligned(found)
         else:
             continue
-        maps[index] |= {number: ClockMap(begin - first[number], None, method, verdict) for number in alone}
+        for number in alone:
+            maps[index][number] = replace(way, offset_ns=way.offset_ns - first[number])
+            warnings |= {(index, number): warning} if warning else {}
     return placements
+
+
+def _best_placement(found: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement | None]:
+    """The first estimate by which a log can be laid somewhere, and where."""
+    for pair in found:
+        if pair.rows is not None and len(pair.rows[0]):
+            placement = placement_in(pair.a.trace, pair.a.index, pair.b.trace, pair.b.clock, pair.rows)
+            if placement is not None:
+                return pair, placement
+    return None, None

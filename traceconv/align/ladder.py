@@ -29,6 +29,7 @@ from traceconv.align.twins import same_recording
 from traceconv.align.views import View, nested_work, shared_work
 from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Verdict
 from traceconv.ir.trace import Trace
+from traceconv.times import earlier_or_later
 
 #: Two clocks drift apart by no more than this, unless the user says so (NTP slews by up to 500 ppm for a while).
 MAX_DRIFT = 200e-6
@@ -96,6 +97,7 @@ class PairEstimate:
         known: what was known before, as a map from a to b; None if nothing was.
         turned: whether clock x of the estimate, the one with the outer events, is b instead of a.
         rows: the matched slices, as rows in the traces of a and b; None if the estimate does not tell.
+        taken: whether the two are put together on it.
     """
 
     a: Side
@@ -108,6 +110,12 @@ class PairEstimate:
     known: ClockMap | None = None
     turned: bool = False
     rows: tuple[Array, Array] | None = None
+    taken: bool = False
+
+    @property
+    def found(self) -> bool:
+        """Whether it names a place, be it a refused one."""
+        return not self.estimate.verdict.refused or self.estimate.landscape is not None
 
     @property
     def bound_ns(self) -> int:
@@ -126,6 +134,11 @@ class PairEstimate:
     def rival_offsets(self) -> list[int]:
         """The other places where the traces fit, as differences to the best one, ns."""
         return [round(rival.offset_ns - self.estimate.offset_ns) for rival in self.estimate.rivals]
+
+    def why_refused(self) -> str:
+        """The reason, with the strongest rivals."""
+        rivals = ", ".join(earlier_or_later(offset) for offset in self.rival_offsets()[:4])
+        return f"{self.estimate.reason}{f'; other places, seen from the best one: {rivals}' if rivals else ''}"
 
 
 def estimate_pair(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:

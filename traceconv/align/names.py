@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from fnmatch import translate
 from functools import cached_property
 
@@ -84,6 +85,8 @@ class NameMap:
     """
 
     def __init__(self, extra: Mapping[str, Sequence[str]] | None = None) -> None:
+        #: The classes of the user, with the patterns that they gave.
+        self.extra = dict(extra or {})
         classes = {**dict(extra or {})}
         for name, patterns in CLASSES.items():
             classes[name] = (*classes.pop(name, ()), *patterns)
@@ -107,6 +110,33 @@ class NameMap:
             fitting = (kind for kind, pattern in self._classes.items() if pattern.fullmatch(text))
             found = self._known[name] = next(fitting, name)
         return found
+
+    def check_extra(self, names: Sequence[AbstractSet[str]]) -> None:
+        """Whether what the user gave has an effect.
+
+        Args:
+            names: for each input all names that its events may be known by.
+
+        Raises:
+            UsageError: a class takes no name; or there is no such class, and it joins no names of two inputs.
+        """
+        for kind, patterns in self.extra.items():
+            given = f"--map {kind}={','.join(patterns)}"
+            takes = [re.compile(translate(pattern.lower())) for pattern in patterns]
+            fitting = [[any(one.fullmatch(name.lower()) for name in own) for own in names] for one in takes]
+            if not any(map(any, fitting)):
+                raise UsageError(
+                    f"{given}: no event has such a name",
+                    hint="capitals do not matter, * stands for anything: convolution=*conv* takes all names with conv",
+                )
+            inputs = [any(of_input) or kind in own for *of_input, own in zip(*fitting, names, strict=True)]
+            joins = sum(inputs) > 1 and (len(patterns) > 1 or any(kind in own for own in names))
+            if kind not in CLASSES and not joins:
+                raise UsageError(
+                    f"{given}: there is no class {kind}, so this makes names of two files no more alike",
+                    hint=f"classes are {', '.join(CLASSES)}; for other work give the names of both files: "
+                    f"{kind}=NAME_IN_ONE,NAME_IN_THE_OTHER",
+                )
 
     def has_class(self, name: str) -> bool:
         """Whether a pattern takes the name."""

@@ -158,6 +158,7 @@ def _map(
         "matches": line.matches,
         "residual_ns": line.residual_ns,
         "warning": line.warning or None,
+        "note": line.note or None,
     }
 
 
@@ -210,6 +211,7 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
         "method": estimate.method,
         "verdict": str(estimate.verdict),
         "reason": estimate.reason,
+        "used": pair.taken,
         "offset_ns": round(estimate.offset_ns) + zero_y - zero_x,
         "at_ns": round(estimate.x0) + zero_x,
         "drift_ppm": round(estimate.drift * 1e6, 6),

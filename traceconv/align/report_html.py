@@ -20,7 +20,15 @@ Json = dict[str, Any]
 _ROOM = 76  # px between the middles of labels
 _MANY = 300  # dots: more of them are drawn paler
 
-_SIGNS = {"ok": "✓", "assumed": "○", "unverified": "!", "ambiguous": "✕", "insufficient": "✕", "inconsistent": "✕"}
+_SIGNS = {
+    "ok": "✓",
+    "assumed": "○",
+    "unverified": "!",
+    "ambiguous": "✕",
+    "insufficient": "✕",
+    "inconsistent": "✕",
+    "separate": "✕",
+}
 _MEANINGS = {
     "ok": "The files themselves, or the events in them, leave one answer.",
     "assumed": "It rests on what you said or on an assumption; nothing in the files confirms it.",
@@ -28,11 +36,15 @@ _MEANINGS = {
     "ambiguous": "It fits about equally well in several places; choosing one would be a guess.",
     "insufficient": "The files have too little in common to tell where it belongs.",
     "inconsistent": "The statements about the clocks contradict each other or the events.",
+    "separate": "Not aligned: it begins where the others begin, and its times have nothing to do with theirs.",
 }
 _HEADLINES = {
     "ok": "These recordings are on one time axis",
     "assumed": "These recordings are on one time axis, in part by assumption",
     "unverified": "These recordings are side by side, but unproven",
+    "ambiguous": "These recordings are together at the best of several places",
+    "insufficient": "These recordings are together at the best place, on weak evidence",
+    "separate": "These recordings are side by side, but not all of them are aligned",
 }
 _ADVICE = {
     "ambiguous": (
@@ -43,8 +55,8 @@ _ADVICE = {
             "Or record again and start both tools before the program starts: the first iterations are slower than "
             "the rest, and tell where the run begins.",
             "Or record with a clock that can be related: <code>traceconv how FORMAT</code> prints the command.",
-            "If any place will do for now: <code>--on-ambiguous best</code> takes the highest peak and marks the "
-            "result unverified; <code>--on-ambiguous separate</code> only puts the files side by side.",
+            "If any place will do for now: <code>--on-ambiguous best</code> takes the highest peak, with a "
+            "warning; <code>--on-ambiguous separate</code> only puts the files side by side, under names that say so.",
         ),
     ),
     "insufficient": (
@@ -74,7 +86,7 @@ def page(report: Json) -> str:
     if report["refusal"]:
         parts.append(_refusal(report))
     parts += [_files(report), _timeline(report["inputs"])]
-    parts += [_pair(pair, used=not (report["refusal"] or _is_refused(pair))) for pair in report["pairs"]]
+    parts += [_pair(pair, used=pair["used"] and not report["refusal"]) for pair in report["pairs"]]
     parts += [_causality(report["causality"]), _glossary()]
     footer = f"<footer>Written by traceconv {escape(report['traceconv'])}.</footer>"
     body = "\n".join(part for part in [*parts, footer] if part)
@@ -173,6 +185,8 @@ def _file_row(one: Json, clock: Json, report: Json) -> list[str]:
         drift_there = format_drift(bend["drift_ppm"]).replace("-", "−")
         moved = f"moved by {_signed(bend['offset_ns'])}, {drift_there}"
         method += f"<br><small>from {format_time(bend['at_ns'])} on: {moved}</small>"
+    if place["note"]:
+        method += f"<br><small>{escape(place['note'])}</small>"
     if place["warning"]:
         method += f"<br><strong>But {escape(place['warning'])}.</strong>"
     return [name, verdict, method, _signed(place["offset_ns"]), drift, _within(place), matches, domain]
@@ -221,12 +235,18 @@ def _pair(pair: Json, *, used: bool) -> str:
     x, y = escape(pair["x"]["file"]), escape(pair["y"]["file"])
     words = _METHODS.get(pair["method"], _Words())
     pictures = [_residuals(pair, words), _landscape(pair, words), _region(pair, words, used)]
-    unused = "" if used or not any(pictures) else " The pictures show the best place that was found; it was not used."
     found = (
         f"<p>{_pill(pair['verdict'])} {escape(pair['reason'])}. Compared by: {escape(pair['method'])}.</p>"
-        f"<p>{_MEANINGS[pair['verdict']]}{unused}</p>"
+        f"<p>{_MEANINGS[pair['verdict']]}{_of_what_use(pair, used, any(pictures))}</p>"
     )
     return f"<section><h2>{x} and {y}</h2>\n{found}\n{''.join(pictures)}</section>"
+
+
+def _of_what_use(pair: Json, used: bool, pictured: bool) -> str:
+    """What became of the place that was found, if that is not plain from the verdict."""
+    if used:
+        return " It was used nevertheless, as <code>--on-ambiguous best</code> wants it." if _is_refused(pair) else ""
+    return " The pictures show the best place that was found; it was not used." if pictured else ""
 
 
 def _is_refused(pair: Json) -> bool:
@@ -503,7 +523,7 @@ tr:last-child td { border-bottom: 0; }
 .ok { color: var(--good); background: var(--good-back); }
 .assumed { color: var(--plain); background: var(--plain-back); }
 .unverified { color: var(--care); background: var(--care-back); }
-.ambiguous, .insufficient, .inconsistent { color: var(--bad); background: var(--bad-back); }
+.ambiguous, .insufficient, .inconsistent, .separate { color: var(--bad); background: var(--bad-back); }
 figure { margin: 24px 0 0; }
 section > figure:first-child { margin-top: 0; }
 figcaption { color: var(--quiet); font-size: .92rem; max-width: 50rem; margin-top: 6px; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from traceconv.align.estimate import Array, Events
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Nest, Stretches
+from traceconv.clocks import Run
 from traceconv.ir.trace import I32, Trace
 
 #: Args that tell the type of an operator whose slice is named after the node.
@@ -123,16 +125,26 @@ def _rows_on(trace: Trace, clock: int) -> Array:
 
 def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
     """The kind of work for each name of the slices on a clock."""
-    rows = _rows_on(trace, clock)
     found: dict[int, str] = {}
+    for name, typed in _names(trace, _rows_on(trace, clock)):
+        found[name] = names.kind(typed if typed and names.has_class(typed) else trace.strings[name])
+    return found
+
+
+def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
+    """The names of slices, as numbers, each with the type of its operator; "" if none is told."""
     used, first = np.unique(trace.slices.name[rows], return_index=True)
     for name, at in zip(used.tolist(), rows[first].tolist(), strict=True):
-        text = trace.strings[name]
         typed = _TYPE.search(trace.args.get(int(trace.slices.args_at[at]), int(trace.slices.args_len[at])))
-        if typed is not None and names.has_class(typed[1].decode("utf-8", "replace")):
-            text = typed[1].decode("utf-8", "replace")
-        found[name] = names.kind(text)
-    return found
+        yield name, typed[1].decode("utf-8", "replace") if typed else ""
+
+
+def names_of(trace: Trace) -> set[str]:
+    """What the slices of a trace are called, by name and by type."""
+    found = {
+        text for name, typed in _names(trace, np.arange(len(trace.slices.ts))) for text in (trace.strings[name], typed)
+    }
+    return found - {""}
 
 
 def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> View:
@@ -143,7 +155,8 @@ def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, in
     rows = _rows_on(trace, clock)
     shared = number_of[slices.name[rows]]
     rows, shared = _innermost(trace, rows[shared >= 0], shared[shared >= 0])
-    order = np.argsort(slices.ts[rows], kind="stable")
+    # Without times, the order is that of the log: positions may begin anew in it, and lengths may be 0.
+    order = np.argsort(slices.origin[rows] if trace.clocks[clock].run is Run.NONE else slices.ts[rows], kind="stable")
     rows, shared = rows[order], shared[order]
     zero = int(slices.ts[rows[0]]) if len(rows) else 0
     events = Events(

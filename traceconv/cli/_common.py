@@ -98,8 +98,8 @@ _POLICY_OPTIONS = (
         type=click.Choice(["fail", "separate", "best"]),
         default="fail",
         show_default=True,
-        help="What to do when files fit each other in several places: fail, keep them apart on time axes of their own "
-        "(separate), or take the best place and mark it unverified (best).",
+        help="What to do when files fit each other in several places, or too badly: fail, show them side by side "
+        "without aligning them, under names that say so (separate), or take the best place with a warning (best).",
     ),
     click.option("--same-run", is_flag=True, help="The files are known to be recordings of one and the same run."),
     click.option(
@@ -258,6 +258,8 @@ def print_receipt(receipt: list[ReceiptLine], checks: Causality, files: list[str
     """How each input was placed, what speaks against it, and whether causes come before effects then."""
     console().print(receipt_table(receipt, files))
     for line in receipt:
+        if line.note:
+            click.echo(f"{line.file}: {line.note}", err=True)
         if line.warning:
             click.echo(f"warning: {line.file}: {line.warning}", err=True)
     for words in checks.describe():

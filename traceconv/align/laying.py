@@ -1,0 +1,258 @@
+"""A log without times, laid along the slices of another input that its slices were matched to.
+
+A log is one order, over all of its tracks: what it printed between two matched slices lies between these. Where
+that is not known, before the first match and after the last one, events go to tracks whose names say that their times
+are not measured: there they lie end to end, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from traceconv.align.estimate import Array
+from traceconv.align.layout import Layout, Place, lay_inside, placed_args
+from traceconv.ir.builder import join_args
+from traceconv.ir.trace import I64, NO_TRACK, Args, Trace, Track, TrackId, TrackKind
+from traceconv.lanes import drop_unused_tracks, sort_events
+
+_SYNTHETIC = " (synthetic)"
+_APART = "times not measured"
+_APART_HELP = (
+    "Before the first and after the last slice that was matched: order and durations are real, nothing tells the times."
+)
+_AROUND: dict[str, object] = {"placed": "around what lies inside"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Slices of a log in its order, none of which holds or overlaps another one.
+
+    Attributes:
+        rows: the slices.
+        parents: for each one the row of the host that it was matched to, -1 for none.
+        tracks: for each track of the log the number of its root, -1 where it is of another sequence.
+    """
+
+    rows: Array
+    parents: Array
+    tracks: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How an input without times lies in another one.
+
+    Attributes:
+        host: the index of the other input.
+        sequences: the slices that are laid.
+        matches: how many of them were matched.
+        note: how many are where, for the receipt.
+    """
+
+    host: int
+    sequences: tuple[Sequence, ...]
+    matches: int
+    note: str
+
+
+def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tuple[Array, Array]) -> Placement | None:
+    """How a log lies in another input; None if the order of its slices is not known where they were matched.
+
+    Args:
+        host: the other input, and its number.
+        number: likewise.
+        guest, clock: the log, and which of its clocks is the one without times.
+        pairs: matched rows of the slices of host and guest.
+    """
+    parents = np.full(len(guest.slices.ts), -1, np.int64)
+    parents[pairs[1]] = pairs[0]
+    sequences = tuple(_sequences(guest, clock, parents))
+    if not sequences:
+        return None
+    return Placement(
+        number, sequences, int(sum((one.parents >= 0).sum() for one in sequences)), _note(guest, host, sequences)
+    )
+
+
+def _sequences(guest: Trace, clock: int, parents: Array) -> Iterable[Sequence]:
+    """All of a log as one sequence; or, if its tracks overlap, each track with matches for itself."""
+    roots = np.array(
+        [_root(guest, number) if int(track.clock) == clock else -1 for number, track in enumerate(guest.tracks)]
+    )
+    whole = _leaves(guest, roots)
+    if whole is not None:
+        yield Sequence(whole, parents[whole], roots)
+        return
+    for track in np.unique(guest.slices.track[parents >= 0]).tolist():
+        alone = np.where(np.arange(len(roots)) == track, roots, -1)
+        rows = _leaves(guest, alone)
+        if rows is not None:
+            yield Sequence(rows, parents[rows], alone)
+
+
+def _root(trace: Trace, number: int) -> int:
+    """The topmost track that holds a track, but for processes: each run of a log begins anew below its own."""
+    track = trace.tracks[number]
+    while track.parent != NO_TRACK and trace.tracks[track.parent].kind is not TrackKind.PROCESS:
+        number = int(track.parent)
+        track = trace.tracks[number]
+    return number
+
+
+def _leaves(trace: Trace, roots: Array) -> Array | None:
+    """The slices that hold no other one, in order of the log; None if some of one root overlap."""
+    slices = trace.slices
+    root = roots[slices.track]
+    rows = np.flatnonzero(root >= 0)
+    end = slices.ts + slices.dur
+    long = rows[slices.dur[rows] > 0]
+    long = long[np.lexsort((-end[long], slices.ts[long], root[long]))]
+    one, following = long[:-1], long[1:]
+    holds = (root[one] == root[following]) & (slices.ts[following] < end[one]) & (end[following] <= end[one])
+    rows = np.setdiff1d(rows, one[holds])
+    rows = rows[np.lexsort((slices.origin[rows], slices.ts[rows], root[rows]))]
+    same = root[rows][1:] == root[rows][:-1]
+    if not len(rows) or (same & (slices.ts[rows][1:] < end[rows][:-1])).any():
+        return None
+    return rows[np.argsort(slices.origin[rows], kind="stable")]
+
+
+def _layout(sequence: Sequence, guest: Trace, host: Trace) -> tuple[Layout, Array]:
+    """Where the slices of a sequence lie, by the times of the host; and the rows of their parents."""
+    matched = np.flatnonzero(sequence.parents >= 0)
+    wanted, place = np.unique(sequence.parents[matched], return_inverse=True)
+    order = np.argsort(host.slices.ts[wanted], kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    wanted = wanted[order]
+    of_parent = rank[place]
+    in_order = np.maximum.accumulate(of_parent) == of_parent  # a match that would cross another one is none
+    pairs = of_parent[in_order], matched[in_order]
+    dur = guest.slices.dur[sequence.rows]
+    return lay_inside(dur, pairs, host.slices.ts[wanted], host.slices.dur[wanted]), wanted
+
+
+def _note(guest: Trace, host: Trace, sequences: tuple[Sequence, ...]) -> str:
+    """How many slices are where."""
+    found = [_layout(sequence, guest, host)[0] for sequence in sequences]
+    place = np.concatenate([layout.place for layout in found])
+    inside, between = int((place == Place.INSIDE).sum()), int((place == Place.BETWEEN).sum())
+    apart = len(place) - inside - between
+    words = [f"{inside} of {len(place)} slices lie inside those of {host.sources[0].name} that they were matched to"]
+    if between:
+        words.append(f"{between} without a partner in order between their neighbours")
+    if apart:
+        rows = np.concatenate([one.rows[_is_apart(layout)] for one, layout in zip(sequences, found, strict=True)])
+        names = [f"{_apart_name(guest.tracks[number])!r}" for number in np.unique(guest.slices.track[rows]).tolist()]
+        words.append(f"{apart} before the first or after the last match in order on {' and '.join(names)}")
+    return ", ".join(words)
+
+
+def _is_apart(layout: Layout) -> Array:
+    apart: Array = (layout.place == Place.BEFORE) | (layout.place == Place.AFTER)
+    return apart
+
+
+def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
+    """The log along the slices of its host.
+
+    Args:
+        guest, host: on trace time already.
+        placement: which slices belong together.
+    """
+    said: dict[int, dict[str, object]] = {}
+    moved: dict[str, Any] = {name: replace(table, ts=table.ts.copy()) for name, table in guest.timed_tables()}
+    moved["slices"] = replace(moved["slices"], dur=guest.slices.dur.copy())
+    apart = {name: np.zeros(len(table.ts), bool) for name, table in moved.items()}
+    for sequence in placement.sequences:
+        layout, wanted = _layout(sequence, guest, host)
+        _move_all(guest, sequence, layout, moved, apart)
+        names = [host.strings[name] for name in host.slices.name[wanted].tolist()]
+        said |= dict.fromkeys(np.flatnonzero(sequence.tracks[guest.slices.track] >= 0).tolist(), _AROUND)
+        rows = sequence.rows
+        said |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
+    laid = _with_words(guest.with_tables(**moved), said)
+    return drop_unused_tracks(sort_events(_set_apart(laid, apart)))
+
+
+def _move_all(guest: Trace, sequence: Sequence, layout: Layout, moved: dict[str, Any], apart: dict[str, Array]) -> None:
+    """Write the new times of a sequence, and of what else is on its tracks: it keeps its place in the order."""
+    slices = guest.slices
+    root = sequence.tracks[slices.track[sequence.rows]]
+    known = np.flatnonzero(~_is_apart(layout))
+    first, last = int(layout.ts[known[0]]), int(layout.ts[known[-1]] + layout.dur[known[-1]])
+    for name, table in guest.timed_tables():
+        for number in np.unique(root).tolist():
+            rows = np.flatnonzero(sequence.tracks[table.track] == number)
+            own = root == number
+            before = slices.ts[sequence.rows[own]], slices.dur[sequence.rows[own]]
+            after = layout.ts[own], layout.dur[own]
+            start = _carried(table.ts[rows], before, after, begins=name == "slices")
+            moved[name].ts[rows] = start
+            end = start
+            if name == "slices":
+                end = np.maximum(start, _carried(table.ts[rows] + table.dur[rows], before, after, begins=False))
+                moved[name].dur[rows] = end - start
+            apart[name][rows] = (end <= first) | (start >= last)
+    moved["slices"].ts[sequence.rows], moved["slices"].dur[sequence.rows] = layout.ts, layout.dur
+    apart["slices"][sequence.rows] = _is_apart(layout)
+
+
+def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins: bool) -> I64:
+    """Where times of a log went, when the slices around them were laid.
+
+    Args:
+        ts: the times.
+        before, after: start and length of the slices in order, as the log has them and as they were laid.
+        begins: whether something begins there: then a time between two slices goes with the later one.
+    """
+    start, dur = before
+    at = np.searchsorted(start, ts, "right" if begins else "left") - 1
+    at = np.maximum(at, 0)
+    into = np.clip(ts - start[at], 0, dur[at])
+    share = after[1][at] / np.maximum(dur[at], 1)
+    carried: I64 = after[0][at] + np.minimum(np.round(into * share).astype(np.int64), after[1][at])
+    return carried
+
+
+def _apart_name(track: Track) -> str:
+    """The name of the track for those events of a track whose times nothing tells."""
+    name = track.name.removesuffix(_SYNTHETIC) or ("" if track.tid is None else f"thread {track.tid}")
+    return f"{name} ({_APART})".strip()
+
+
+def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
+    """Events whose times nothing tells on tracks of their own, beside those that they came from."""
+    tables = {name: table for name, table in trace.timed_tables() if name not in ("logs", "samples")}
+    wanted = {number for name, table in tables.items() for number in np.unique(table.track[apart[name]]).tolist()}
+    tracks = list(trace.tracks)
+    goes_to = np.arange(len(tracks))
+    for number in sorted(wanted):
+        track = tracks[number]
+        kind = track.kind if track.kind is TrackKind.COUNTER else TrackKind.TRACK
+        words = "\n".join(filter(None, (_APART_HELP, track.description)))
+        goes_to[number] = len(tracks)
+        name = _apart_name(track)
+        tracks.append(replace(track, kind=kind, name=name, tid=None, lane_of=TrackId(NO_TRACK), description=words))
+    changed = {
+        name: replace(table, track=np.where(apart[name], goes_to[table.track], table.track).astype(np.int32))
+        for name, table in tables.items()
+    }
+    return trace.with_tables(tracks=tracks, **changed)
+
+
+def _with_words(trace: Trace, said: dict[int, dict[str, object]]) -> Trace:
+    """The trace with more args of slices, by row."""
+    slices = trace.slices
+    args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
+    more = bytearray()
+    for row, words in said.items():
+        new = join_args(trace.args.get(int(args_at[row]), int(args_len[row])), words)
+        args_at[row], args_len[row] = len(trace.args) + len(more), len(new)
+        more += new
+    joined = replace(slices, args_at=args_at, args_len=args_len)
+    return trace.with_tables(slices=joined, args=Args([*trace.args.parts, more]))
