@@ -12,8 +12,10 @@ from tests.ui.fixtures import ui_shot
 
 __all__ = ["trace_processor", "ui_shot"]
 
-# How long an example takes says something about the machine only.
-settings.register_profile("traceconv", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples in each run, so that a change that fails is the change that broke something; `pytest
+# --hypothesis-profile search` looks at new ones. How long an example takes says something about the machine only.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("traceconv", settings.get_profile("search"), derandomize=True)
 settings.load_profile("traceconv")
 
 
