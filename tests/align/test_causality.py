@@ -138,6 +138,44 @@ def test_refused_pairs_are_not_judged(traces: list[Trace], alignment: Alignment)
     assert causality(traces, replace(alignment, pairs=[refused])).checks == ()
 
 
+def gpu_files(early: int = 0, *, known: bool = True) -> list[Trace]:
+    """A file with calls and one with their kernels, 10 µs later but the last one, which is early by so many ns."""
+    host = Builder(SourceInfo("host.json", "host"), REALTIME if known else private("host"))
+    device = Builder(SourceInfo("device.csv", "device"), REALTIME if known else private("device"))
+    thread, queue = host.track("main"), device.track("stream 7")
+    for number in range(1, 41):
+        ts = number * 50 * US
+        host.slice(thread, ts, US, "cudaLaunchKernel", "cuda_runtime", {"correlation": number}, number)
+        begin = ts - early if early and number == 40 else ts + 10 * US
+        device.slice(queue, begin, 5 * US, "sgemm", "kernel", {"correlation": number}, number)
+    return [lay_out(one.finish()) for one in (host, device)]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_kernels_of_one_file_begin_after_their_launches_in_another_one(turned: bool) -> None:
+    for early, late in ((0, 0), (300, 299)):
+        files = gpu_files(early)[:: -1 if turned else 1]
+        found = causality(files, align(files))
+        (check,) = found.checks
+        assert (check.rule, check.files, check.checked) == (Rule.LAUNCH, ("host.json", "device.csv"), 40)
+        assert check.after == check.before
+        assert (check.after.count, check.after.worst_ns) == (int(late > 0), late)
+        assert found.describe()[0].startswith("causality: 40 launches checked, ")
+    assert "40 launches of host.json and device.csv, by up to 299 ns (device.csv:event 40 'sgemm', " in check.describe()
+
+
+def test_what_the_user_says_is_judged_by_the_launches() -> None:
+    files = gpu_files(known=False)
+    (check,) = causality(files, align(files, {1: -15 * US})).checks
+    assert (check.before, check.after.count, check.after.worst_ns) == (None, 40, 4 * US)  # such clocks count in µs
+    assert "before, the clocks were not related" in check.describe()
+
+
+def test_launches_of_several_processes_are_not_mixed_up() -> None:
+    files = [*gpu_files(), *gpu_files()]
+    assert causality(files, align(files)).checks == ()
+
+
 def test_a_million_arrows_take_little_time() -> None:
     trace = with_arrow("launch", "", (100, 10), (110, 5))
     many = np.zeros(1_000_000, np.int64)

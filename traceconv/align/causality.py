@@ -1,9 +1,10 @@
 """Whether effects come after their causes on the common time axis: a check that needs no knowledge of any clock.
 
 Three things can be told from the events alone. The arrows in a file: a kernel does not start before the call that
-launches it, and a receive is not over before its send begins. The matched slices of two files: the work of a library
-lies inside the call of the framework around it. Arrows join slices of one file, so that an arrow that runs backwards
-is a fault of the recording as long as both its ends are on one clock; matched slices judge the alignment.
+launches it, and a receive is not over before its send begins. The same where one file has the calls and another one
+the kernels, by the ids that both wrote down. The matched slices of two files: the work of a library lies inside the
+call of the framework around it. Arrows join slices of one file, so that an arrow that runs backwards is a fault of the
+recording as long as both its ends are on one clock; what two files have in common judges the alignment.
 
 Times are cut to the resolution of their clock when they are printed, so each is up to that later than it says: between
 two clocks a start may seem early by one step, an end late by two (start and duration are both cut).
@@ -13,7 +14,9 @@ from __future__ import annotations
 
 import enum
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from traceconv.align import Alignment
     from traceconv.align.estimate import Array
     from traceconv.align.ladder import PairEstimate, Side
+    from traceconv.align.launches import Joined
 
 
 class Rule(enum.StrEnum):
@@ -61,7 +65,7 @@ class Breaches(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """One rule, asked of the arrows of a file or of the matched slices of two files.
+    """One rule, asked of the arrows of a file, or of what two files have in common.
 
     Attributes:
         rule: what must not happen.
@@ -84,10 +88,16 @@ class Check(Struct, frozen=True):
         """Whether it judges a recording; otherwise it judges the alignment of two."""
         return len(self.files) == 1
 
+    @property
+    def what(self) -> str:
+        """What was looked at."""
+        if self.in_one_file:
+            return "arrows"
+        return "launches" if self.rule is Rule.LAUNCH else "matched slices"
+
     def describe(self) -> str:
         """One line for people."""
-        what = "arrows" if self.in_one_file else "matched slices"
-        line = f"{self.rule}: {self.after.count} of {self.checked} {what} of {' and '.join(self.files)}"
+        line = f"{self.rule}: {self.after.count} of {self.checked} {self.what} of {' and '.join(self.files)}"
         if self.after.count:
             line += f", by up to {format_time(self.after.worst_ns)} ({self.after.place})"
         if self.in_one_file:
@@ -122,10 +132,10 @@ class Causality(Struct, frozen=True):
         """Lines for people: a sum, and a line for each check that found or changed something; none without checks."""
         if not self.checks:
             return []
-        arrows = sum(check.checked for check in self.checks if check.in_one_file)
-        matched = sum(check.checked for check in self.checks if not check.in_one_file)
-        counts = ((arrows, "arrow"), (matched, "matched slice"))
-        sizes = [f"{count} {what}{'s' if count > 1 else ''}" for count, what in counts if count]
+        counts = Counter[str]()
+        for check in self.checks:
+            counts[check.what] += check.checked
+        sizes = [f"{count} {what if count > 1 else what[:-1]}" for what, count in counts.items() if count]
         total = f"{self.violations} out of order" if self.violations else "all in order"
         found = [check for check in self.checks if check.after.count or (check.before and check.before.count)]
         return [f"causality: {' and '.join(sizes)} checked, {total}", *(f"  {check.describe()}" for check in found)]
@@ -150,6 +160,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment) -> Causality:
         way_b = alignment.maps[pair.b.index].get(pair.b.clock)
         if way_a and way_b and _tells(pair):
             checks.append(_inside(pair, way_a, way_b))
+    checks += _launches(traces, alignment)
     return Causality(tuple(checks))
 
 
@@ -196,6 +207,53 @@ def _on_trace_time(ts: I64, clocks: Array, maps: dict[int, ClockMap]) -> I64:
         own = clocks == clock
         mapped[own] = way.apply(ts[own])
     return mapped
+
+
+# -- calls in one file, their work in another one -------------------------------------------------------------------
+
+
+def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
+    """A check for each two files of which one alone has calls that launched work, the other one alone the work.
+
+    Each process counts its ids from 1: where several files could be the other half, none is taken for it.
+    """
+    from traceconv.align.launches import LEAST_SHARE, are_apart, joined  # conversions have no use for them
+
+    places = permutations(range(len(traces)), 2)
+    apart = [(host, device) for host, device in places if are_apart(traces[host], traces[device])]
+    if len(apart) != 1:
+        return
+    ((host, device),) = apart
+    for clock_host, way_host in alignment.maps[host].items():
+        for clock_device, way_device in alignment.maps[device].items():
+            both = joined(traces[host], clock_host, traces[device], clock_device)
+            if both is not None and both.share >= LEAST_SHARE:
+                known = _known(alignment, (host, clock_host, way_host), (device, clock_device, way_device))
+                after = _early(traces[host], traces[device], both, way_host, way_device)
+                before = None if known is None else _early(traces[host], traces[device], both, *known)
+                files = (traces[host].sources[0].name, traces[device].sources[0].name)
+                yield Check(Rule.LAUNCH, files, len(both.calls), after, before, known=known is not None)
+
+
+def _known(
+    alignment: Alignment, host: tuple[int, int, ClockMap], device: tuple[int, int, ClockMap]
+) -> tuple[ClockMap, ClockMap] | None:
+    """The maps of two clocks to a common time, by what the files themselves say; None if they say nothing."""
+    for pair in alignment.pairs:
+        ends = [(side.index, side.clock) for side in (pair.a, pair.b)]
+        if ends == [host[:2], device[:2]]:
+            return None if pair.known is None else (pair.known, ClockMap())
+        if ends == [device[:2], host[:2]]:
+            return None if pair.known is None else (ClockMap(), pair.known)
+    return None if host[2].by_user or device[2].by_user else (host[2], device[2])
+
+
+def _early(host: Trace, device: Trace, both: Joined, way_host: ClockMap, way_device: ClockMap) -> Breaches:
+    launched = way_host.apply(host.slices.ts[both.calls])
+    began = way_device.apply(device.slices.ts[both.work])
+    clock = int(device.tracks[int(device.slices.track[both.work[0]])].clock)
+    late = launched - began - max(device.clocks[clock].resolution_ns, 1)
+    return _breaches(late, (device, both.work), (host, both.calls))
 
 
 # -- matched slices of two files ------------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ _TO_HOST = re.compile(r"DtoH|DEVICE_TO_HOST")
 
 _LEAST_PAIRS = 30
 _LEAST_WAITS = 5
-#: Of the work of the device, so much must have a call.
-_LEAST_SHARE = 0.5
+#: Of the work of the device, so much must have a call, or it is of another run.
+LEAST_SHARE = 0.5
 #: So many pairs must be in order: with wrong ids each in twenty, more than 0.9 are.
 _LEAST_ORDER = 0.8
 #: Where some pairs are out of order, others may be wrong and in order: so many of the tightest bounds are left out,
@@ -114,7 +114,30 @@ class Pairs:
         )
 
 
-def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Pairs | None:
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Calls of a host and what they launched, by their ids, in order of the calls.
+
+    Attributes:
+        calls, work: the rows of the slices in the two files.
+        share: how much of the work of the device, as far as ids go in both files, has a launch.
+        repeated: how many slices were left out because their id is not their own.
+    """
+
+    calls: Array
+    work: Array
+    share: float
+    repeated: int
+
+
+def are_apart(host: Trace, device: Trace) -> bool:
+    """Whether one file has the calls and no work, the other one the work and no calls: cheap, and says no in doubt."""
+    texts = [set(trace.strings) for trace in (host, device)]
+    calls, work = ([not one.isdisjoint(categories) for one in texts] for categories in (_CALLS, _WORK))
+    return calls == [True, False] and work == [False, True]
+
+
+def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Joined | None:
     """The calls of one clock and the work of another one with the same ids; None if these are no such files.
 
     A file with calls and their work knows its clocks: its ids are no evidence about other files.
@@ -129,13 +152,17 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
     common = int(((work.ids >= first) & (work.ids <= last)).sum())
     call_rows, work_rows = calls.rows[of_calls], work.rows[of_work]
     order = np.argsort(host.slices.ts[call_rows], kind="stable")
-    return _paired(host, call_rows[order], device, work_rows[order], clock_host, len(ids) / common, calls, work)
+    return Joined(call_rows[order], work_rows[order], len(ids) / common, calls.repeated + work.repeated)
 
 
-def _paired(
-    host: Trace, calls: Array, device: Trace, work: Array, clock: int, share: float, one: _Side, other: _Side
-) -> Pairs:
-    hosts, devices = host.slices, device.slices
+def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Pairs | None:
+    """What is known of the launches that two files have in common; None if there are none."""
+    both = joined(host, clock_host, device, clock_device)
+    return None if both is None else _paired(host, device, both, clock_host)
+
+
+def _paired(host: Trace, device: Trace, both: Joined, clock: int) -> Pairs:
+    hosts, devices, calls, work = host.slices, device.slices, both.calls, both.work
     zero_x, zero_y = int(hosts.ts[calls[0]]), int(np.min(devices.ts[work]))
     begin = (devices.ts[work] - zero_y).astype(np.float64)
     stream = np.array([track if own.lane_of < 0 else own.lane_of for track, own in enumerate(device.tracks)])
@@ -154,8 +181,8 @@ def _paired(
         zero_y,
         max(float(host.clocks[clock].resolution_ns), 1.0),
         max(float(device.clocks[int(device.tracks[int(devices.track[work[0]])].clock)].resolution_ns), 1.0),
-        share,
-        one.repeated + other.repeated,
+        both.share,
+        both.repeated,
     )
 
 
@@ -247,7 +274,7 @@ def align_launches(pairs: Pairs, prior: Prior) -> Estimate:
     dropped = f" ({pairs.repeated} slices with ids that are not their own are left out)" if pairs.repeated else ""
     if len(pairs) < _LEAST_PAIRS:
         return refused(METHOD, Verdict.INSUFFICIENT, f"only {len(pairs)} ids of launches are in both files{dropped}")
-    if pairs.share < _LEAST_SHARE:
+    if pairs.share < LEAST_SHARE:
         reason = f"only {pairs.share:.0%} of the work has a launch with its id: these look like two different runs"
         return refused(METHOD, Verdict.INSUFFICIENT, reason + dropped)
     kept = _in_order(pairs)
