@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from tests.align.pairs import trace_of
-from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, inner, outer, run
+from tests.benchmarks.alignment.simulate import MS, US, BentTruth, Run, S, Shape, inner, outer, run, set_at, slewed
 from traceconv.align import align
 from traceconv.align.causality import causality
 from traceconv.align.estimate import Estimate, Events, Prior
@@ -17,24 +16,6 @@ from traceconv.align.geometry import F64
 from traceconv.align.sequences import align_sequences
 from traceconv.clocks import Verdict
 from traceconv.merging import merge_traces
-
-
-@dataclass(frozen=True, slots=True)
-class BentTruth(Truth):
-    """A relation that is more than a line."""
-
-    more: Callable[[F64], F64] = np.zeros_like
-
-    def map(self, x: F64) -> F64:
-        return x + self.offset + self.drift * x + self.more(x)
-
-
-def slewed(by: float, first: float, last: float) -> Callable[[F64], F64]:
-    return lambda x: by * np.clip(x - first, 0, last - first)
-
-
-def set_at(when: float, by: float) -> Callable[[F64], F64]:
-    return lambda x: np.where(x > when, by, 0.0)
 
 
 def made(more: Callable[[F64], F64], seed: int = 701, iterations: int = 600) -> tuple[Run, Events, Events, BentTruth]:
@@ -68,9 +49,11 @@ def test_a_clock_that_is_slewed_for_a_while(by: float) -> None:
     assert "the drift changed from +" in found.reason
 
 
-@pytest.mark.parametrize("by", [400 * MS, 2 * MS])
-def test_a_clock_that_is_set_ahead(by: float) -> None:
-    work, a, b, truth = made(set_at(2.7 * S, by))
+@pytest.mark.parametrize(
+    ("when", "by"), [(2.7, 400 * MS), (2.7, 2 * MS), (0.15, 400 * MS), (0.15, 30 * MS), (4.1, 440 * MS), (4.1, 30 * MS)]
+)
+def test_a_clock_that_is_set_ahead(when: float, by: float) -> None:
+    work, a, b, truth = made(set_at(when * S, by))
     found = align_sequences(a, b, Prior())
     check(found, work, b, truth, 2)
     assert f"set by +{by / MS:.3f} ms" in found.reason
@@ -81,6 +64,16 @@ def test_a_clock_that_is_set_back_is_refused() -> None:
     found = align_sequences(a, b, Prior())
     assert found.verdict is Verdict.INCONSISTENT
     assert "set back by 40.000 ms" in found.reason
+
+
+def test_one_line_with_ends_left_over_is_no_step() -> None:
+    """What only one of the two saw, and what a tool missed while it paused, fits nowhere else."""
+    _, a, b, _ = made(np.zeros_like)
+    late = a.take(slice(len(a) // 10, len(a)))
+    paused = b.take(np.flatnonzero((b.start < 0.5 * S) | (b.start > 0.9 * S)))
+    for one, other in ((late, b), (a.take(slice(0, len(a) * 9 // 10)), b), (late, paused)):
+        found = align_sequences(one, other, Prior())
+        assert (found.verdict, found.pieces) == (Verdict.OK, ())
 
 
 def test_a_straight_line_stays_one() -> None:

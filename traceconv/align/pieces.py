@@ -102,11 +102,13 @@ def align_pieces(
     if not pieces:
         return (), "it is not clear how"
     size = len(_block(b, end)) if end < len(b) else 0
-    if not size or float(b.start[end]) > _last_time(a, _line_of(pieces[-1])):
+    if not size:
         return pieces, ""
     rest = b.take(slice(end + size, len(b)))
     found = anew(a, rest) if len(rest) >= LEAST_PAIRS else None
     if found is None or found.verdict.refused:
+        if float(b.start[end]) > _last_time(a, _line_of(pieces[-1])):
+            return pieces, ""
         return (), f"what comes {float(b.start[end] - b.start[0]) / 1e9:.3f} s after the begin fits nowhere for certain"
     after = found.pieces or (Piece(-np.inf, found.offset_ns, found.drift, found.x0, found.region, found.matches),)
     knot, step = _step(a, b, slice(max(end - size, 0), end + size), _line_of(pieces[-1]), _line_of(after[0]))

@@ -212,41 +212,91 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | 
     until = float(chunk.b.start[-1]) if chunk.of_b else float(best.line.map(chunk.a.start[-1]))
     rivalry = _Rivalry(best, rivals, margin, null)
     found = _judged(a, b, _grown(a, b, best, until, prior), prior, rivalry, (offsets, heights), nest)
-    if found.verdict is not Verdict.INSUFFICIENT:
+    if found.verdict not in (Verdict.OK, Verdict.INSUFFICIENT):
         return found
+    ended = _with_ends(a, b, found)
+    if Verdict.OK in (found.verdict, ended.verdict):
+        return ended
     begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights), nest)
     return _broken(a, b, found, begin, best.line, chunk) if begin.verdict is Verdict.OK else found
 
 
 def _broken(a: Events, b: Events, whole: Estimate, begin: Estimate, line: Line, chunk: _Chunk) -> Estimate:
     """The answer where the begin fits and the rest does not: the clocks are not related by one line."""
-    pieces, why = align_pieces(a, b, line, lambda a, rest: align_sequences(a, rest, Prior()), _of_piece)
-    if len(pieces) > 1:
-        pairs, share, least = _matched(a, b, bent(pieces))
-        residuals = Residuals.of(pairs.begin)
-        if share >= _LEAST_SHARE and least >= _LEAST_OF_SHARE * share and residuals.median <= _GREATEST_RESIDUAL:
-            return replace(
-                whole,
-                verdict=Verdict.OK,
-                reason=f"{len(pairs)} events match, {share:.0%} of those that could, along {len(pieces)} lines: "
-                f"{described(pieces)}",
-                offset_ns=pieces[0].offset,
-                drift=pieces[0].drift,
-                x0=pieces[0].x0,
-                region=None,
-                matches=len(pairs),
-                residuals=residuals,
-                pairs=(pairs.a, pairs.b),
-                residual_times=a.start[pairs.a],
-                residual_values=pairs.begin,
-                pieces=pieces,
-            )
+    found, why = _along_pieces(a, b, whole, line)
+    if found is not None:
+        return found
     span = chunk.b.span if chunk.of_b else chunk.span
     reason = (
         f"the first {(span[1] - span[0]) / 1e9:.3f} s fit ({begin.matches} events), the whole does not "
         f"({whole.matches} events): a clock was set, or changed its rate, on the way"
     )
     return replace(whole, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
+
+
+def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
+    """The answer along one line, unless what it leaves over of both at one end fits together: a clock was set there."""
+    line = Line(found.offset_ns, found.drift, found.x0)
+    for at_begin in (True, False):
+        over_a, over_b = _left_over(a, b, found, line, at_begin=at_begin)
+        if min(len(over_a), len(over_b)) < _LEAST_EVENTS or 2 * len(over_b) > len(b):
+            continue
+        other = align_sequences(over_a, over_b, Prior())
+        if other.verdict is Verdict.OK:
+            bent_there, why = _along_pieces(
+                a, b, found, Line(other.offset_ns, other.drift, other.x0) if at_begin else line
+            )
+            reason = (
+                f"{found.matches} events match, and {other.matches} more at the {'begin' if at_begin else 'end'} match "
+                "at another place: a clock was set"
+            )
+            broken = replace(found, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
+            return bent_there or broken
+    return found
+
+
+def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: bool) -> tuple[Events, Events]:
+    """The events of both before most of b matches, or after that: one match by chance ends no such stretch."""
+    matched = np.full(len(b), -_LEAST_OF_SHARE)
+    if found.pairs is not None:
+        matched[np.asarray(found.pairs[1])] += 1
+    if at_begin:
+        until = int(np.argmin(np.concatenate(([0.0], np.cumsum(matched)))))
+        part_b = slice(0, until)
+        part_a = slice(0, int(np.searchsorted(a.start, line.back(b.start[min(until, len(b) - 1)]))))
+    else:
+        since = len(b) - int(np.argmin(np.concatenate(([0.0], np.cumsum(matched[::-1])))))
+        part_b = slice(since, len(b))
+        part_a = slice(int(np.searchsorted(a.start, line.back(b.end[max(since - 1, 0)]), "right")), len(a))
+    return a.take(part_a), b.take(part_b)
+
+
+def _along_pieces(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, str]:
+    """The answer along several lines, the first of which is near one at the begin of b; None with the reason."""
+    pieces, why = align_pieces(a, b, line, lambda a, rest: align_sequences(a, rest, Prior()), _of_piece)
+    if len(pieces) < 2:
+        return None, why
+    pairs, share, least = _matched(a, b, bent(pieces))
+    residuals = Residuals.of(pairs.begin)
+    if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL:
+        return None, why
+    estimate = replace(
+        whole,
+        verdict=Verdict.OK,
+        reason=f"{len(pairs)} events match, {share:.0%} of those that could, along {len(pieces)} lines: "
+        f"{described(pieces)}",
+        offset_ns=pieces[0].offset,
+        drift=pieces[0].drift,
+        x0=pieces[0].x0,
+        region=None,
+        matches=len(pairs),
+        residuals=residuals,
+        pairs=(pairs.a, pairs.b),
+        residual_times=a.start[pairs.a],
+        residual_values=pairs.begin,
+        pieces=pieces,
+    )
+    return estimate, ""
 
 
 def _of_piece(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:

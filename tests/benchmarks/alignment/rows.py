@@ -68,6 +68,7 @@ def all_rows(seeds: int, quick: bool, recorded: Sequence[Attempt], exact: Sequen
         partial(bins_recorded, recorded),
         partial(bins, few),
         lambda: wrong_accepted(pool.outcomes()),
+        partial(bends, few),
         partial(periodic, few),
         partial(unrelated, few),
         partial(unrelated_samples, few),
@@ -285,6 +286,23 @@ def wrong_accepted(outcomes: Sequence[Outcome]) -> Row:
     )
     good = bool(accepted) and wrong / len(accepted) <= 0.005
     return Row("wrong alignment among accepted, simulated sequences", "<= 0.5 %", text, good)
+
+
+def bends(count: int) -> Row:
+    """Clocks that one line does not relate."""
+    found = [trials.bent_trial(seed) for seed in range(FIRST_SEED, FIRST_SEED + count)]
+    accepted = [one for one in found if one.accepted]
+    wrong = sum(one.wrong for one in accepted)
+    errors = np.concatenate([one.errors for one in accepted]) if accepted else np.empty(0)
+    inside = float(np.mean(np.concatenate([one.inside for one in accepted]))) if accepted else 0.0
+    far = float(np.percentile(errors, 99)) / 1e3 if len(errors) else 0.0
+    text = (
+        f"{len(accepted)} of {count} accepted, {wrong} of them wrong; error p99 {far:.2f} µs, inside the bounds at "
+        f"{inside:.1%} of the times"
+    )
+    good = bool(accepted) and not wrong and inside >= 0.95
+    goal = "never wrong; bounds hold in >= 95 %"
+    return Row("a clock slewed or set ahead while both record, simulated", goal, text, good)
 
 
 def periodic(count: int) -> Row:

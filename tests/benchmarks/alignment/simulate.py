@@ -7,6 +7,7 @@ each operator, on a clock with another zero and a drift, with events missing, ex
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -100,6 +101,27 @@ class Truth:
     def map(self, x: F64) -> F64:
         """Times of the first clock on the second."""
         return x + self.offset + self.drift * x
+
+
+@dataclass(frozen=True, slots=True)
+class BentTruth(Truth):
+    """A relation that is more than a line; `more` gives what comes on top of it, for times of the first clock."""
+
+    more: Callable[[F64], F64] = np.zeros_like
+
+    def map(self, x: F64) -> F64:
+        """Times of the first clock on the second."""
+        return x + self.offset + self.drift * x + self.more(x)
+
+
+def slewed(by: float, first: float, last: float) -> Callable[[F64], F64]:
+    """A second clock that runs too fast by a ratio for a while."""
+    return lambda x: by * np.clip(x - first, 0, last - first)
+
+
+def set_at(when: float, by: float) -> Callable[[F64], F64]:
+    """A second clock that is set ahead, by ns."""
+    return lambda x: np.where(x > when, by, 0.0)
 
 
 def outer(made: Run) -> Events:

@@ -11,7 +11,22 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tests.benchmarks.alignment.simulate import MS, US, Run, Shape, Truth, inner, interrupted, network, outer, run
+from tests.benchmarks.alignment.simulate import (
+    MS,
+    US,
+    BentTruth,
+    Run,
+    S,
+    Shape,
+    Truth,
+    inner,
+    interrupted,
+    network,
+    outer,
+    run,
+    set_at,
+    slewed,
+)
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
 from traceconv.align.geometry import F64
 from traceconv.align.ladder import Side, estimate_pair
@@ -168,6 +183,34 @@ def long_trial(seed: int, iterations: int) -> Outcome:
     estimate = align_sequences(a, b, Prior())
     seconds = time.process_time() - begin
     return replace(judged(estimate, truth, a.zero_ns, b.zero_ns, _seen(a, b, truth)), seconds=seconds)
+
+
+def bent_trial(seed: int) -> Outcome:
+    """A clock that is slewed for a while, or set ahead, by more than what both may drift.
+
+    Times within 3 ms of where the relation changes are left out: both saw events only before and after it.
+    """
+    rng = np.random.default_rng(seed)
+    made = run(rng, Shape(iterations=600))
+    length = float(made.start[-1])
+    first, last = sorted(rng.uniform(0.03, 0.97, 2) * length)
+    if seed % 2:
+        knots, more = [first], set_at(first, float(rng.uniform(0.5, 500)) * MS)
+    else:
+        last = max(last, first + 0.5 * S)
+        rate = float(rng.choice([-1, 1]) * rng.uniform(100e-6, 500e-6))
+        knots, more = [first, last], slewed(rate, first, last)
+    line = some_truth(rng)
+    truth = BentTruth(line.offset, line.drift, more)
+    a, (b, _) = outer(made), inner(rng, made, truth)
+    found = align_sequences(a, b, Prior())
+    apart = np.all([np.abs(made.start - knot) > 3 * MS for knot in knots], axis=0)
+    x = made.start[apart]
+    right = truth.map(x) - b.zero_ns
+    low, high = found.bounds(x - a.zero_ns)
+    way = found.map(x - a.zero_ns)
+    inside = (low <= right - x + a.zero_ns) & (right - x + a.zero_ns <= high)
+    return Outcome(found, np.abs(way - right), inside, float(np.max(high - low)))
 
 
 # -- durations only -------------------------------------------------------------------------------------------------
