@@ -249,6 +249,20 @@ def test_two_recordings_that_agree_are_no_rivals() -> None:
     assert align([host, again(host, "twin.json", 5), guest]).placements[2].host in (0, 1)
 
 
+def test_two_logs_in_the_same_slices_are_told() -> None:
+    host, guest = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
+    shorter = replace(guest.slices, dur=np.maximum(guest.slices.dur - 1, 0))
+    other = replace(guest, sources=[replace(guest.sources[0], name="other.log")]).with_tables(slices=shorter)
+    first, second = align([host, guest, other]).receipt[1:]
+    assert first.warning == "it lies in the same slices as other.log, so one of the two must be of another run"
+    assert second.warning == "it lies in the same slices as library.log, so one of the two must be of another run"
+    assert not any(line.warning for line in align([host, guest, guest]).receipt)
+
+
+def test_a_log_does_not_say_how_far_apart_times_are() -> None:
+    assert align(pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))).receipt[1].residual_ns is None
+
+
 def test_nothing_is_estimated_if_the_user_says_so() -> None:
     with pytest.raises(UnrelatedClocks) as raised:
         align(pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05)), policy=Policy(estimate=False))

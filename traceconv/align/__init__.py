@@ -353,7 +353,7 @@ def _receipt_line(
         str(verdict),
         round(found.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,
-        round(basis.residuals.median) if basis and basis.residuals.n else None,
+        round(basis.residuals.median) if basis and basis.residuals.n and not laid else None,
         warning,
         laid.note if laid else "",
     )

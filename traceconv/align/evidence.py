@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from traceconv.align.consistency import Accepted, contradicted, contradiction, doubt, note_overruled, relate_all
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.laying import Placement, placement_in
@@ -280,7 +282,29 @@ def placed_by_durations(
         for number in alone:
             maps[index][number] = replace(way, offset_ns=way.offset_ns - first[number])
             warnings |= {(index, number): warning} if warning else {}
+    _warn_of_shared_slices(traces, placements, maps, warnings)
     return placements
+
+
+def _warn_of_shared_slices(
+    traces: Sequence[Trace],
+    placements: Mapping[int, Placement],
+    maps: list[dict[int, ClockMap]],
+    warnings: Warnings,
+) -> None:
+    """Two logs of one tool in the same slices: a tool prints what it does once, so one of them is of another run."""
+    for one, other in combinations(placements, 2):
+        parents = placements[one].parents(), placements[other].parents()
+        shared = len(np.intersect1d(parents[0], parents[1]))
+        sources = [traces[index].sources[0] for index in (one, other)]
+        alike = placements[one].host == placements[other].host and sources[0].format == sources[1].format
+        if not alike or 2 * shared <= min(map(len, parents)) or same_recording(traces[one], traces[other]):
+            continue
+        for index, beside in ((one, sources[1].name), (other, sources[0].name)):
+            words = f"it lies in the same slices as {beside}, so one of the two must be of another run"
+            for number in maps[index]:
+                told = warnings.get((index, number), "")
+                warnings[index, number] = f"{told}; {words}" if told else words
 
 
 def _best_placement(found: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement | None]:

@@ -58,6 +58,11 @@ class Placement:
     matches: int
     note: str
 
+    def parents(self) -> Array:
+        """The rows of the host that hold slices of the log."""
+        found: Array = np.unique(np.concatenate([one.parents[one.parents >= 0] for one in self.sequences]))
+        return found
+
 
 def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tuple[Array, Array]) -> Placement | None:
     """How a log lies in another input; None if the order of its slices is not known where they were matched.
