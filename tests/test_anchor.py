@@ -153,10 +153,11 @@ def test_the_exit_code_is_handed_on(script: str, status: int, tmp_path: Path) ->
 def test_what_cannot_be_run(tmp_path: Path) -> None:
     found, result = recorded(tmp_path, "no-such-program-at-all")
     assert (result.returncode, found["command"]["pid"]) == (127, None)
-    assert b"error: no-such-program-at-all: cannot be run" in result.stderr
+    assert b"error: no-such-program-at-all: no such program\nhint: " in result.stderr
     (tmp_path / "anchor.json").unlink()
     found, result = recorded(tmp_path, str(tmp_path))
     assert (result.returncode, found["command"]["pid"]) == (126, None)
+    assert b"is no program that can be run\nhint: a script needs chmod +x" in result.stderr
 
 
 @needs_linux

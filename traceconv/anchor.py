@@ -44,7 +44,8 @@ _FORWARDED = [
     for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGBREAK")
     if hasattr(signal, name)
 ]
-_NOT_FOUND, _NOT_EXECUTABLE, _SIGNALLED = 127, 126, 128
+#: The exit codes of shells for a command that is not there, that is no program, that a signal ended (and its number).
+NOT_FOUND, _NOT_EXECUTABLE, _SIGNALLED = 127, 126, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def _run(command: Sequence[str]) -> tuple[int | None, int]:
         try:
             process = subprocess.Popen(command)
         except FileNotFoundError:
-            return None, _NOT_FOUND
+            return None, NOT_FOUND
         except (OSError, ValueError):
             return None, _NOT_EXECUTABLE
         forward_to(process)

@@ -686,7 +686,7 @@ def _verdict(
     loose = share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL
     if region is None or share < _LEAST_SHARE or loose:
         return Verdict.INSUFFICIENT, (
-            f"only {share:.0%} of the events match, {residuals.median / _US:.1f} µs apart"
+            f"only {share:.0%} of the events match, {format_short(residuals.median)} apart"
             f"{'' if region is not None else ', and contradict each other'}, {OTHER_RUN}"
         )
     rivals = rivalry.rivals

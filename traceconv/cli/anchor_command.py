@@ -48,8 +48,15 @@ def command(ctx: click.Context, command: tuple[str, ...], output: str | None, fo
         count = len(content["clocks"])
         click.echo(f"{target}: {count} clocks, read to within {format_time(widest)} of each other", err=True)
     if command and content["command"]["pid"] is None:
-        click.echo(f"error: {command[0]}: cannot be run", err=True)
+        report(_not_run(command[0], status))
     ctx.exit(status)
+
+
+def _not_run(program: str, status: int) -> TraceconvError:
+    """Why a command did not run; `status` is what a shell makes of it."""
+    if status == anchor.NOT_FOUND:
+        return UsageError(f"{program}: no such program", hint="what only a shell knows needs one: -- sh -c 'COMMAND'")
+    return UsageError(f"{program}: is no program that can be run", hint="a script needs chmod +x, or its interpreter")
 
 
 def _write(target: str, content: dict[str, object], force: bool) -> None:
