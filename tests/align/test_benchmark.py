@@ -26,6 +26,7 @@ REGIMES = (
     "perf stat every 10 ms, idle gaps in view, recorded",
     "perf stat every 10 ms, idle gaps in view, simulated",
     "wrong alignment among accepted, simulated sequences",
+    "a clock slewed or set ahead while both record, simulated",
     "exactly periodic input",
     "unrelated runs",
     "unrelated runs, samples and slices",
