@@ -119,8 +119,11 @@ def test_the_small_version_fails_when_far_off(
         command.main(["--small", "--repeats", "1"])
     assert ended.value.code == code
     told = capsys.readouterr()
-    assert told.out.splitlines()[-2].split("|")[-2].strip() == verdict
-    assert told.out.splitlines()[-1].split("|")[-2].strip() == "not measured"
+    judged, absent_row, blank, summary, skipped = told.out.splitlines()[-5:]
+    assert (judged.split("|")[-2].strip(), absent_row.split("|")[-2].strip(), blank) == (verdict, "not measured", "")
+    assert summary == f"2 figures: {1 - code} well, {code} far off, 1 not judged"
+    assert skipped.startswith("not judged, since it was not measured (")
+    assert skipped.endswith(f"None: {goal.text}")
     assert bool(told.err) == bool(code)
     with pytest.raises(SystemExit) as ended:
         command.main(["--repeats", "1"])
@@ -185,12 +188,15 @@ def test_the_small_version_tolerates_what_is_recorded() -> None:
         return [record.Row("work", "goal", "figure", off)]
 
     missed, reached = ({"work": record.Result(rows(off))} for off in (3.0, 0.2))
-    assert command.far_off(rows(5.9), missed) == []
-    assert len(command.far_off(rows(6.1), missed)) == 1
-    assert len(command.far_off(rows(2.1), reached)) == 1
-    assert command.far_off(rows(1.9), reached) == []
-    assert command.far_off(rows(9.0), {}) == command.far_off(rows(9.0), {"work": record.Result(rows(None))}) == []
-    assert command.far_off(rows(None), missed) == []
+    assert command.judge(rows(5.9), missed) == command.judge(rows(1.9), reached) == command.Judged(1, [], [])
+    for off, recorded in ((6.1, missed), (2.1, reached)):
+        judged = command.judge(rows(off), recorded)
+        assert (judged.well, len(judged.far_off), judged.skipped) == (0, 1, [])
+    unrecorded = ["not judged, since no figure of it is recorded: work: goal"]
+    for recorded in ({}, {"work": record.Result(rows(None))}):
+        assert command.judge(rows(9.0), recorded) == command.Judged(0, [], unrecorded)
+    unmeasured = ["not judged, since it was not measured (figure): work: goal"]
+    assert command.judge(rows(None), missed) == command.Judged(0, [], unmeasured)
 
 
 def test_the_documents_show_what_is_recorded() -> None:

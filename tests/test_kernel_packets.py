@@ -224,13 +224,29 @@ def test_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("module", KERNELS.values(), ids=list(KERNELS))
 def test_numbers(module: ModuleType) -> None:
-    table, known = module.Numbers(), {}
+    """Each track and name keeps the number that was told for it, and is asked for once, however many there are."""
     rng = np.random.default_rng(1)
-    for number, key in enumerate(rng.integers(0, 2**64, 3000, np.uint64).tolist()):
-        table.put(key, number)
-        known[key] = number
-    table.put(2**64 - 1, 7)
-    assert len(table) == len(known) + 1
+    uuids = [1, 2**32, 2**64 - 1, *rng.integers(1, 2**64, 2000, np.uint64).tolist()] * 2
+    iids = [1 + uuid % 1500 for uuid in uuids]
+    trace = pb.Trace()
+    for ts, (uuid, iid) in enumerate(zip(uuids, iids, strict=True)):
+        packet = trace.packet.add(timestamp=ts, trusted_packet_sequence_id=7)
+        packet.track_event.type, packet.track_event.track_uuid, packet.track_event.name_iid = 1, uuid, iid
+    reader = module.Packets(len(uuids), 16, repr)
+    reader.set_slot(reader.new_slot(), 6, True)
+    reader.set_sequence(7, 0)
+    told: dict[int, dict[int, int]] = {module.TRACK: {}, module.NAME: {}}
+    data, at = trace.SerializeToString(), 0
+    while (ended := reader.run(data, at)) == module.NEED:
+        known = told[reader.need]
+        assert reader.key not in known
+        known[reader.key] = 3 * len(known)
+        reader.answer(known[reader.key])
+        at = reader.at
+    assert (ended, reader.count) == (module.MORE, len(uuids))
+    assert reader.fields[1].tolist() == [told[module.TRACK][uuid] for uuid in uuids]
+    assert reader.fields[4].tolist() == [told[module.NAME][iid] for iid in iids]
+    assert reader.ids() == len(set(iids))
 
 
 @pytest.mark.parametrize("module", KERNELS.values(), ids=list(KERNELS))

@@ -18,7 +18,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.benchmarks import record
@@ -60,26 +60,60 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("", *record.table(rows), sep="\n")
     if args.json:
         args.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    far = far_off(rows, record.load()) if args.small else []
-    print(*far, sep="\n", end="\n" if far else "", file=sys.stderr)
-    sys.exit(bool(far))
+    sys.exit(args.small and not _is_well(judge(rows, record.load())))
 
 
-def far_off(rows: Sequence[Row], recorded: Mapping[str, Result]) -> list[str]:
-    """What is off its goal by more than a factor of two; where the recorded figure missed the goal, off that figure.
+def _is_well(judged: Judged) -> bool:
+    """Print what was judged; whether nothing is far off."""
+    print("", judged.summary(), *judged.skipped, sep="\n", flush=True)
+    for line in judged.far_off:
+        print(line, file=sys.stderr)
+    return not judged.far_off
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the small version says about the rows of its table: of each either that it is well, or why not.
+
+    Attributes:
+        well: how many are as they should be.
+        far_off: a line for each that is not.
+        skipped: a line with the reason for each that is not judged.
+    """
+
+    well: int
+    far_off: Sequence[str]
+    skipped: Sequence[str]
+
+    def summary(self) -> str:
+        """How many rows were judged, and how."""
+        rows = self.well + len(self.far_off) + len(self.skipped)
+        return f"{rows} figures: {self.well} well, {len(self.far_off)} far off, {len(self.skipped)} not judged"
+
+
+def judge(rows: Sequence[Row], recorded: Mapping[str, Result]) -> Judged:
+    """Tell what is off its goal by more than a factor of two; where the recorded figure missed the goal, off that.
 
     What has no recorded figure is not judged: nobody knows yet whether the goal is within reach.
     """
     known = {(row.work, row.goal): row.off for result in recorded.values() for row in result.rows}
-    found = []
+    well, far_off, skipped = 0, [], []
     for row in rows:
         before = known.get((row.work, row.goal))
-        if row.off is None or before is None:
+        if row.off is None:
+            skipped.append(f"not judged, since it was not measured ({row.reached}): {row.work}: {row.goal}")
+            continue
+        if before is None:
+            skipped.append(f"not judged, since no figure of it is recorded: {row.work}: {row.goal}")
             continue
         tolerated = _TOLERATED * max(1.0, before)
         if row.off > tolerated:
-            found.append(f"{row.work}: {row.reached}, {row.off:.1f} times off, tolerated {tolerated:.1f}: {row.goal}")
-    return found
+            far_off.append(
+                f"far off: {row.work}: {row.reached}, {row.off:.1f} times off, tolerated {tolerated:.1f}: {row.goal}"
+            )
+        else:
+            well += 1
+    return Judged(well, far_off, skipped)
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
