@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import struct
 import time
 import tracemalloc
 from dataclasses import replace
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.diagnostics import Balance, Code, Diagnostics, Severity, declare, declared_codes
+from traceconv.diagnostics import Balance, Code, Diagnostic, Diagnostics, Severity, declare, declared_codes
 from traceconv.dump import dump
 from traceconv.ir.builder import (
     MISNAMED_END,
@@ -28,7 +29,18 @@ from traceconv.ir.builder import (
     Builder,
     join_args,
 )
-from traceconv.ir.trace import Args, Level, SliceId, SourceInfo, Trace, TrackId, TrackKind
+from traceconv.ir.trace import (
+    TABLES,
+    Args,
+    Level,
+    SliceId,
+    SourceInfo,
+    StackId,
+    Trace,
+    TrackId,
+    TrackKind,
+    column_types,
+)
 from traceconv.lanes import lay_out
 from traceconv.times import LIMIT_NS
 from traceconv.validate import InvalidTrace, validate
@@ -211,6 +223,60 @@ def test_bulk_slices_equal_single_ones(rows: list[tuple[int, int, str, bytes]]) 
     for trace in (one, other):
         shown = [trace.strings[name] for name in trace.slices.name]
         assert shown == [row[2] for row in rows]
+
+
+#: What columns of 64 bits may hold.
+any_column_int = any_int.filter(lambda number: -(2**63) <= number < 2**63)
+timed = st.lists(st.tuples(any_column_int, any_column_int, st.sampled_from([b"", b"{}", b'{"k":1}']), st.booleans()))
+
+
+@given(timed)
+def test_many_at_once_are_what_they_are_one_by_one(rows: list[tuple[int, int, bytes, bool]]) -> None:
+    """All verbs for many: whatever the times are, the same rows, args and problems as from the verbs for one."""
+    single, bulk = new(), new()
+    for out in (single, bulk):
+        out.track("t"), out.counter_track("c"), out.frame("f"), out.string("x"), out.string("y")
+    track = TrackId(0)
+    for at, (ts, number, args, flag) in enumerate(rows):
+        single.slice(track, ts, number, "x", "y", args, at)
+        single.instant(track, ts, "x", "y", args, at)
+        single.counter(TrackId(1), ts, number if flag else _double(number), at)
+        single.sample(track, ts, StackId(0), "x", 2, at)
+        (single.begin if flag else single.end)(track, ts, "x", args=args, at=at)
+    ts, number, flags = (np.array([row[place] for row in rows], np.int64) for place in (0, 1, 3))
+    lengths = np.array([len(row[2]) for row in rows], np.int32)
+    places = np.cumsum(lengths, dtype=np.int64) - lengths + bulk.args_part(b"".join(row[2] for row in rows))
+    zeros, ones, at = np.zeros(len(rows), np.int32), np.ones(len(rows), np.int32), np.arange(len(rows))
+    is_begin = flags.astype(np.uint8)
+    bulk.slice_rows(zeros, ts, number, ones, ones * 2, places, lengths, at)
+    bulk.instants(zeros, ts, ones, ones * 2, places, lengths, at)
+    bulk.counters(ones, ts, number, is_begin, at)
+    bulk.samples(zeros, ts, zeros, ones, ones * np.int64(2), at)
+    bulk.begins_and_ends(zeros, ts, is_begin, ones, zeros, places, lengths, at)
+    one, other = single.finish(), bulk.finish()
+    assert dump(one) == dump(other)
+    for table in TABLES:
+        for column in column_types(TABLES[table]):
+            if column not in ("args_at", "args_len"):
+                found = [getattr(getattr(trace, table), column).tolist() for trace in (one, other)]
+                assert found[0] == found[1], (table, column)
+    assert slices(one) == slices(other)
+    assert [entry.describe() for entry in one.sources[0].diagnostics] == [
+        entry.describe() for entry in sorted_like(one, other)
+    ]
+    assert one.sources[0].balance == other.sources[0].balance
+
+
+def _double(bits: int) -> float:
+    """The double with these bits."""
+    number: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return number
+
+
+def sorted_like(one: Trace, other: Trace) -> list[Diagnostic]:
+    """The diagnostics of the other trace in the order of those of the one."""
+    names = [entry.code.name for entry in one.sources[0].diagnostics]
+    return sorted(other.sources[0].diagnostics, key=lambda entry: names.index(entry.code.name))
 
 
 def test_bulk_and_single_slices_mix(out: Builder) -> None:

@@ -19,6 +19,7 @@ from traceconv import kernel
 from traceconv.dump import dump
 from traceconv.errors import TraceconvError
 from traceconv.importers._chrome_flows import _innermost
+from traceconv.importers._chrome_rows import RowScanner
 from traceconv.writers.perfetto_proto import PerfettoProto
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -69,7 +70,22 @@ NUMBERS = st.one_of(
 )
 TEXTS = st.one_of(
     st.sampled_from(
-        ["op", "ac2g", "kernel", "[memory]", "python_function", "", "aten::mm", "ü", "a\\b", "\x07", "\x7f"]
+        [
+            "op",
+            "op",
+            "ac2g",
+            "kernel",
+            "[memory]",
+            "python_function",
+            "",
+            "ü",
+            "a\\b",
+            'a"',
+            "\x07",
+            "a\tb",
+            "\x7f",
+            "🎛",
+        ]
     ),
     st.text(max_size=6),
 ).map(lambda text: json.dumps(text, ensure_ascii=len(text) % 2 == 0))
@@ -105,6 +121,9 @@ TIMED = st.one_of(
         lambda step: [("ph", f'"{step[0]}"'), ("ts", f"{step[1]}.25"), ("id", str(step[2]))]
     ),
     st.integers(0, 50).map(lambda ts: [("ph", '"i"'), ("ts", f"{ts}.0005")]),
+    st.tuples(st.sampled_from("BE"), st.integers(0, 8)).map(
+        lambda mark: [("ph", f'"{mark[0]}"'), ("ts", str(mark[1]))]
+    ),
 )
 EVENTS = st.one_of(
     st.tuples(TIMED, PLAIN).map(lambda parts: parts[0] + parts[1]),
@@ -113,6 +132,17 @@ EVENTS = st.one_of(
 
 
 @pytest.mark.parametrize("name", ["chrome", "kineto"])
+@example(
+    events=[
+        '{"ph":"B","ts":1,"name":"a","pid":1,"tid":1,"args":{}}',
+        '{"ph":"E","ts":2,"name":"a","pid":1,"tid":1,"cat":"only here"}',
+        '{"ph":"B","ts":2,"name":"a","pid":1,"tid":1,"args":{"k":1}}',
+        '{"ph":"E","ts":2,"name":"a","pid":1,"tid":1,"args":{"more":1},"odd":1}',
+        '{"ph":"E","ts":3,"pid":1,"tid":1}',
+    ],
+    cut=0,
+    noise="",
+)
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     events=st.lists(EVENTS, max_size=12), cut=st.integers(0, 400), noise=st.sampled_from(["", "", "", "}", ',"', "\0"])
@@ -143,10 +173,39 @@ def test_events(name: str, tmp_path: Path, events: list[str], cut: int, noise: s
         assert outcome(path, scanner) == expected
 
 
+@pytest.mark.parametrize("scan", SCANNERS)
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("op é 🎛\x7f", "op é 🎛\x7f"),
+        (r"a\"b\\c\/d \u00e9 \u0041", 'a"b\\c/d é A'),
+        (r"\ud83c\uDF9B \uD7ff\uE000 \u0020", "🎛 \ud7ff\ue000  "),
+        (r"\n", None),
+        (r"\u0009", None),
+        (r"\u001f", None),
+        (r"\x", ""),
+        (r"\ud83c", ""),
+        (r"\udf9b\ud83c", ""),
+        (r"\ud83c\u0041", ""),
+        (r"\ud83cab", ""),
+        (r"\u00g0", ""),
+    ],
+)
+def test_names(scan: ModuleType, written: str, name: str | None) -> None:
+    """Names without control characters are plain; those with them are left to the caller (None); others are no JSON."""
+    scanner = RowScanner(scan, 3)
+    rows = scanner.scan(b'{"ph":"X","ts":1,"dur":2,"pid":"p","name":"%b"}' % written.encode(), 0)
+    if name is None:
+        assert rows.phase.tolist() == [0]
+    elif not name:
+        assert len(rows) == 0
+    else:
+        assert rows.phase.tolist() == [ord("X")]
+        assert scanner.name(int(rows.name[0])) == name == json.loads(f'"{written}"')
+
+
 @needs_kernel
 def test_plain_events_take_the_fast_way() -> None:
-    from traceconv.importers._chrome_rows import RowScanner
-
     event = b'{"ph": "X", "name": "op", "cat": "c", "pid": 1, "tid": "a", "ts": 12.5, "dur": 1, "args": {"k": [1, 2]}}'
     scanner = RowScanner(kernel.module("scan"), 3)
     rows = scanner.scan(b", " + event + b",\n" + event + b"]", 0)

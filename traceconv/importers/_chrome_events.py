@@ -61,7 +61,7 @@ _MAX_TIME_TEXT = 22
 _SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
 _LARGEST = sys.float_info.max
 _INT32 = range(-(2**31), 2**31)
-_COMPLETE = ord("X")
+_COMPLETE, _BEGIN, _END = b"XBE"
 _FLOW_PHASES = _FLOW_START, _FLOW_STEP, _FLOW_END = tuple(b"stf")
 _UNKNOWN = np.iinfo(np.int64).min
 
@@ -154,9 +154,10 @@ class ChromeEvents:
         args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
         is_flow = (rows.phase == _FLOW_START) | (rows.phase == _FLOW_STEP) | (rows.phase == _FLOW_END)
         is_slice = rows.phase == _COMPLETE
-        is_instant = (rows.phase != 0) & ~is_slice & ~is_flow
-        for own in (is_slice, is_instant):
-            columns = (
+        is_mark = (rows.phase == _BEGIN) | (rows.phase == _END)
+        is_instant = (rows.phase != 0) & ~is_slice & ~is_flow & ~is_mark
+        for own in (is_slice, is_instant, is_mark):
+            track, ts, *others = (
                 self._stand_tracks[rows.stand[own]].astype(np.int32),
                 rows.ts[own],
                 self._text_strings[rows.name[own]].astype(np.int32),
@@ -166,10 +167,14 @@ class ChromeEvents:
                 origin[own],
             )
             if own is is_slice:
-                track, ts, *others = columns
                 self.out.slice_rows(track, ts, rows.dur[own], *others)
+            elif own is is_instant:
+                self.out.instants(track, ts, *others)
             else:
-                self.out.instants(*columns)
+                name, category, *rest = others
+                is_begin = rows.phase[own] == _BEGIN
+                category = np.where(is_begin, category, np.int32(0))
+                self.out.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
         self.out.balance.written += int(np.count_nonzero(is_slice | is_instant))
         if np.any(is_flow):
             self._add_flows(rows, np.flatnonzero(is_flow), origin)
@@ -195,7 +200,7 @@ class ChromeEvents:
         """Prepare for all texts and stands that the scanner has met."""
         known, count = len(self._texts), scanner.text_count()
         for number in range(known, count):
-            text = scanner.text(number).decode()
+            text = scanner.name(number)
             self._texts.append(text)
             if text in self.watched_names:
                 self._watched_texts.append(number)
@@ -208,7 +213,7 @@ class ChromeEvents:
         if self._stand_tracks[stand] == _UNKNOWN:
             self._stand_tracks[stand] = self.track_of(*rows.scanner.stand(stand))
         if rows.phase[row] not in _FLOW_PHASES:
-            for number in (name, category):
+            for number in (name,) if rows.phase[row] == _END else (name, category):
                 self._text_strings[number] = self.out.string(self._texts[number])
 
     def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.ir.trace import I64
 
 _CAPACITY = 1 << 14
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 @dataclass(slots=True)
@@ -28,7 +30,7 @@ class Rows:
         start, end: where in the data each event is.
         ts, dur: of plain events, in ns, as all that follows.
         stand: where it stands, as a number of `RowScanner.stand`.
-        name, category: numbers of `RowScanner.text`.
+        name, category: numbers of `RowScanner.name`.
         id_at, id_len: where in the data the id is.
         args: the args of all of them, without white space.
         args_at, args_len: which of these are those of the event.
@@ -105,10 +107,16 @@ class RowScanner:
         return len(self._scanner.texts)
 
     def text(self, number: int) -> bytes:
-        """A name or category, or a pid or tid as it stands in the file."""
+        """A name, category, pid or tid as it stands in the file; names and categories without their quotes."""
         text = self._scanner.texts.text(number)
         assert isinstance(text, bytes)
         return text
+
+    def name(self, number: int) -> str:
+        """A name or category; of a pid or tid its JSON."""
+        text = self.text(number)
+        is_escaped = b"\\" in text and text[:1] != b'"'
+        return _decode_text(b'"%b"' % text) if is_escaped else text.decode()
 
     def stand_count(self) -> int:
         """How many stands there are so far; their numbers are below."""
@@ -124,4 +132,4 @@ class RowScanner:
     def stand(self, number: int) -> tuple[bytes, bytes, str, bool]:
         """The pid, tid and category of an event, and whether it is the end of a flow."""
         pid, tid, category, is_flow_end = self._scanner.stands.key(number)
-        return self.text(pid), self.text(tid), self.text(category).decode(), bool(is_flow_end)
+        return self.text(pid), self.text(tid), self.name(category), bool(is_flow_end)

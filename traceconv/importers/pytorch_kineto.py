@@ -186,9 +186,9 @@ class KinetoEvents(ChromeEvents):
         """Events of devices get a pid of their own, so that no process shares it."""
         if event.cat in _ON_DEVICE:
             event.pid = Raw(_device_pid(bytes(event.pid)))
-        elif event.cat == "python_function" and not event.name.isprintable():
+        elif event.cat == "python_function" and (name := facts.misread_backslashes(event.name)) != event.name:
             self.out.problem(BACKSLASHES, repr(event.name))
-            event.name = facts.misread_backslashes(event.name)
+            event.name = name
 
     def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
         """Launches end on a stream, but whether the device has such a stream is known only at the end."""

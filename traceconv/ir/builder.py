@@ -1,13 +1,15 @@
 """How importers write a trace: verbs that take integer nanoseconds and return small handles.
 
-Only the builder writes tables. A float time is a TypeError (the columns take integers only).
+Only the builder writes tables. A float time is a TypeError (the columns take integers only). A time or duration that
+cannot be drawn is drawn as near to it as can be, counted, and kept in the args where the row has any: by verbs for one
+event and by those for many alike.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
@@ -17,7 +19,7 @@ import numpy.typing as npt
 
 from traceconv.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Code, Severity, declare
-from traceconv.ir.pairing import MarkColumns, Marks
+from traceconv.ir.pairing import Marks
 from traceconv.ir.trace import (
     I32,
     I64,
@@ -226,16 +228,16 @@ class Builder:
         columns: dict[str, array[Any]],
         track: int,
         ts: int,
-        name: str,
-        category: str,
+        name: int,
+        category: int,
         args: tuple[int, int],
         at: int,
     ) -> None:
         """What slices and instants have in common; `args` tells where they are kept, and their length."""
         columns["ts"].append(ts)
         columns["track"].append(track)
-        columns["name"].append(self.string(name))
-        columns["category"].append(self.string(category))
+        columns["name"].append(name)
+        columns["category"].append(category)
         columns["args_at"].append(args[0])
         columns["args_len"].append(args[1])
         columns["origin"].append(at)
@@ -269,7 +271,7 @@ class Builder:
             ts, dur, args = self._possible(ts, dur, args, at)
         columns = self._columns["slices"]
         columns["dur"].append(dur)
-        self._put(columns, track, ts, name, category, self.keep_args(args), at)
+        self._put(columns, track, ts, self.string(name), self.string(category), self.keep_args(args), at)
         return SliceId(len(columns["ts"]) - 1)
 
     def slices(
@@ -292,35 +294,37 @@ class Builder:
         if not _all_possible(ts, dur):
             possible = [self._possible(*row) for row in zip(map(index, ts), map(index, dur), args, origin, strict=True)]
             ts, dur, args = zip(*possible, strict=True)
-        lengths = np.array([len(piece) for piece in args], np.int64)
-        self._extend(
-            "slices",
-            ts=_integers(ts),
-            dur=_integers(dur),
-            track=np.asarray(track),
-            name=np.asarray(name),
-            category=np.asarray(category),
-            args_at=self.args_part(b"".join(args)) + np.cumsum(lengths) - lengths,
-            args_len=lengths,
-            origin=np.asarray(origin),
+        lengths = np.array([len(piece) for piece in args], np.int32)
+        ends = np.cumsum(lengths, dtype=np.int64)
+        self.slice_rows(
+            np.asarray(track, np.int32),
+            _integers(ts),
+            _integers(dur),
+            np.asarray(name, np.int32),
+            np.asarray(category, np.int32),
+            self.args_part(b"".join(args)) + ends - lengths,
+            lengths,
+            np.asarray(origin, np.int64),
         )
 
     def slice_rows(
         self, track: I32, ts: I64, dur: I64, name: I32, category: I32, args_at: I64, args_len: I32, origin: I64
     ) -> None:
-        """Many slices at once, all within the limits of time, as columns of equal length.
+        """Many slices at once, as columns of equal length.
 
         Args:
             name, category: interned strings.
             args_at, args_len: where the args are, of those that `args_part` or `keep_args` was given.
-
-        Raises:
-            ValueError: a slice is beyond the limits of time.
         """
         if not len(ts):
             return
         if not _all_possible(ts, dur):
-            raise ValueError("a slice is beyond the limits of time")
+            ts, dur, args_at, args_len = ts.copy(), dur.copy(), args_at.copy(), args_len.copy()
+            kept = self._kept_args()
+            for row in np.flatnonzero((dur < 0) | (dur > LIMIT_NS) | _beyond(ts) | (ts > LIMIT_NS - dur)).tolist():
+                args = kept.get(int(args_at[row]), int(args_len[row]))
+                ts[row], dur[row], args = self._possible(int(ts[row]), int(dur[row]), args, int(origin[row]))
+                args_at[row], args_len[row] = self.keep_args(args)
         self._extend(
             "slices",
             track=track,
@@ -372,6 +376,25 @@ class Builder:
             self.problem(OUT_OF_RANGE, at, f"{ts} ns")
         return possible
 
+    def _possible_times(self, ts: I64, at: I64) -> I64:
+        """The times of many events without length, likewise."""
+        beyond = np.flatnonzero(_beyond(ts))
+        if not len(beyond):
+            return ts
+        for row in beyond.tolist():
+            self._possible_ts(int(ts[row]), int(at[row]))
+        return np.clip(ts, -LIMIT_NS, LIMIT_NS)
+
+    def _told_times(self, args_at: I64, args_len: I32, ts: I64, key: Callable[[int], str]) -> tuple[I64, I32]:
+        """Where the args are, once those of events at impossible times tell the time, by the key of their row."""
+        beyond = np.flatnonzero(_beyond(ts)).tolist()
+        if beyond:
+            args_at, args_len, kept = args_at.copy(), args_len.copy(), self._kept_args()
+            for row in beyond:
+                args = kept.get(int(args_at[row]), int(args_len[row]))
+                args_at[row], args_len[row] = self.keep_args(join_args(args, {key(row): str(ts[row])}))
+        return args_at, args_len
+
     def slice_count(self) -> int:
         """How many slices there are so far; the next one gets this id."""
         return len(self._columns["slices"]["ts"])
@@ -408,8 +431,9 @@ class Builder:
     ) -> None:
         possible = self._possible_ts(ts, at)
         if possible != ts:
-            args = join_args(args, {"ts_ns" if is_begin else "end_ts_ns": str(ts)})
-        self._marks.add(track, possible, is_begin, name, category, self.keep_args(join_args(args, b"")), at)
+            args = join_args(args, {_mark_key(is_begin): str(ts)})
+        place = self.keep_args(join_args(args, b""))
+        self._marks.add(track, possible, is_begin, self.string(name), self.string(category), place, at)
 
     def begins_and_ends(
         self,
@@ -425,21 +449,12 @@ class Builder:
         """Many begins and ends at once, in the order of the input, as columns of equal length.
 
         Args:
-            name, category: interned strings; those of an end say which slice it ends, and nothing.
+            name, category: interned strings; the name of an end says which slice it ends, its category nothing.
             args_at, args_len: where the args are, of those that `args_part` was given.
         """
-        if not len(ts):
-            return
-        texts = self.strings()
-        if int(np.min(ts)) < -LIMIT_NS or int(np.max(ts)) > LIMIT_NS:
-            kept = self._kept_args()
-            columns = (track, ts, is_begin, name, category, args_at, args_len, at)
-            for one, when, begins, what, kind, place, length, number in zip(
-                *(column.tolist() for column in columns), strict=True
-            ):
-                self._mark(one, when, bool(begins), texts[what], texts[kind], kept.get(place, length), number)
-            return
-        self._marks.extend(track, ts, is_begin, texts, name, category, args_at, args_len, at)
+        args_len = np.where(args_len > len(b"{}"), args_len, 0).astype(np.int32)
+        args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: _mark_key(bool(is_begin[row])))
+        self._marks.extend(track, self._possible_times(ts, at), is_begin, name, category, args_at, args_len, at)
 
     def instant(
         self,
@@ -454,7 +469,8 @@ class Builder:
         possible = self._possible_ts(ts, at)
         if possible != ts:
             args = join_args(args, {"ts_ns": str(ts)})
-        self._put(self._columns["instants"], track, possible, name, category, self.keep_args(args), at)
+        columns, place = self._columns["instants"], self.keep_args(args)
+        self._put(columns, track, possible, self.string(name), self.string(category), place, at)
 
     def instants(self, track: I32, ts: I64, name: I32, category: I32, args_at: I64, args_len: I32, at: I64) -> None:
         """Many points in time at once, as columns of equal length.
@@ -463,21 +479,17 @@ class Builder:
             name, category: interned strings.
             args_at, args_len: where the args are, of those that `args_part` was given.
         """
-        columns = self._columns["instants"]
-        impossible = np.flatnonzero((ts < -LIMIT_NS) | (ts > LIMIT_NS)).tolist()
-        texts, kept = (self.strings(), self._kept_args()) if impossible else ([], Args())
-        done = 0
-        for stop in [*impossible, len(ts)]:
-            part = slice(done, stop)
-            for key, long in (("ts", ts), ("args_at", args_at), ("origin", at)):
-                columns[key].frombytes(long[part].tobytes())
-            for key, short in (("track", track), ("name", name), ("category", category), ("args_len", args_len)):
-                columns[key].frombytes(short[part].tobytes())
-            if stop < len(ts):
-                args = kept.get(int(args_at[stop]), int(args_len[stop]))
-                place, text, kind = TrackId(int(track[stop])), texts[name[stop]], texts[category[stop]]
-                self.instant(place, int(ts[stop]), text, kind, args, int(at[stop]))
-            done = stop + 1
+        args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: "ts_ns")
+        self._extend(
+            "instants",
+            track=track,
+            ts=self._possible_times(ts, at),
+            name=name,
+            category=category,
+            args_at=args_at,
+            args_len=args_len,
+            origin=at,
+        )
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> None:
         """A value that holds from `ts` until the next one of the track; one that no double holds is left out."""
@@ -500,25 +512,18 @@ class Builder:
             value: integers, and where `is_integer` is 0 the bits of doubles.
         """
         doubles = np.where(is_integer, value.astype(np.float64), value.view(np.float64))
-        integers = np.where(is_integer, value, 0)
-        columns = self._columns["counters"]
-        done = 0
-        odd = np.flatnonzero((ts < -LIMIT_NS) | (ts > LIMIT_NS) | ~np.isfinite(doubles)).tolist()
-        for stop in [*odd, len(ts)]:
-            part = slice(done, stop)
-            for key, column in (
-                ("ts", ts),
-                ("track", track),
-                ("value", doubles),
-                ("integer", integers),
-                ("is_integer", is_integer),
-                ("origin", at),
-            ):
-                columns[key].frombytes(column[part].tobytes())
-            if stop < len(ts):
-                number = int(value[stop]) if is_integer[stop] else float(doubles[stop])
-                self.counter(TrackId(int(track[stop])), int(ts[stop]), number, int(at[stop]))
-            done = stop + 1
+        good = np.isfinite(doubles)
+        for row in np.flatnonzero(~good).tolist():
+            self.problem(NOT_A_NUMBER, int(at[row]), str(float(doubles[row])))
+        self._extend(
+            "counters",
+            track=track[good],
+            ts=self._possible_times(ts[good], at[good]),
+            value=doubles[good],
+            integer=np.where(is_integer, value, 0)[good],
+            is_integer=is_integer[good],
+            origin=at[good],
+        )
 
     def flow(self, from_slice: SliceId, to_slice: SliceId, name: str = "", category: str = "", at: int = 0) -> None:
         """An arrow between two slices."""
@@ -594,14 +599,9 @@ class Builder:
         columns["origin"].append(at)
 
     def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, origin: I64) -> None:
-        """Many samples at once, as columns of equal length; `name` is an interned string.
-
-        Raises:
-            ValueError: for a time that cannot be drawn.
-        """
-        if len(ts) and (int(np.min(ts)) < -LIMIT_NS or int(np.max(ts)) > LIMIT_NS):
-            raise ValueError("a time is out of range")
-        self._extend("samples", track=track, ts=ts, stack=stack, name=name, weight=weight, origin=origin)
+        """Many samples at once, as columns of equal length; `name` is an interned string."""
+        possible = self._possible_times(ts, origin)
+        self._extend("samples", track=track, ts=possible, stack=stack, name=name, weight=weight, origin=origin)
 
     # -- the end ----------------------------------------------------------------------------------------------
 
@@ -630,6 +630,7 @@ class Builder:
         marks, self._marks = self._marks, Marks()
         kept = self._kept_args()
         begin, end, misnamed = marks.pairs()
+        texts = self.strings()
         # Whole pairs go in together.
         if max(marks.ts) - min(marks.ts) > LIMIT_NS:
             is_plain = np.zeros(len(begin), bool)
@@ -638,7 +639,7 @@ class Builder:
         done = 0
         for odd in np.flatnonzero(~is_plain).tolist():
             self._slices_of_marks(marks, begin[done:odd], end[done:odd], kept)
-            self._odd_pair(marks, int(begin[odd]), int(end[odd]), bool(misnamed[odd]), close_at, kept)
+            self._odd_pair(marks, int(begin[odd]), int(end[odd]), bool(misnamed[odd]), close_at, kept, texts)
             done = odd + 1
         self._slices_of_marks(marks, begin[done:], end[done:], kept)
 
@@ -647,16 +648,20 @@ class Builder:
         self.args_part(b"")
         return Args(self._args_parts.so_far())
 
-    def _odd_pair(self, marks: Marks, begin: int, end: int, misnamed: bool, close_at: int, kept: Args) -> None:
+    def _odd_pair(
+        self, marks: Marks, begin: int, end: int, misnamed: bool, close_at: int, kept: Args, texts: Sequence[str]
+    ) -> None:
         if begin < 0:
-            self.skip(UNBEGUN_END, marks.at[end], repr(marks.name(end)) if marks.name(end) else "")
+            name = texts[marks.name[end]]
+            self.skip(UNBEGUN_END, marks.at[end], repr(name) if name else "")
             return
+        name = texts[marks.name[begin]]
         if end < 0:
-            self.problem(UNENDED, marks.at[begin], repr(marks.name(begin)))
+            self.problem(UNENDED, marks.at[begin], repr(name))
             self._slice_of_marks(marks, begin, close_at, kept, b'{"unfinished":true}')
             return
         if misnamed:
-            self.problem(MISNAMED_END, marks.at[end], f"{marks.name(end)!r} ends {marks.name(begin)!r}")
+            self.problem(MISNAMED_END, marks.at[end], f"{texts[marks.name[end]]!r} ends {name!r}")
         more_args = kept.get(marks.args_at[end], marks.args_len[end])
         self._slice_of_marks(marks, begin, marks.ts[end], kept, more_args)
         self.balance.merged["ends joined to their begin"] += 1
@@ -668,37 +673,22 @@ class Builder:
                 self._slice_of_marks(marks, begin, marks.ts[end], kept, b"")
         else:
             for at in range(0, len(begins), _CHUNK):
-                self._bulk_of_marks(marks.plain_pairs(begins[at : at + _CHUNK], ends[at : at + _CHUNK]), marks)
+                self._extend("slices", **marks.plain_pairs(begins[at : at + _CHUNK], ends[at : at + _CHUNK])._asdict())
+            self.balance.written += len(begins)
         if len(begins):
             self.balance.merged["ends joined to their begin"] += len(begins)
 
-    def _bulk_of_marks(self, found: MarkColumns, marks: Marks) -> None:
-        """The columns of slices whose args are among those of the trace already."""
-        columns = self._columns["slices"]
-        columns["ts"].frombytes(found.ts.tobytes())
-        columns["dur"].frombytes(found.dur.tobytes())
-        columns["track"].frombytes(found.track.tobytes())
-        for key, numbers in (("name", found.name), ("category", found.category)):
-            used, places = np.unique(numbers, return_inverse=True)
-            own = np.array([self.string(marks.text(number)) for number in used.tolist()], np.int32)
-            columns[key].frombytes(own[places].tobytes())
-        columns["args_at"].frombytes(found.args_at.tobytes())
-        columns["args_len"].frombytes(found.args_len.tobytes())
-        columns["origin"].frombytes(found.at.tobytes())
-        self.balance.written += len(found.ts)
-
     def _slice_of_marks(self, marks: Marks, begin: int, end_ts: int, kept: Args, more_args: bytes) -> None:
         """The slice of a begin, whose args are among those of the trace already."""
-        track, ts, dur = TrackId(marks.track[begin]), marks.ts[begin], end_ts - marks.ts[begin]
-        name, category, at = marks.name(begin), marks.category(begin), marks.at[begin]
-        args = marks.args_at[begin], marks.args_len[begin]
-        self.balance.written += 1
+        ts, dur, at = marks.ts[begin], end_ts - marks.ts[begin], marks.at[begin]
+        place = marks.args_at[begin], marks.args_len[begin]
         if more_args or dur > LIMIT_NS:
-            self.slice(track, ts, dur, name, category, join_args(kept.get(*args), more_args), at)
-            return
+            ts, dur, args = self._possible(ts, dur, join_args(kept.get(*place), more_args), at)
+            place = self.keep_args(args)
+        self.balance.written += 1
         columns = self._columns["slices"]
         columns["dur"].append(dur)
-        self._put(columns, track, ts, name, category, args, at)
+        self._put(columns, marks.track[begin], ts, marks.name[begin], marks.category[begin], place, at)
 
     def finish(self) -> Trace:
         """The trace as it stands. The builder is used up."""
@@ -739,6 +729,16 @@ def _integers(column: Sequence[int] | I64) -> I64:
     if found.dtype.kind not in "iu":
         raise TypeError(f"times are integers (ns), found {found.dtype}")
     return found.astype(np.int64, copy=False)
+
+
+def _beyond(ts: I64) -> npt.NDArray[np.bool_]:
+    """Which times cannot be drawn."""
+    return (ts < -LIMIT_NS) | (ts > LIMIT_NS)
+
+
+def _mark_key(is_begin: bool) -> str:
+    """What args call the time of a begin or end that cannot be drawn there."""
+    return "ts_ns" if is_begin else "end_ts_ns"
 
 
 def _limited(ts: int) -> int:

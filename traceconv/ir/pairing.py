@@ -1,8 +1,9 @@
 """Begins and ends that arrive as separate events become slices.
 
 Writers do not promise order, so pairing waits until everything is known and goes through each track in order of time
-(events of the same time in their order in the input). An end with a name closes the innermost open slice of that
-name and leaves the others open: two slices that cross keep their true lengths, and lanes draw them apart.
+(events of the same time in their order in the input: by the number of the event or line). An end with a name closes
+the innermost open slice of that name and leaves the others open: two slices that cross keep their true lengths, and
+lanes draw them apart.
 
 Traces may hold millions of these events: they are kept in columns, as numbers, and no object is made for any of them.
 """
@@ -10,7 +11,7 @@ Traces may hold millions of these events: they are kept in columns, as numbers, 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.ir.trace import I32, I64
 
+_UNNAMED = 0  # the interned string ""
 #: So many marks are Python integers at a time.
 _CHUNK = 1 << 13
 
@@ -36,7 +38,7 @@ class Pairs(NamedTuple):
 
 
 class MarkColumns(NamedTuple):
-    """Slices made of a begin and an end; times in ns, name and category as numbers of Marks."""
+    """Slices made of a begin and an end; times in ns, name and category as interned strings."""
 
     track: I32
     ts: I64
@@ -45,7 +47,7 @@ class MarkColumns(NamedTuple):
     category: I32
     args_at: I64
     args_len: I32
-    at: I64
+    origin: I64
 
 
 class Marks:
@@ -53,6 +55,7 @@ class Marks:
 
     Attributes:
         track, ts, at: as the importer gave them; ts in ns.
+        name, category: interned strings.
         args_at, args_len: where the args are among those of the trace.
     """
 
@@ -60,16 +63,14 @@ class Marks:
         self.track = array("i")
         self.ts = array("q")
         self.at = array("q")
+        self.name = array("i")
+        self.category = array("i")
         self.args_at = array("q")
         self.args_len = array("i")
         self._is_begin = bytearray()
-        self._name = array("i")
-        self._category = array("i")
-        self._strings: dict[str, int] = {}
-        self._texts: list[str] = []
 
     def add(
-        self, track: int, ts: int, is_begin: bool, name: str, category: str, args: tuple[int, int], at: int
+        self, track: int, ts: int, is_begin: bool, name: int, category: int, args: tuple[int, int], at: int
     ) -> None:
         """Add a mark, in the order of the input; `args` tells where they are kept, and their length.
 
@@ -80,8 +81,8 @@ class Marks:
         self.track.append(track)
         self.at.append(at)
         self._is_begin.append(is_begin)
-        self._name.append(self._string(name))
-        self._category.append(self._string(category))
+        self.name.append(name)
+        self.category.append(category)
         self.args_at.append(args[0])
         self.args_len.append(args[1])
 
@@ -90,24 +91,19 @@ class Marks:
         track: I32,
         ts: I64,
         is_begin: npt.NDArray[np.uint8],
-        texts: Sequence[str],
         name: I32,
         category: I32,
         args_at: I64,
         args_len: I32,
         at: I64,
     ) -> None:
-        """Add many marks, in the order of the input; `name` and `category` are places in `texts`."""
-        own, used = np.zeros(len(texts), np.int32), np.zeros(len(texts), bool)
-        used[name] = used[category] = True
-        for number in np.flatnonzero(used).tolist():
-            own[number] = self._string(texts[number])
+        """Add many marks, in the order of the input."""
         self.ts.frombytes(ts.tobytes())
         self.track.frombytes(track.tobytes())
         self.at.frombytes(at.tobytes())
         self._is_begin += is_begin.tobytes()
-        self._name.frombytes(own[name].tobytes())
-        self._category.frombytes(own[category].tobytes())
+        self.name.frombytes(name.tobytes())
+        self.category.frombytes(category.tobytes())
         self.args_at.frombytes(args_at.tobytes())
         self.args_len.frombytes(args_len.tobytes())
 
@@ -118,31 +114,12 @@ class Marks:
             np.frombuffer(self.track, np.int32)[begin],
             ts[begin],
             ts[end] - ts[begin],
-            np.frombuffer(self._name, np.int32)[begin],
-            np.frombuffer(self._category, np.int32)[begin],
+            np.frombuffer(self.name, np.int32)[begin],
+            np.frombuffer(self.category, np.int32)[begin],
             np.frombuffer(self.args_at, np.int64)[begin],
             np.frombuffer(self.args_len, np.int32)[begin],
             np.frombuffer(self.at, np.int64)[begin],
         )
-
-    def text(self, number: int) -> str:
-        """A name or category of `plain_pairs`."""
-        return self._texts[number]
-
-    def _string(self, text: str) -> int:
-        number = self._strings.get(text)
-        if number is None:
-            number = self._strings[text] = len(self._texts)
-            self._texts.append(text)
-        return number
-
-    def name(self, row: int) -> str:
-        """The name of a mark."""
-        return self._texts[self._name[row]]
-
-    def category(self, row: int) -> str:
-        """The category of a mark."""
-        return self._texts[self._category[row]]
 
     def span(self) -> tuple[int, ...]:
         """The first and the last instant of all marks in ns; empty without marks."""
@@ -151,15 +128,16 @@ class Marks:
     def pairs(self) -> Pairs:
         """All pairs, track by track, in the order of their ends; then those that never end, outermost first."""
         begins, ends = np.empty(len(self.ts), np.int64), np.empty(len(self.ts), np.int64)
-        unnamed = self._strings.get("", -1)
         pair_rows = kernel.module("pair_rows")
         pair = pair_rows.pair if pair_rows is not None else _pair
         columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
-        names = np.frombuffer(self._name, np.int32)
-        order = np.lexsort((np.frombuffer(self.ts, np.int64), columns[0]))
-        count = pair(order, *columns, names, len(self._texts), unnamed, begins, ends)
+        names = np.frombuffer(self.name, np.int32)
+        keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
+        in_order = bool(np.all(keys[0][1:] >= keys[0][:-1]))
+        order = np.lexsort(keys[1:] if in_order else keys)
+        count = pair(order, *columns, names, 1 + int(np.max(names, initial=0)), _UNNAMED, begins, ends)
         begin, end = begins[:count], ends[:count]
-        misnamed = (begin >= 0) & (end >= 0) & (names[end] != unnamed) & (names[end] != names[begin])
+        misnamed = (begin >= 0) & (end >= 0) & (names[end] != _UNNAMED) & (names[end] != names[begin])
         return Pairs(begin, end, misnamed)
 
 

@@ -2,11 +2,11 @@
 
 One pass reads whole events and checks that they are JSON as strictly as a parser. What nearly all events of big files
 look like becomes a row of numbers; any other event is left to the caller, who gets its place in the bytes. A plain
-event has the phase X, i, I, R, s, t or f, no field but ph, name, cat, pid, tid, ts, dur, args, id, s and bp, none
-of them twice, texts of printable ASCII without escapes, numbers without exponents.
+event has the phase X, B, E, i, I, R, s, t or f, no field but ph, name, cat, pid, tid, ts, dur, args, id, s and bp,
+none of them twice, texts without control characters, numbers without exponents.
 
-`data` must be followed by a zero byte, as the content of every `bytes` object is in memory: no rule of JSON accepts
-one, so each loop ends there at the latest.
+`data` must be UTF-8, and followed by a zero byte, as the content of every `bytes` object is in memory: no rule of JSON
+accepts one, so each loop ends there at the latest.
 """
 
 from __future__ import annotations
@@ -268,8 +268,8 @@ class Scanner:
         ValueError: fields or an exponent other than that.
 
     Attributes:
-        texts: names, categories, pids and tids as they stand in the file, strings without their quotes for the first
-            two and with them for the others.
+        texts: names, categories, pids and tids as they stand in the file, with their escapes, strings without their
+            quotes for the first two and with them for the others.
         stands: where events stand, as numbers of texts.
         stopped: whether the last call ended because of something that is not JSON, or is cut off, or nested deeply.
     """
@@ -529,7 +529,7 @@ class Scanner:
         if not is_flow:
             if self.texts.declare(name_number):
                 flags |= _FRESH
-            if self.texts.declare(category_number):
+            if phase != 69 and self.texts.declare(category_number):  # that of an end says nothing
                 flags |= _FRESH
         self._fields[_NAME_ROW, row] = name_number
         self._fields[_CATEGORY_ROW, row] = category_number
@@ -744,6 +744,8 @@ def _is_plain_phase(phase: cython.int, seen: cython.int) -> cython.bint:
         return (seen & (_DUR | _ID | _S | _BP)) == _DUR
     if phase == 115 or phase == 116 or phase == 102:  # s t f
         return (seen & (_DUR | _ID | _S | _ARGS)) == _ID
+    if phase == 66 or phase == 69:  # B E
+        return (seen & (_DUR | _ID | _S | _BP)) == 0
     if phase == 105 or phase == 73 or phase == 82:  # i I R
         return (seen & (_DUR | _ID | _BP)) == 0
     return False
@@ -762,10 +764,27 @@ def _behind_space(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t) -
 @cython.inline
 @cython.exceptval(check=False)
 def _plain_end(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The quote that ends a text of printable ASCII without escapes; -1 when it is another one."""
-    while 32 <= p[i] < 127 and p[i] != 34 and p[i] != 92:
-        i += 1
-    return i if p[i] == 34 else -1
+    """The quote that ends a text without control characters; -1 when it is another one, or does not end."""
+    while True:
+        while p[i] >= 32 and p[i] != 34 and p[i] != 92:
+            i += 1
+        if p[i] == 34:
+            return i
+        if p[i] != 92 or _is_control(p, i + 1):
+            return -1
+        i = _escape_end(p, i + 1)
+        if i < 0:
+            return -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_control(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t) -> cython.bint:
+    """Whether the escape here, without its backslash, can be that of a control character."""
+    if p[i] == 117:
+        return p[i + 1] == 48 and p[i + 2] == 48 and (p[i + 3] == 48 or p[i + 3] == 49)
+    return p[i] != 34 and p[i] != 92 and p[i] != 47
 
 
 @cython.cfunc
@@ -773,7 +792,6 @@ def _plain_end(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t) -> c
 @cython.exceptval(check=False)
 def _string_end(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """The quote that ends a string; -1 if there is none, or an escape that is none or half of a pair."""
-    j: cython.Py_ssize_t
     while True:
         while p[i] >= 32 and p[i] != 34 and p[i] != 92:
             i += 1
@@ -781,27 +799,40 @@ def _string_end(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t) -> 
             return i
         if p[i] != 92:
             return -1
-        i += 1
-        if p[i] == 117:
-            for j in range(i + 1, i + 5):
-                if not (48 <= p[j] <= 57 or 97 <= p[j] <= 102 or 65 <= p[j] <= 70):
-                    return -1
-            if (p[i + 1] == 100 or p[i + 1] == 68) and p[i + 2] >= 56:
-                return -1
-            i += 5
-        elif (
-            p[i] == 34
-            or p[i] == 92
-            or p[i] == 47
-            or p[i] == 98
-            or p[i] == 102
-            or p[i] == 110
-            or p[i] == 114
-            or p[i] == 116
-        ):
-            i += 1
-        else:
+        i = _escape_end(p, i + 1)
+        if i < 0:
             return -1
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _escape_end(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """The position behind the escape, or the two of a pair, whose first backslash stands before; -1 if it is none."""
+    c: cython.uchar = p[i]
+    if c != 117:
+        is_known: cython.bint = c == 34 or c == 92 or c == 47 or c == 98 or c == 102 or c == 110 or c == 114 or c == 116
+        return i + 1 if is_known else -1
+    if not _is_hex(p, i + 1):
+        return -1
+    if p[i + 1] | 32 != 100 or p[i + 2] < 56:  # not D8 to DF
+        return i + 5
+    if not (p[i + 2] < 58 or p[i + 2] | 32 < 99):  # the second of a pair comes first
+        return -1
+    if p[i + 5] != 92 or p[i + 6] != 117 or not _is_hex(p, i + 7):
+        return -1
+    return i + 11 if p[i + 7] | 32 == 100 and p[i + 8] | 32 >= 99 else -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_hex(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t) -> cython.bint:
+    """Whether four hexadecimal digits stand here."""
+    j: cython.Py_ssize_t
+    for j in range(i, i + 4):  # noqa: SIM110 a loop compiles to a loop
+        if not (48 <= p[j] <= 57 or 97 <= p[j] <= 102 or 65 <= p[j] <= 70):
+            return False
+    return True
 
 
 @cython.cfunc
