@@ -102,8 +102,8 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
 
 
 def _is_aligned(maps: dict[int, ClockMap]) -> bool:
-    """Whether all times of an input are on the common axis."""
-    return all(found.verdict is not Verdict.SEPARATE for found in maps.values())
+    """Whether all times of an input are on the common axis, and not by a guess."""
+    return not any(found.verdict.refused for found in maps.values())
 
 
 def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> list[Track]:

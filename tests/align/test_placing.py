@@ -14,7 +14,7 @@ from traceconv.align import Policy, align
 from traceconv.clocks import REALTIME, ClockDomain, Run, Verdict, Zero
 from traceconv.errors import UnrelatedClocks
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace, take
+from traceconv.ir.trace import SourceInfo, Trace, TrackKind, take
 from traceconv.lanes import lay_out
 from traceconv.merging import merge_traces
 from traceconv.times import earlier_or_later
@@ -108,6 +108,19 @@ def test_separate_says_that_it_is_not_aligned() -> None:
     assert trace.metadata["alignment"][1]["verdict"] == "separate"
     first = [int(trace.slices.ts[trace.slices.track == number].min()) for number in np.unique(trace.slices.track)]
     assert len(set(first)) == 1
+
+
+@pytest.mark.parametrize(("wish", "words"), [("best", "(place uncertain)"), ("separate", "(not aligned)")])
+def test_a_process_that_is_not_aligned_does_not_join_another_one(wish: str, words: str) -> None:
+    host, whole = pair(2, PERIODIC)
+    out = Builder(SourceInfo("library.log", "library", "line"), ORDER)
+    track = out.track("cpu (synthetic)", out.process(pid=1))
+    for row in range(300, 700):
+        out.slice(track, int(whole.slices.ts[row]), int(whole.slices.dur[row]), whole.strings[whole.slices.name[row]])
+    out.balance.read = out.balance.written = 400
+    traces = [host, lay_out(out.finish())]
+    trace = merge_traces(traces, align(traces, policy=Policy(on_ambiguous=wish)), same_machine=True)
+    assert [track.name for track in trace.tracks if track.kind is TrackKind.PROCESS] == ["python", f"process 1 {words}"]
 
 
 def test_the_best_of_nothing_is_a_refusal() -> None:
