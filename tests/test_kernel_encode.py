@@ -192,6 +192,33 @@ def test_args_beyond_the_parts() -> None:
     same_bytes(trace.with_tables(slices=replace(trace.slices, args_at=at, args_len=length)))
 
 
+@QUICK
+@given(
+    st.lists(st.one_of(_object_text(), _damaged()), min_size=1, max_size=4),
+    st.lists(st.integers(0, 7), min_size=1, max_size=9),
+    st.sampled_from([DEFAULT, TIGHT]),
+    st.booleans(),
+)
+@example([b'{"a": "%b"}' % text for text in (b"p", b"q", b"r")] + [b'{"b": "r"}'], [0, 1, 2, 3], TIGHT, False)
+def test_same_bytes_of_shared_args(all_args: list[bytes], order: list[int], limits: Limits, cut: bool) -> None:
+    """Many events with the same args, at the same place; some may take the beginning of them."""
+    out = Builder(SourceInfo("a.json", "test"), REALTIME)
+    track = out.track("t")
+    kept = [out.keep_args(args) for args in all_args]
+    for number, choice in enumerate(order * 8):
+        out.slice(track, T + number, 1, "x", args=all_args[choice % len(kept)])
+    trace = lay_out(out.finish())
+    at, length = trace.slices.args_at.copy(), trace.slices.args_len.copy()
+    for number, choice in enumerate(order * 8):
+        at[number], length[number] = kept[choice % len(kept)]
+        if cut and number % 3 == 0 and length[number]:
+            length[number] -= 1
+    shared = trace.with_tables(
+        slices=replace(trace.slices, args_at=at, args_len=length), args=Args([b"".join(all_args)])
+    )
+    same_bytes(shared, limits)
+
+
 def test_args_in_many_parts() -> None:
     trace = trace_of([b'{"k": %d, "dims": [[%d, 3], []]}' % (n, n % 3) for n in range(40)])
     whole = trace.args.get(0, len(trace.args))

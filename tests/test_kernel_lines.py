@@ -37,7 +37,7 @@ def reading(module: ModuleType | None, chunk: int, limit: int) -> Iterator[None]
     """Reading with this kernel, in chunks of so many bytes, with so little room in its tables (0: as usual)."""
     with pytest.MonkeyPatch.context() as patch, using("lines", module):
         for alike in (_onednn_alike, _perf_alike):
-            for name in ("_ROWS", "_MOST_KINDS", "_MOST_KNOWN", "_MOST_FRAMES") if limit else ():
+            for name in ("_ROWS", "_MOST_ENTRIES", "_MOST_KNOWN", "_MOST_FRAMES") if limit else ():
                 if hasattr(alike, name):
                     patch.setattr(alike, name, limit)
         if chunk:
@@ -90,7 +90,18 @@ class Counting(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         self.calls += 1
-        return getattr(KERNELS["uncompiled"], name)
+        found = getattr(KERNELS["uncompiled"], name)
+        return self._counted(found) if name == "Timed" else found
+
+    def _counted(self, reader: type[Any]) -> type[Any]:
+        counting = self
+
+        class Counted(reader):
+            def read(self, *arguments: Any) -> Any:
+                counting.calls += 1
+                return super().read(*arguments)
+
+        return Counted
 
 
 def test_many_lines_are_read_by_the_kernel(tmp_path: Path) -> None:
@@ -202,7 +213,7 @@ def test_any_bytes(data: bytes, at: int) -> None:
     for module in KERNELS.values():
         if module is not None:
             columns = [np.empty(4, np.int64) for _ in range(3)]
-            module.timed(data, at, 1, {}, 0, *columns)
+            module.Timed().read(data, at, 1, 0, *columns)
             module.samples(data, at, 1, {b"": 1}, {b"\n": 0}, {}, {}, columns[0], 0, np.empty((6, 4), np.int64))
 
 
@@ -211,7 +222,7 @@ def test_places_outside_are_refused() -> None:
     for module in filter(None, KERNELS.values()):
         for at, row in ((-1, 0), (0, -1)):
             with pytest.raises(ValueError, match="before the first"):
-                module.timed(b"a\n", at, 1, {}, row, column, column, column)
+                module.Timed().read(b"a\n", at, 1, row, column, column, column)
             with pytest.raises(ValueError, match="before the first"):
                 module.samples(b"a\n", at, 1, {}, {}, {}, {}, column, row, columns)
         with pytest.raises(ValueError, match="no room"):

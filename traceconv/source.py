@@ -192,7 +192,7 @@ class Source:
                 data, mark = data.removeprefix(mark), b""
                 cut = data.rfind(b"\n") + 1
                 if cut:
-                    yield b"".join([*rest, data[:cut]])
+                    yield b"".join([*rest, memoryview(data)[:cut]])
                     rest.clear()
                 rest.append(data[cut:])
         if any(rest):

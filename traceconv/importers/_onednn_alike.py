@@ -18,7 +18,7 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64
 
 _ROWS = 1 << 16
-_MOST_KINDS = 1 << 17
+_MOST_ENTRIES = 1 << 17
 _COLUMNS = 7
 _LONGEST_NS = 10**17
 
@@ -69,42 +69,40 @@ class AlikeLines:
         self._out = out
         self._meaning = meaning
         self._written = written
-        #: What the fields of lines say stands where the empty text would be as their last field.
-        self._known: dict[bytes, dict[bytes, dict[bytes, Any]]] = {}
-        #: Of each kind of line: track, name, category, run, duration, place and length of the args.
-        self._kinds = array("q")
+        self._forget()
         self._row = 0
-        self._kernel = kernel.module("lines")
-        self._ts, self._kind, self._origin = (np.empty(_ROWS, np.int64) for _ in range(3))
+        self._ts, self._what, self._origin = (np.empty(_ROWS, np.int64) for _ in range(3))
 
     def read(self, data: bytes, at: int) -> int:
         """Read on in whole lines; where the first line begins that is not a plain one, or where the data ends."""
         while True:
-            self._row, at, self.number, fields, last, end, known = self._kernel.timed(
-                data, at, self.number, self._known, self._row, self._ts, self._kind, self._origin
+            self._row, at, self.number, fields, last, end, kind = self._lines.read(
+                data, at, self.number, self._row, self._ts, self._what, self._origin
             )
             if self._row == _ROWS:
                 self.flush()
             elif not end:
                 return at
-            elif known is None:
+            elif not kind:
                 # between the marker and the fields stands the timestamp
                 marker = data[at : data.rindex(b",", at, fields - 1) + 1]
                 if not self._learn_fields(marker, data[fields:last], data[last:end]):
                     return at
-            elif not self._learn_last(known, data[last:end]):
+            elif not self._learn_last(kind, data[last:end]):
                 return at
 
     def _learn_fields(self, marker: bytes, fields: bytes, last: bytes) -> bool:
         meaning = self._meaning(marker, fields + last)
         if meaning is None:
             return False
-        known = self._known.setdefault(marker, {})[fields[:-1]] = {b"": meaning}
-        return self._learn_last(known, last)
+        if len(self._meanings) >= _MOST_ENTRIES:
+            self.forget()
+        self._meanings.append(meaning)
+        return self._learn_last(self._lines.add_fields(marker, fields[:-1]), last)
 
-    def _learn_last(self, known: dict[bytes, Any], last: bytes) -> bool:
-        """Whether a line with this last field can be known by it."""
-        shape, exact, row = known[b""]
+    def _learn_last(self, kind: int, last: bytes) -> bool:
+        """Whether a line of a kind with this last field can be known by it."""
+        shape, exact, row = self._meanings[kind - 1]
         duration = last.rstrip()
         if b"." not in duration:
             return False
@@ -114,27 +112,33 @@ class AlikeLines:
             return False
         if not 0 <= dur < _LONGEST_NS:
             return False
-        if len(self._kinds) >= _COLUMNS * _MOST_KINDS:
+        if len(self._entries) >= _COLUMNS * _MOST_ENTRIES:
             self.forget()  # the line, too: it will be asked for again
             return True
-        known[last] = len(self._kinds) // _COLUMNS
-        self._kinds.extend((*row, dur, *self._out.keep_args(args_of(shape, duration, dur))))
+        self._lines.add_last(kind, last, len(self._entries) // _COLUMNS)
+        self._entries.extend((*row, dur, *self._out.keep_args(args_of(shape, duration, dur))))
         return True
 
     def forget(self) -> None:
         """Write what was read, and begin anew."""
         self.flush()
-        self._known.clear()
-        self._kinds = array("q")
+        self._forget()
+
+    def _forget(self) -> None:
+        self._lines: Any = kernel.module("lines").Timed()
+        #: By kind of lines, from the first one on.
+        self._meanings: list[Fields] = []
+        #: Of each kind with each last field: track, name, category, run, duration, place and length of the args.
+        self._entries = array("q")
 
     def flush(self) -> None:
         """Write what was read."""
         if not self._row:
             return
-        ts, kind, origin = (column[: self._row] for column in (self._ts, self._kind, self._origin))
+        ts, what, origin = (column[: self._row] for column in (self._ts, self._what, self._origin))
         ts = (ts + 500) // 1000 * 1000  # `nearest_us`
-        kinds = np.frombuffer(self._kinds, np.int64).reshape(-1, _COLUMNS)
-        track, name, category, run, dur, args_at, args_len = kinds[kind].T
+        entries = np.frombuffer(self._entries, np.int64).reshape(-1, _COLUMNS)
+        track, name, category, run, dur, args_at, args_len = entries[what].T
         self._out.slice_rows(track, ts, dur, name, category, args_at, args_len, origin)
         self._out.balance.read += self._row
         self._out.balance.written += self._row

@@ -33,7 +33,7 @@ from traceconv.importers import _onednn_lines as lines
 from traceconv.importers._onednn_alike import AlikeLines, Fields, Rows
 from traceconv.importers._onednn_lines import Kind, Malformed, Record, Shape
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import I64, NO_TRACK, ClockId, TrackId
+from traceconv.ir.trace import I64, NO_TRACK, ClockId, TrackId, occurring
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -231,7 +231,7 @@ class _Reader:
 
     def _written_together(self, rows: Rows) -> None:
         """Note what many lines say about the run that they belong to."""
-        for number in np.unique(rows.run).tolist():
+        for number in occurring(rows.run):
             mine = rows.run == number
             self._check_orders(self._runs[number - 1], rows.ts[mine], rows.dur[mine], rows.origin[mine])
         self._slices += len(rows.ts)

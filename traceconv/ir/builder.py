@@ -354,7 +354,7 @@ class Builder:
         """Append whole columns."""
         types = column_types(TABLES[table])
         for name, values in columns.items():
-            self._columns[table][name].frombytes(np.ascontiguousarray(values, types[name]).tobytes())
+            self._columns[table][name].frombytes(np.ascontiguousarray(values, types[name]).view(np.uint8))
 
     def _possible(self, ts: int, dur: int, args: bytes | dict[str, Any], at: int) -> tuple[int, int, bytes]:
         """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""

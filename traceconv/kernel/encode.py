@@ -31,6 +31,7 @@ _FACTOR = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 #: Differs from run to run, so that nobody can prepare texts that fall into the same slot; it changes no output.
 _SEED = cython.declare(cython.ulonglong, int.from_bytes(os.urandom(8), "little"))
 
+_PLACES = cython.declare(cython.Py_ssize_t, 1 << 18)
 _MAX_MEMO_BYTES = cython.declare(cython.longlong, 16 << 20)
 _MAX_PLAIN_DEPTH = cython.declare(cython.int, 24)
 _MAX_OPEN_KEYS = cython.declare(cython.int, 256)
@@ -374,6 +375,14 @@ def _is_utf8(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssi
     return True
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _slot_of(args_at: cython.longlong) -> cython.Py_ssize_t:
+    mixed: cython.ulonglong = (cython.cast(cython.ulonglong, args_at) * _FACTOR) & _MASK
+    return (mixed >> 32) & (_PLACES - 1)
+
+
 @cython.final
 @cython.cclass
 class Encoder:
@@ -390,6 +399,7 @@ class Encoder:
         counters: track, integer, is_integer, value.
         parts, parts_at: the args, and where each part begins, with the end of the last one.
         shift: what is added to all times, which makes them at least 0.
+        shared: whether many events have the same args, at the same place.
         max_keys, max_texts_per_key, max_text_bytes, text_overhead: the limits of writers/_annotations.py.
     """
 
@@ -447,6 +457,9 @@ class Encoder:
     _text_overhead: cython.longlong
     _shift: cython.longlong
     _stamp_width: cython.int
+    _shared: cython.bint
+    _places: cython.longlong[::1]
+    _places_out: _Buffer
 
     def __init__(
         self,
@@ -465,6 +478,7 @@ class Encoder:
         parts,
         parts_at,
         shift,
+        shared,
         max_keys,
         max_texts_per_key,
         max_text_bytes,
@@ -498,6 +512,11 @@ class Encoder:
         self._parts_at = memoryview(parts_at)
         self._parts = [memoryview(part).cast("B") for part in parts]
         self._note_addresses()
+        # By the place of args, in a slot that later ones may take over: place and length of them, and of what they
+        # became.
+        self._shared = shared
+        self._places = memoryview(array("q", bytes(8 * 4 * _PLACES if shared else 0)))
+        self._places_out = _Buffer(1 << 12)
 
     @cython.cfunc
     def _note_addresses(self) -> cython.int:
@@ -641,7 +660,7 @@ class Encoder:
         args.used = 0
         if annotations is not None:
             self._take_annotations(annotations)
-        elif args_len and not self._args(args_at, args_len):
+        elif args_len and not self._found_again(args_at, args_len) and not self._args(args_at, args_len):
             return 0
         flow_first: cython.Py_ssize_t = 0
         flow_size: cython.Py_ssize_t = 0
@@ -738,6 +757,37 @@ class Encoder:
     # -- args -------------------------------------------------------------------------------------------------
 
     @cython.cfunc
+    @cython.inline
+    @cython.boundscheck(False)
+    @cython.exceptval(check=False)
+    def _found_again(self, args_at: cython.longlong, args_len: cython.Py_ssize_t) -> cython.bint:
+        """Take the annotations of args that an event before had, if they are still there."""
+        if not self._shared:
+            return False
+        slot: cython.Py_ssize_t = 4 * _slot_of(args_at)
+        if self._places[slot] != args_at or self._places[slot + 1] != args_len:
+            return False
+        size: cython.Py_ssize_t = self._places[slot + 3]
+        self._args_out.room(size)
+        self._args_out.bytes(self._places_out.p, self._places[slot + 2], size)
+        return True
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    def _keep(self, args_at: cython.longlong, args_len: cython.Py_ssize_t) -> cython.int:
+        """Keep the annotations at hand for the next event with the same args."""
+        kept: _Buffer = self._places_out
+        size: cython.Py_ssize_t = self._args_out.used
+        slot: cython.Py_ssize_t = 4 * _slot_of(args_at)
+        if kept.used + size > _MAX_MEMO_BYTES:
+            return 0
+        self._places[slot], self._places[slot + 1] = args_at, args_len
+        self._places[slot + 2], self._places[slot + 3] = kept.used, size
+        kept.room(size)
+        kept.bytes(self._args_out.p, 0, size)
+        return 0
+
+    @cython.cfunc
     def _args(self, args_at: cython.longlong, size: cython.Py_ssize_t) -> cython.bint:
         """The annotations of one JSON object; False, and nothing done, if it is unusual."""
         if not self._find_part(args_at, size):
@@ -747,6 +797,7 @@ class Encoder:
         texts: cython.int = self._texts.count
         memos: cython.int = self._memo.count
         interned: cython.Py_ssize_t = self.interned.used
+        inline: cython.longlong = self._left_inline
         self._events += 1
         self._args_out.used = 0
         # No byte of JSON becomes more than five of annotations: "-1," makes 13, the most for its size.
@@ -760,6 +811,8 @@ class Encoder:
             self._take_back(keys, texts, memos)
             self.interned.used = interned
             self._args_out.used = 0
+        elif self._shared and inline == self._left_inline:  # see _remembered
+            self._keep(args_at, size)
         return done
 
     @cython.cfunc

@@ -6,133 +6,286 @@ begins. What lines mean, the importers say: they read such a line, and put what 
 
 from __future__ import annotations
 
+import os
+from array import array
+
 import cython
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcmp
 
 #: Why `samples` has stopped: at the end of the data, at a line that is not plain, at a frame or stack not known yet.
 END, ODD, NEW_FRAME, NEW_STACK = 0, 1, 2, 3
 
+_MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+_FACTOR = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+#: Differs from run to run, so that nobody can prepare lines that fall into the same slot; it changes no output.
+_SEED = cython.declare(cython.ulonglong, int.from_bytes(os.urandom(8), "little"))
 
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def timed(
-    data: bytes,
-    at: cython.Py_ssize_t,
-    number: cython.longlong,
-    known: dict,
-    row: cython.Py_ssize_t,
-    ts: cython.longlong[::1],
-    what: cython.longlong[::1],
-    origin: cython.longlong[::1],
-) -> tuple:
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _stands_at(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t, text: bytes) -> cython.bint:
+    """Whether a text stands at a place of `size` bytes, and something behind it."""
+    length: cython.Py_ssize_t = len(text)
+    if size - at <= length:
+        return False
+    if cython.compiled:
+        return memcmp(p + at, cython.cast(cython.p_const_uchar, text), length) == 0
+    return p[at : at + length] == text
+
+
+@cython.final
+@cython.cclass
+class Timed:
     """Lines of comma separated fields: MARKER,[vN,]MILLISECONDS,FIELDS,LAST.
 
     The milliseconds count from 1970: 13 digits (from 2001 on) that are less than 4e12 (2096), so that in ns they are,
-    with any duration added, far below 2**62; and 1 to 6 decimals.
+    with any duration added, far below 2**62; and 1 to 6 decimals. LAST has at most 16 bytes.
 
-    Args:
-        data: whole lines.
-        at: where to begin.
-        number: the number of the line there.
-        known: by marker (with its comma), then by the bytes of FIELDS, then by those of LAST: what to put into `what`.
-        row: where to go on in the columns.
-        ts: the times, in ns.
-        what: what the dict says about the line.
-        origin: the numbers of the lines.
-
-    Returns:
-        The next row; where the first line begins that was not read, and its number; where its FIELDS, its LAST and
-        its line end are, if it is of that form, else 0; and the dict by LAST, if there is one for its fields.
-
-    Raises:
-        ValueError: `at` or `row` is negative.
+    Lines of one MARKER and one FIELDS are a kind, counted from 1 on. What follows a line of a kind is mostly what has
+    followed it before, and then nothing has to be looked up but LAST.
     """
-    newline: cython.int = 10
-    comma: cython.int = 44
-    point: cython.int = 46
-    zero: cython.int = 48
-    nine: cython.int = 57
-    lower_v: cython.int = 118
-    view: cython.p_const_uchar = data
-    size: cython.Py_ssize_t = len(data)
-    room: cython.Py_ssize_t = min(len(ts), len(what), len(origin))
-    i: cython.Py_ssize_t
-    start: cython.Py_ssize_t
-    fields: cython.Py_ssize_t
-    last: cython.Py_ssize_t
-    digits: cython.Py_ssize_t
-    value: cython.longlong
-    k: cython.Py_ssize_t
-    marker: cython.Py_ssize_t = 0
-    marker_len: cython.Py_ssize_t = 0
-    same: cython.bint
-    by_fields: dict = {}
-    by_last: dict
-    if at < 0 or row < 0:
-        raise ValueError("a place before the first")
-    while row < room and at < size:
-        i = at
-        while i < size and view[i] != comma and view[i] != newline:
+
+    _kind_of: dict
+    _markers: list
+    _fields: list
+    _next: cython.int[::1]
+    _before: cython.int
+    _slots: cython.ulonglong[::1]
+    _count: cython.Py_ssize_t
+    _low: cython.ulonglong
+    _high: cython.ulonglong
+
+    def __init__(self) -> None:
+        #: By marker with its comma, then by fields.
+        self._kind_of = {}
+        #: By kind.
+        self._markers, self._fields = [b""], [b""]
+        self._next = memoryview(array("i", bytes(4 << 8)))
+        self._before = 0
+        # The bytes of LAST in two words, then the kind above 32 bits and the caller's number plus 1.
+        self._slots = memoryview(array("Q", bytes(8 * 3 << 10)))
+        self._count = 0
+
+    def add_fields(self, marker: bytes, fields: bytes) -> int:
+        """Make a kind of what is none yet, and tell its number."""
+        kind: cython.int = len(self._fields)
+        old: cython.Py_ssize_t = self._next.shape[0]
+        following: cython.int[::1]
+        self._kind_of.setdefault(marker, {})[fields] = kind
+        self._markers.append(marker)
+        self._fields.append(fields)
+        if kind >= old:
+            following = memoryview(array("i", bytes(8 * old)))
+            following[:old] = self._next
+            self._next = following
+        return kind
+
+    def add_last(self, kind: cython.int, last: bytes, number: cython.int) -> None:
+        """Note what `read` is to say about lines of a kind with this LAST, of which it knows none yet.
+
+        Raises:
+            ValueError: `last` is none, or a number is negative.
+        """
+        if kind < 0 or number < 0 or self._pack(last + b"\n", 0, len(last) + 1) != len(last) or not last:
+            raise ValueError("not the last field of a line")
+        if 2 * self._count >= self._slots.shape[0] // 3:
+            self._grow()
+        self._place(self._low, self._high, (cython.cast(cython.ulonglong, kind) << 32) | (number + 1))
+        self._count += 1
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _slot(self, low: cython.ulonglong, high: cython.ulonglong, kind: cython.ulonglong) -> cython.ulonglong:
+        mixed: cython.ulonglong = ((low ^ _SEED) * _FACTOR) & _MASK
+        mixed ^= mixed >> 32
+        mixed = ((mixed ^ high ^ (kind << 40)) * _FACTOR) & _MASK
+        return (mixed ^ mixed >> 29) & (cython.cast(cython.ulonglong, self._slots.shape[0]) // 3 - 1)
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.exceptval(check=False)
+    def _place(self, low: cython.ulonglong, high: cython.ulonglong, entry: cython.ulonglong) -> cython.void:
+        mask: cython.ulonglong = self._slots.shape[0] // 3 - 1
+        slot: cython.ulonglong = self._slot(low, high, entry >> 32)
+        while self._slots[3 * slot + 2]:
+            slot = (slot + 1) & mask
+        self._slots[3 * slot], self._slots[3 * slot + 1], self._slots[3 * slot + 2] = low, high, entry
+
+    @cython.cfunc
+    def _grow(self) -> cython.int:
+        """Twice as much; the slots stay at most half full."""
+        old: cython.ulonglong[::1] = self._slots
+        at: cython.Py_ssize_t
+        self._slots = memoryview(array("Q", bytes(16 * old.shape[0])))
+        for at in range(0, old.shape[0], 3):
+            if old[at + 2]:
+                self._place(old[at], old[at + 1], old[at + 2])
+        return 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _pack(self, p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Where the line ends whose LAST begins at a place: -1 if it ends nowhere or that is no LAST."""
+        word: cython.ulonglong = 0
+        byte: cython.ulonglong
+        i: cython.Py_ssize_t = at
+        self._low = 0
+        while i < size:
+            byte = p[i]
+            if byte == 10:
+                if i - at <= 8:
+                    self._low, self._high = word, 0
+                else:
+                    self._high = word
+                return i
+            if byte == 44 or byte == 0 or i - at >= 16:
+                return -1
+            if i - at == 8:
+                self._low, word = word, 0
+            word = (word << 8 | byte) & _MASK
             i += 1
-        if i + 1 < size and view[i] == comma and view[i + 1] == lower_v:
-            i += 1
-            while i < size and view[i] != comma and view[i] != newline:
+        return -1
+
+    @cython.boundscheck(False)
+    def read(
+        self,
+        data: bytes,
+        at: cython.Py_ssize_t,
+        number: cython.longlong,
+        row: cython.Py_ssize_t,
+        ts: cython.longlong[::1],
+        what: cython.longlong[::1],
+        origin: cython.longlong[::1],
+    ) -> tuple:
+        """Read lines that are known.
+
+        Args:
+            data: whole lines.
+            at: where to begin.
+            number: the number of the line there.
+            row: where to go on in the columns.
+            ts: the times, in ns.
+            what: what `add_last` was told about such lines.
+            origin: the numbers of the lines.
+
+        Returns:
+            The next row; where the first line begins that was not read, and its number; where its FIELDS, its LAST
+            and its line end are, if it is of that form, else 0; and its kind, if there is one for its fields, else 0.
+
+        Raises:
+            ValueError: `at` or `row` is negative.
+        """
+        newline: cython.int = 10
+        comma: cython.int = 44
+        point: cython.int = 46
+        zero: cython.int = 48
+        nine: cython.int = 57
+        lower_v: cython.int = 118
+        view: cython.p_const_uchar = data
+        size: cython.Py_ssize_t = len(data)
+        room: cython.Py_ssize_t = min(len(ts), len(what), len(origin))
+        i: cython.Py_ssize_t
+        start: cython.Py_ssize_t
+        fields: cython.Py_ssize_t
+        last: cython.Py_ssize_t
+        digits: cython.Py_ssize_t
+        value: cython.longlong
+        kind: cython.int
+        mask: cython.ulonglong
+        slot: cython.ulonglong
+        entry: cython.ulonglong
+        text: bytes
+        if at < 0 or row < 0:
+            raise ValueError("a place before the first")
+        while row < room and at < size:
+            kind = self._next[self._before]
+            text = self._markers[kind]
+            i = at
+            if kind and _stands_at(view, at, size, text):
+                start = at + len(text)
+            else:
+                kind = 0
+                while i < size and view[i] != comma and view[i] != newline:
+                    i += 1
+                if i + 1 < size and view[i] == comma and view[i + 1] == lower_v:
+                    i += 1
+                    while i < size and view[i] != comma and view[i] != newline:
+                        i += 1
+                if i >= size or view[i] != comma:
+                    break
+                start = i + 1
+            i = start
+            value = 0
+            while i < size and i - start < 13 and zero <= view[i] <= nine:
+                value = value * 10 + (view[i] - zero)
                 i += 1
-        if i >= size or view[i] != comma:
-            break
-        start = i + 1
-        i = start
-        value = 0
-        while i < size and i - start < 13 and zero <= view[i] <= nine:
-            value = value * 10 + (view[i] - zero)
+            if not 1000000000000 <= value < 4000000000000 or i >= size or view[i] != point:
+                break
             i += 1
-        if not 1000000000000 <= value < 4000000000000 or i >= size or view[i] != point:
-            break
-        i += 1
-        digits = 0
-        while i < size and digits < 6 and zero <= view[i] <= nine:
-            value = value * 10 + (view[i] - zero)
-            i += 1
-            digits += 1
-        if digits == 0 or i >= size or view[i] != comma:
-            break
-        while digits < 6:
-            value *= 10
-            digits += 1
-        i += 1
-        fields = i
-        while i < size and view[i] != newline:
-            i += 1
-        if i >= size:
-            break
-        last = i
-        while last > fields and view[last - 1] != comma:
-            last -= 1
-        if last <= fields + 1 or last == i:
-            break
-        # Nearly all lines have the marker of the line before.
-        same = start - at == marker_len
-        k = 0
-        while same and k < marker_len:
-            same = view[at + k] == view[marker + k]
-            k += 1
-        if not same:
-            by_fields = known.get(view[at:start])
-            if by_fields is None:
-                return row, at, number, fields, last, i, None
-            marker, marker_len = at, start - at
-        by_last = by_fields.get(view[fields : last - 1])
-        if by_last is None:
-            return row, at, number, fields, last, i, None
-        found = by_last.get(view[last:i])
-        if found is None:
-            return row, at, number, fields, last, i, by_last
-        ts[row] = value
-        what[row] = found
-        origin[row] = number
-        row += 1
-        number += 1
-        at = i + 1
-    return row, at, number, 0, 0, 0, None
+            digits = 0
+            while i < size and digits < 6 and zero <= view[i] <= nine:
+                value = value * 10 + (view[i] - zero)
+                i += 1
+                digits += 1
+            if digits == 0 or i >= size or view[i] != comma:
+                break
+            while digits < 6:
+                value *= 10
+                digits += 1
+            fields = i + 1
+            if kind:
+                text = self._fields[kind]
+                last = fields + len(text) + 1
+                if _stands_at(view, fields, size, text) and view[last - 1] == comma:
+                    i = self._pack(view, last, size)
+                    if i <= last:
+                        kind = 0
+                else:
+                    kind = 0
+            if not kind:
+                i = fields
+                while i < size and view[i] != newline:
+                    i += 1
+                if i >= size:
+                    break
+                last = i
+                while last > fields and view[last - 1] != comma:
+                    last -= 1
+                if last <= fields + 1 or last == i or self._pack(view, last, size) < 0:
+                    break
+                kind = self._kind(data[at:start], data[fields : last - 1])
+                if not kind:
+                    return row, at, number, fields, last, i, 0
+            self._next[self._before] = kind
+            mask = self._slots.shape[0] // 3 - 1
+            slot = self._slot(self._low, self._high, kind)
+            entry = self._slots[3 * slot + 2]
+            while entry and (
+                entry >> 32 != kind or self._slots[3 * slot] != self._low or self._slots[3 * slot + 1] != self._high
+            ):
+                slot = (slot + 1) & mask
+                entry = self._slots[3 * slot + 2]
+            if not entry:
+                return row, at, number, fields, last, i, kind
+            self._before = kind
+            ts[row] = value
+            what[row] = cython.cast(cython.longlong, entry & 0xFFFFFFFF) - 1
+            origin[row] = number
+            row += 1
+            number += 1
+            at = i + 1
+        return row, at, number, 0, 0, 0, 0
+
+    @cython.cfunc
+    def _kind(self, marker: bytes, fields: bytes) -> cython.int:
+        """The kind of a line, 0 if there is none."""
+        by_fields = self._kind_of.get(marker)
+        return 0 if by_fields is None else by_fields.get(fields, 0)
 
 
 @cython.boundscheck(False)

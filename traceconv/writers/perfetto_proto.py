@@ -163,6 +163,7 @@ class _Writing:
             parts=args.parts,
             parts_at=np.cumsum([0, *map(len, args.parts)]),
             shift=self._shift,
+            shared=_share_args(self._trace),
             **asdict(_LIMITS),
         )
 
@@ -666,6 +667,12 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
 def _joined(pieces: list[bytes]) -> tuple[bytes, I64]:
     """All in one, and where each begins, with the end of the last one."""
     return b"".join(pieces), np.cumsum([0, *map(len, pieces)])
+
+
+def _share_args(trace: Trace) -> bool:
+    """Whether events have, on the average, the args of other ones."""
+    size = sum(int(table.args_len.sum(dtype=np.int64)) for table in (trace.slices, trace.instants))
+    return size > 2 * sum(map(len, trace.args.parts))
 
 
 def _named_columns(table: Slices | Instants) -> tuple[Any, ...]:
