@@ -169,6 +169,9 @@ def test_perfetto_details(load: Load) -> None:
             {"key": "debug.x[0]", "int_value": 1, "string_value": None},
             {"key": "debug.x[1].deep", "int_value": None, "string_value": "null"},
         ]
+        # What is on no thread gets nothing from the thread that is described last.
+        of_kernels = "select key from slice join args using (arg_set_id) where slice.name = 'kernel'"
+        assert oracle.rows(tp, of_kernels) == []
         samples = (
             "select p.ts, f.name from perf_sample p join stack_profile_callsite c on c.id = p.callsite_id "
             "join stack_profile_frame f on f.id = c.frame_id order by p.ts"

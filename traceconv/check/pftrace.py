@@ -181,7 +181,7 @@ class _Checker:
 
     def _enter_sequence(self, packet: Any) -> _Sequence:
         id = packet.trusted_packet_sequence_id
-        if not id:
+        if not id and not packet.HasField("track_descriptor"):
             self._add(NO_SEQUENCE)
         sequence = self._sequences[id]
         flags = packet.sequence_flags

@@ -4,7 +4,7 @@ Described by protos/perfetto/trace/*.proto in github.com/google/perfetto and doc
 the field numbers below are those of the files. The packets are put together from bytes, since building a message
 object per event costs ten times as much.
 
-One packet sequence holds everything but call stack samples, which need a sequence for each name of samples, since the
+One packet sequence holds all events but call stack samples, which need a sequence for each name of samples, since the
 name belongs to the defaults of a sequence. Interned data of a block of events stands in a packet before the block.
 
 The kernel, where it is compiled, puts the plain events together; the result is the same without it, byte by byte.
@@ -53,7 +53,8 @@ from traceconv.writers._order import FileOrder, Kind, file_order
 
 # TracePacket
 _CLOCK_SNAPSHOT, _TIMESTAMP, _SEQUENCE_ID, _TRACK_EVENT, _INTERNED_DATA, _SEQUENCE_FLAGS = 6, 8, 10, 11, 12, 13
-_DEFAULTS, _TRACK_DESCRIPTOR, _PERF_SAMPLE, _FIRST_PACKET, _ATTRIBUTES = 59, 60, 66, 87, 126
+_TIMESTAMP_CLOCK, _DEFAULTS, _TRACK_DESCRIPTOR, _PERF_SAMPLE, _FIRST_PACKET, _ATTRIBUTES = 58, 59, 60, 66, 87, 126
+# TracePacketDefaults
 _DEFAULT_CLOCK, _DEFAULT_SAMPLE = 58, 12
 _CLEARED, _NEEDS_STATE = 1, 2
 # TrackEvent
@@ -200,7 +201,9 @@ class _Writing:
         return reading + wire.integer(2, clock_id)
 
     def _descriptor_packet(self, fields: bytes) -> bytes:
-        return _packet(wire.integer(_TIMESTAMP, self._first) + wire.blob(_TRACK_DESCRIPTOR, fields))
+        """A track, outside of the sequence: there, Perfetto would take the last thread for that of all events."""
+        clock = wire.integer(_TIMESTAMP_CLOCK, self._clock_id) if self._clock_id is not None else b""
+        return wire.packet(wire.integer(_TIMESTAMP, self._first) + clock + wire.blob(_TRACK_DESCRIPTOR, fields))
 
     def _descriptors(self) -> Iterator[bytes]:
         # Perfetto sorts processes and threads by rank from v57 on, and the other tracks in all versions.
