@@ -13,7 +13,7 @@ from tests.benchmarks.alignment.simulate import Shape
 from traceconv.align import Alignment, ReceiptLine, align
 from traceconv.align.estimate import Events
 from traceconv.align.facts import parse_facts
-from traceconv.cli._common import receipt_table
+from traceconv.cli._common import least_widths, receipt_blocks, receipt_cells, receipt_table
 from traceconv.ir.trace import Trace
 from traceconv.merging import merge_traces
 
@@ -30,7 +30,8 @@ def alignment(traces: list[Trace]) -> Alignment:
 
 def printed(receipt: list[ReceiptLine], *more: str) -> list[str]:
     text = io.StringIO()
-    Console(file=text, width=200).print(receipt_table(receipt, [*(line.file for line in receipt), *more]))
+    cells = receipt_cells(receipt, [*(line.file for line in receipt), *more])
+    Console(file=text, width=200).print(receipt_table(cells))
     return text.getvalue().splitlines()
 
 
@@ -59,6 +60,16 @@ def test_the_table_names_inputs_without_events(alignment: Alignment) -> None:
     header, line = printed([], "empty.json")
     assert header.split() == ["file", "placed", "by"]
     assert line.startswith("empty.json ")
+
+
+def test_a_narrow_terminal_gets_a_block_for_each_file(alignment: Alignment) -> None:
+    cells = receipt_cells(alignment.receipt, ["framework.json", "library.log", "empty.json"])
+    assert 80 < sum(least_widths(cells).values()) < 160
+    lines = receipt_blocks(cells)
+    assert [line for line in lines if not line.startswith(" ")] == ["framework.json", "library.log", "empty.json"]
+    assert "  verdict    ok" in lines
+    assert lines[-1] == "  placed by  nothing to place: it holds no events"
+    assert all(line.split("  ")[-1] for line in lines)
 
 
 def test_the_bound_is_that_of_the_events_that_are_moved() -> None:

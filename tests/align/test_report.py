@@ -302,6 +302,14 @@ def pictures(text: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
 
 
+def test_the_page_names_inputs_without_events_and_what_was_compared(good: Json) -> None:
+    assert "Compared: the same events in both." in page(good)
+    empty = {"file": "empty.json", "format": "chrome-trace", "clocks": []}
+    text = page(good | {"inputs": [*good["inputs"], empty]})
+    assert "<strong>empty.json</strong>" in text
+    assert text.count("nothing to place: it holds no events") == 1
+
+
 def test_the_pictures_show_what_the_report_says(good: Json) -> None:
     timeline, residuals, everything, near, region = pictures(page(good))
     assert len(list(timeline.iter("rect"))) == 2

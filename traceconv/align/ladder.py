@@ -42,11 +42,13 @@ _PIECE_NS = 2_000_000
 _CERTAIN_NS = 150_000
 _AROUND_NS = 400_000
 _Seen = TypeVar("_Seen", Events, Samples, Bins)
-_METHODS = {
+#: What was compared, for people, by the method of the estimator.
+IN_WORDS = {
     LAUNCHES: "kernels and the calls that launched them",
     "sequence of named events": "the same events in both",
     "activity": "the same activity in both",
     "sampling interrupts": "the gaps around sampling interrupts",
+    "sequence of durations": "durations of the same work",
 }
 
 
@@ -338,7 +340,7 @@ def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
     bends: list[Bend] = []
     for piece in later:
         bends.append(_line(piece, piece.begin, zero_a, zero_b))
-    method = _METHODS.get(estimate.method, estimate.method)
+    method = IN_WORDS.get(estimate.method, estimate.method)
     return ClockMap(first.offset_ns, None, method, estimate.verdict, first.drift, first.at_ns, tuple(bends))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from traceconv.align.ladder import IN_WORDS
 from traceconv.align.svg import Axis, Plane, bars, padded, time_axis
 from traceconv.clocks import Verdict
 from traceconv.times import format_drift, format_short, format_time
@@ -160,6 +161,7 @@ _DRIFT = _COLUMNS.index("drift")
 
 def _files(report: Json) -> str:
     rows = [_file_row(one, clock, report) for one in report["inputs"] for clock in one["clocks"]]
+    rows += [_empty_row(one) for one in report["inputs"] if not one["clocks"]]
     header = list(_COLUMNS)
     if not any(row[_DRIFT] for row in rows):
         for row in [header, *rows]:
@@ -168,8 +170,17 @@ def _files(report: Json) -> str:
     return f"<section><h2>File by file</h2>\n{_table(header, rows)}\n{axis}</section>"
 
 
+def _name(one: Json) -> str:
+    return f"<strong>{escape(one['file'])}</strong><br><small>{escape(one['format'])}</small>"
+
+
+def _empty_row(one: Json) -> list[str]:
+    """An input without events: nothing of it is placed."""
+    return [_name(one), "—", "nothing to place: it holds no events", "—", "", "—", "—", "—"]
+
+
 def _file_row(one: Json, clock: Json, report: Json) -> list[str]:
-    name = f"<strong>{escape(one['file'])}</strong><br><small>{escape(one['format'])}</small>"
+    name = _name(one)
     place, domain = clock["map"], escape(clock["description"])
     if place is None:
         return [name, _verdict_of(one["file"], clock["name"], report), "—", "—", "", "—", "—", domain]
@@ -235,8 +246,9 @@ def _pair(pair: Json, *, used: bool) -> str:
     x, y = escape(pair["x"]["file"]), escape(pair["y"]["file"])
     words = _METHODS.get(pair["method"], _Words())
     pictures = [_residuals(pair, words), _landscape(pair, words), _region(pair, words, used)]
+    compared = escape(IN_WORDS.get(pair["method"]) or str(pair["method"]))
     found = (
-        f"<p>{_pill(pair['verdict'])} {escape(pair['reason'])}. Compared by: {escape(pair['method'])}.</p>"
+        f"<p>{_pill(pair['verdict'])} {escape(pair['reason'])}. Compared: {compared}.</p>"
         f"<p>{_MEANINGS[pair['verdict']]}{_of_what_use(pair, used, any(pictures))}</p>"
     )
     return f"<section><h2>{x} and {y}</h2>\n{found}\n{''.join(pictures)}</section>"

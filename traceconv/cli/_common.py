@@ -139,7 +139,9 @@ _INPUT_OPTIONS = (
 )
 
 
-_ALWAYS = ("file", "placed by")
+_GAP = 2
+#: How narrow the columns may get whose text can be broken.
+_LEAST_WIDTH = {"file": 16, "clock": 14, "placed by": 24}
 
 
 def input_options(function: Function) -> Function:
@@ -256,7 +258,11 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
 
 def print_receipt(receipt: list[ReceiptLine], checks: Causality, files: list[str]) -> None:
     """How each input was placed, what speaks against it, and whether causes come before effects then."""
-    console().print(receipt_table(receipt, files))
+    screen, cells = console(), receipt_cells(receipt, files)
+    if sum(least_widths(cells).values()) <= screen.width:
+        screen.print(receipt_table(cells))
+    else:
+        click.echo("\n".join(receipt_blocks(cells)), err=True)
     for line in receipt:
         if line.note:
             click.echo(f"{line.file}: {line.note}", err=True)
@@ -282,15 +288,13 @@ def _describe(entry: Diagnostic) -> str:
     return f"{entry.code.severity.label}: {times}{entry.code.help} ({entry.code.name}){places}"
 
 
-def receipt_table(receipt: list[ReceiptLine], files: list[str]) -> Table:
-    """The receipt for people: one row for each clock of each input; columns that would stay empty are left out.
+def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str, str]]:
+    """The receipt for people: for each clock of each input what to say by title; what would stay empty is left out.
 
     Args:
         receipt: how the inputs with events were placed.
         files: the names of all inputs.
     """
-    from rich.table import Table
-
     columns: dict[str, Callable[[ReceiptLine], str]] = {
         "file": lambda line: line.file,
         "clock": lambda line: line.clock,
@@ -301,18 +305,40 @@ def receipt_table(receipt: list[ReceiptLine], files: list[str]) -> Table:
         "matches": _matches,
         "verdict": lambda line: line.verdict,
     }
-    rows = {title: [cell(line) for line in receipt] for title, cell in columns.items()}
-    shown = [title for title, cells in rows.items() if any(cells) or title in _ALWAYS]
-    table = Table(box=None, pad_edge=False, header_style="")
-    for title in shown:
-        table.add_column(title, overflow="fold")
-    for cells in zip(*(rows[title] for title in shown), strict=True):
-        table.add_row(*cells)
+    rows = [{title: cell(line) for title, cell in columns.items()} for line in receipt]
     placed = {line.file for line in receipt}
-    for file in (file for file in files if file not in placed):
-        cells_of = dict(zip(_ALWAYS, (file, "nothing to place: it holds no events"), strict=True))
-        table.add_row(*(cells_of.get(title, "") for title in shown))
+    nothing = "nothing to place: it holds no events"
+    rows += [dict.fromkeys(columns, "") | {"file": file, "placed by": nothing} for file in files if file not in placed]
+    shown = [title for title in columns if any(row[title] for row in rows)]
+    return [{title: row[title] for title in shown} for row in rows]
+
+
+def receipt_table(cells: list[dict[str, str]]) -> Table:
+    """The receipt as a table; only names and methods are broken, and no narrower than they can be read."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="")
+    for title, least in least_widths(cells).items():
+        table.add_column(title, overflow="fold", no_wrap=title not in _LEAST_WIDTH, min_width=least - _GAP)
+    for row in cells:
+        table.add_row(*row.values())
     return table
+
+
+def least_widths(cells: list[dict[str, str]]) -> dict[str, int]:
+    """How narrow the columns of the receipt can be, with the gap behind them."""
+    widest = {title: max(len(title), *(len(row[title]) for row in cells)) for title in (cells[0] if cells else ())}
+    return {title: min(width, _LEAST_WIDTH.get(title, width)) + _GAP for title, width in widest.items()}
+
+
+def receipt_blocks(cells: list[dict[str, str]]) -> list[str]:
+    """The receipt for a narrow terminal: the lines of one block for each row."""
+    lines = []
+    for row in cells:
+        file, *others = row.items()
+        lines.append(file[1])
+        lines += [f"  {title:<9}  {text}" for title, text in others if text]
+    return lines
 
 
 def _matches(line: ReceiptLine) -> str:
