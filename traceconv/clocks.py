@@ -130,6 +130,12 @@ _WORST = 2**63
 #: Drifts are counted in these: 2**-40 is 9e-13, that is 1 ns in 18 minutes.
 _DRIFT_BITS = 40
 DRIFT_UNIT = 2.0**-_DRIFT_BITS
+#: How fast two clocks may run apart, as a ratio. Two that nobody corrects: oscillators of computers are within 100 ppm.
+FREE_DRIFT = 200e-6
+#: Two clocks of one machine: its kernel slews the wall clock by no more than this.
+SLEW_DRIFT = 500e-6
+#: A clock while it is slewed, beside one with an oscillator of its own.
+SLEWED_DRIFT = 700e-6
 _BADNESS = list(Verdict)
 
 #: Between these a number of ns can only be a time since 1970: 2001 and 2096. A clock since boot would need 31 years.

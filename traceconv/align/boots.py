@@ -10,13 +10,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traceconv.clocks import SINCE_BOOT, ClockDomain, Zero
+from traceconv.clocks import SINCE_BOOT, SLEW_DRIFT, ClockDomain, Zero
 from traceconv.ir.trace import Trace
 from traceconv.times import format_time
 
-#: The wall clock may have been set by so much in between, or slewed by so much.
+#: The wall clock may have been set by so much in between, beside what it was slewed.
 _SET_NS = 10**9
-_SLEWED = 500e-6
 
 
 def apart_by_boot(traces: Sequence[Trace]) -> list[Trace]:
@@ -29,7 +28,7 @@ def apart_by_boot(traces: Sequence[Trace]) -> list[Trace]:
     for clock, told in boots.items():
         times = sorted(told.values())
         apart = times[-1][0] - times[0][0]
-        if apart > _SET_NS + _SLEWED * abs(times[-1][1] - times[0][1]):
+        if apart > _SET_NS + SLEW_DRIFT * abs(times[-1][1] - times[0][1]):
             for index in told:
                 found[index] = _with_own_clock(found[index], clock, index, apart)
     return found

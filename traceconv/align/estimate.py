@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.geometry import F64, Region
-from traceconv.clocks import Verdict
+from traceconv.clocks import FREE_DRIFT, Verdict
 from traceconv.ir.trace import I32
 
 Array = npt.NDArray[Any]
@@ -142,7 +142,7 @@ class Prior:
 
     low: float = -np.inf
     high: float = np.inf
-    max_drift: float = 200e-6
+    max_drift: float = FREE_DRIFT
 
     @property
     def known(self) -> bool:

@@ -27,12 +27,10 @@ from traceconv.align.sequences import align_sequences
 from traceconv.align.twins import METHOD as TWINS
 from traceconv.align.twins import same_recording
 from traceconv.align.views import View, nested_work, shared_work
-from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Verdict
+from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Verdict
 from traceconv.ir.trace import Trace
 from traceconv.times import earlier_or_later
 
-#: Two clocks drift apart by no more than this, unless the user says so (NTP slews by up to 500 ppm for a while).
-MAX_DRIFT = 200e-6
 _MOST_VIEWS = 4
 #: What is known is searched as a whole if it is no wider than this on either side, in pieces.
 _NARROW_NS = 12_000_000
@@ -180,10 +178,10 @@ def _launches(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
     if pairs is None:
         return None
     zeros = pairs.zero_x, pairs.zero_y
-    prior = Prior(max_drift=MAX_DRIFT)
+    prior = Prior(max_drift=FREE_DRIFT)
     if known is not None and known.bound_ns is not None:
         offsets = [float(known.at(ts) - ts + zeros[0] - zeros[1]) for ts in a.span()]
-        prior = Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, MAX_DRIFT)
+        prior = Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT)
     return _narrowing(_made(a, b, align_launches(pairs, prior), zeros, known))
 
 
@@ -248,7 +246,7 @@ def _interruptions(a: Side, b: Side, known: ClockMap | None, rough: list[PairEst
         tries += [_near(watched, certain, certain=True)] if certain else []
         tries = tries or [_near(watched, rough, certain=False)]
         for windows in filter(None, tries):
-            estimate = align_interruptions(watched, windows, MAX_DRIFT, hard=bool(narrow or certain))
+            estimate = align_interruptions(watched, windows, FREE_DRIFT, hard=bool(narrow or certain))
             found.append(_made(a, b, estimate, (watched.zero_reads_ns, watched.zero_ns), known))
             if not estimate.verdict.refused:
                 break
@@ -318,10 +316,10 @@ def _pair(
     known: ClockMap | None,
     estimator: Callable[[Events, _Seen, Prior], Estimate],
 ) -> PairEstimate:
-    prior = Prior(max_drift=MAX_DRIFT)
+    prior = Prior(max_drift=FREE_DRIFT)
     if known is not None and known.bound_ns is not None:
         offset = float(known.at(one.zero_ns) - other.zero_ns)
-        prior = Prior(offset - known.bound_ns, offset + known.bound_ns, MAX_DRIFT)
+        prior = Prior(offset - known.bound_ns, offset + known.bound_ns, FREE_DRIFT)
     return _made(a, b, estimator(one, other, prior), (one.zero_ns, other.zero_ns), known)
 
 

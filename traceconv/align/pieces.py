@@ -19,12 +19,11 @@ from traceconv.align.estimate import Estimate, Events, Piece
 from traceconv.align.geometry import F64, Region
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.robust import robust_line
+from traceconv.clocks import SLEWED_DRIFT
 
 Allowed = Callable[[Events, Events, Pairs, Line], Region | None]
 
 _US = 1e3
-#: What a clock that is slewed may run too fast or too slow; the kernel slews by 500 ppm, on top of what it drifts.
-MAX_DRIFT = 700e-6
 #: A line needs so many pairs.
 LEAST_PAIRS = 20
 _BLOCK_EVENTS = 100
@@ -180,7 +179,7 @@ def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | Non
             return None
         x = a.start[pairs.a]
         wanted = pairs.begin + line.drift * (x - line.x0)
-        _, drift, _ = robust_line(x, wanted, _LEAST_SCALE, MAX_DRIFT, MAX_DRIFT)
+        _, drift, _ = robust_line(x, wanted, _LEAST_SCALE, SLEWED_DRIFT, SLEWED_DRIFT)
         line = Line(line.offset + line.drift * (float(x.mean()) - line.x0), drift, float(x.mean()))
         line = replace(line, offset=line.offset + _middle(a, block, pairs, line))
     return line
@@ -243,7 +242,7 @@ def _piece(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> 
 
 
 def _line(x: F64, apart: F64) -> Line:
-    offset, drift, _ = robust_line(x, apart, _LEAST_SCALE, 2 * MAX_DRIFT, MAX_DRIFT)
+    offset, drift, _ = robust_line(x, apart, _LEAST_SCALE, 2 * SLEWED_DRIFT, SLEWED_DRIFT)
     return Line(offset, drift, float(x.mean()))
 
 

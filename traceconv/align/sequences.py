@@ -27,9 +27,9 @@ from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Prior, 
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.nesting import Nest, best_near, fits_on, possible
-from traceconv.align.pieces import MAX_DRIFT, align_pieces, bent, described
+from traceconv.align.pieces import align_pieces, bent, described
 from traceconv.align.robust import robust_line
-from traceconv.clocks import Verdict
+from traceconv.clocks import SLEWED_DRIFT, Verdict
 from traceconv.times import format_short
 
 METHOD = "sequence of named events"
@@ -303,7 +303,7 @@ def _of_piece(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
     """What the pairs along one of several lines allow."""
     share = TRIM + np.sqrt(TRIM / len(pairs))
     kept = containment(a, b, pairs).trimmed(line.drift, line.x0, share)
-    return feasible(kept, everything(line.x0, 2 * MAX_DRIFT))
+    return feasible(kept, everything(line.x0, 2 * SLEWED_DRIFT))
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------

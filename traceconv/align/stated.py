@@ -28,10 +28,12 @@ from traceconv.align.facts import (
 from traceconv.clocks import (
     BOOTTIME,
     DRIFT_UNIT,
+    FREE_DRIFT,
     MONOTONIC,
     MONOTONIC_RAW,
     OS_CLOCKS,
     REALTIME,
+    SLEW_DRIFT,
     ClockDomain,
     ClockGraph,
     ClockMap,
@@ -47,10 +49,6 @@ from traceconv.ir.trace import Trace
 from traceconv.registry import Importer, importer_class, option_names
 from traceconv.times import format_option, format_time
 
-#: Two clocks of one machine do not drift further than the kernel slews them.
-MAX_DRIFT = 500e-6
-#: What clocks drift apart when nothing is known about them.
-_USUAL_DRIFT = 200e-6
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000
 #: What no snapshot whose bound nobody knows is off.
@@ -424,7 +422,7 @@ def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mappin
         _check(found, group)
         rigid = bool({one_input, other_input} & set(facts.drifts))
         domains = found.traces[one_input].clocks[one_clock], found.traces[other_input].clocks[other_clock]
-        max_drift = 0.0 if rigid else MAX_DRIFT
+        max_drift = 0.0 if rigid else SLEW_DRIFT
         ends, other_ends = (spans(found.traces[side.input]).get(side.clock, (side.ts,) * 2) for side in group[0].sides)
         way = _way(group, ends, max_drift)
         first, last = (way.inverse().at(end) for end in other_ends)
@@ -432,7 +430,7 @@ def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mappin
         alone = len(group) == 1 and not rigid and not any(domain.synthetic for domain in domains)
         unknown_drift.append(
             [
-                round(_USUAL_DRIFT * max(abs(end - side.ts) for end in its)) if alone else 0
+                round(FREE_DRIFT * max(abs(end - side.ts) for end in its)) if alone else 0
                 for side, its in zip(group[0].sides, (ends, other_ends), strict=True)
             ]
         )
@@ -487,7 +485,7 @@ def line(
     readings: Sequence[tuple[int, int, int]],
     span: tuple[int, int],
     method: str,
-    max_drift: float = MAX_DRIFT,
+    max_drift: float = SLEW_DRIFT,
     verdict: Verdict = Verdict.OK,
 ) -> ClockMap | None:
     """The middle of all lines through several readings of two clocks; None if there is no such line.
@@ -611,7 +609,7 @@ def _drifted_ns(ts: int, domain: ClockDomain, snapshots: Sequence[ClockSnapshot]
     known = [snap for snap in snapshots if not snap.assumed and not _is_definition(snap)]
     readings = [snap.ts for snap in known if snap.clock == domain]
     readings += [snap.other_ts for snap in known if snap.other == domain]
-    return round(min((abs(ts - read) for read in readings), default=0) * MAX_DRIFT)
+    return round(min((abs(ts - read) for read in readings), default=0) * SLEW_DRIFT)
 
 
 # -- clocks that were read more than once -----------------------------------------------------------------------------
