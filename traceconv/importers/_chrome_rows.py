@@ -131,5 +131,5 @@ class RowScanner:
 
     def stand(self, number: int) -> tuple[bytes, bytes, str, bool]:
         """The pid, tid and category of an event, and whether it is the end of a flow."""
-        pid, tid, category, is_flow_end = self._scanner.stands.key(number)
+        pid, tid, category, is_flow_end = self._scanner.stand(number)
         return self.text(pid), self.text(tid), self.name(category), bool(is_flow_end)

@@ -179,84 +179,6 @@ def _grown(old: object, size: int) -> object:
 
 
 @cython.cclass
-class Stands:
-    """Numbers for the combinations of pid, tid, category and role of an event, all of which are numbers themselves."""
-
-    _slots: cython.int[::1]
-    _keys: cython.int[:, ::1]
-    _count: cython.int
-    _mask: cython.uint
-
-    def __init__(self) -> None:
-        self._slots = np.zeros(_FIRST_SLOTS, np.int32)
-        self._mask = _FIRST_SLOTS - 1
-        self._keys = np.zeros((_FIRST_SLOTS, 4), np.int32)
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def key(self, number: int) -> tuple[int, int, int, int]:
-        """Pid, tid, category (numbers of texts) and whether these are ends of flows."""
-        pid, tid, category, role = np.asarray(self._keys[number]).tolist()
-        return pid, tid, category, role
-
-    @cython.cfunc
-    @cython.boundscheck(False)
-    @cython.wraparound(False)
-    @cython.exceptval(-1)
-    def get(self, pid: cython.int, tid: cython.int, category: cython.int, role: cython.int) -> cython.int:
-        number: cython.int
-        place: cython.uint = _slot(pid, tid, category, role) & self._mask
-        while self._slots[place] != 0:
-            number = cython.cast(cython.int, self._slots[place]) - 1
-            if (
-                self._keys[number, 0] == pid
-                and self._keys[number, 1] == tid
-                and self._keys[number, 2] == category
-                and self._keys[number, 3] == role
-            ):
-                return number
-            place = (place + 1) & self._mask
-        number = self._count
-        self._keys[number, 0] = pid
-        self._keys[number, 1] = tid
-        self._keys[number, 2] = category
-        self._keys[number, 3] = role
-        self._slots[place] = number + 1
-        self._count = number + 1
-        if 2 * self._count > self._slots.shape[0]:
-            self._spread()
-        return number
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def _spread(self) -> cython.int:
-        size: cython.int = 2 * self._slots.shape[0]
-        keys = np.zeros((size, 4), np.int32)
-        keys[: self._count] = np.asarray(self._keys)[: self._count]
-        self._keys = keys
-        self._slots = np.zeros(size, np.int32)
-        self._mask = size - 1
-        number: cython.int
-        place: cython.uint
-        for number in range(self._count):
-            pid, tid, category, role = self.key(number)
-            place = _slot(pid, tid, category, role) & self._mask
-            while self._slots[place] != 0:
-                place = (place + 1) & self._mask
-            self._slots[place] = number + 1
-        return 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _slot(pid: cython.uint, tid: cython.uint, category: cython.uint, role: cython.uint) -> cython.uint:
-    return _mixed(_mixed(_mixed(_mixed(_SEED, pid), tid), category), role) & _LOW_32
-
-
-@cython.cclass
 class Scanner:
     """Reads the events of one trace, call after call.
 
@@ -270,14 +192,16 @@ class Scanner:
     Attributes:
         texts: names, categories, pids and tids as they stand in the file, with their escapes, strings without their
             quotes for the first two and with them for the others.
-        stands: where events stand, as numbers of texts.
+        stands: where events stand, see `stand`.
         stopped: whether the last call ended because of something that is not JSON, or is cut off, or nested deeply.
     """
 
     texts = cython.declare(Texts, visibility="readonly")
-    stands = cython.declare(Stands, visibility="readonly")
+    stands = cython.declare(Texts, visibility="readonly")
     stopped = cython.declare(cython.bint, visibility="readonly")
     args_size = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    _stand: cython.int[::1]
+    _stand_bytes: cython.uchar[::1]
     _fields: cython.longlong[:, ::1]
     _exponent: cython.int
     _no_text: cython.int
@@ -291,11 +215,18 @@ class Scanner:
         if not 0 <= exponent <= 9:
             raise ValueError("the exponent is not from 0 to 9")
         self.texts = Texts()
-        self.stands = Stands()
+        self.stands = Texts()
+        stand = np.zeros(4, np.int32)
+        self._stand, self._stand_bytes = stand, stand.view(np.uint8)
         self._fields = fields
         self._exponent = exponent
         self.stopped = False
         self.args_size = 0
+
+    def stand(self, number: int) -> tuple[int, int, int, int]:
+        """The pid, tid and category (numbers of texts) of what stands there, and whether these are ends of flows."""
+        pid, tid, category, role = np.frombuffer(self.stands.text(number), np.int32).tolist()
+        return pid, tid, category, role
 
     @cython.boundscheck(False)
     @cython.wraparound(False)
@@ -521,9 +452,16 @@ class Scanner:
         category_number: cython.int = self.texts.get(p, category, category_size)
         is_flow: cython.bint = phase == 115 or phase == 116 or phase == 102
         known: cython.int = self.stands._count
-        stand: cython.int = self.stands.get(
-            self.texts.get(p, pid, pid_size), self.texts.get(p, tid, tid_size), category_number, phase == 102
-        )
+        self._stand[0] = self.texts.get(p, pid, pid_size)
+        self._stand[1] = self.texts.get(p, tid, tid_size)
+        self._stand[2] = category_number
+        self._stand[3] = phase == 102
+        stand_bytes: cython.pointer(cython.const_uchar)
+        if cython.compiled:  # noqa: SIM108 a pointer or an object
+            stand_bytes = cython.address(self._stand_bytes[0])
+        else:
+            stand_bytes = bytes(self._stand_bytes)
+        stand: cython.int = self.stands.get(stand_bytes, 0, self._stand_bytes.shape[0])
         if stand == known:
             flags |= _FRESH
         if not is_flow:
