@@ -17,7 +17,7 @@ from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, Track, TrackKind
 from traceconv.lanes import lay_out
-from traceconv.merging import NO_OVERLAP, SAME_PID, merge_traces
+from traceconv.merging import SAME_PID, merge_traces
 from traceconv.times import LIMIT_NS
 from traceconv.validate import validate
 
@@ -201,19 +201,20 @@ def test_each_clock_of_a_file_is_moved_by_its_own_map() -> None:
     assert {track.clock for track in result.tracks} == {0}
 
 
-def gaps(trace: Trace) -> list[int]:
-    return [source.diagnostics.count(NO_OVERLAP) for source in trace.sources]
+def gaps(*traces: Trace) -> list[int]:
+    return [len(line.warnings) for line in align(traces).receipt]
 
 
 def test_files_without_overlap_are_noticed() -> None:
-    result = merged(full("a"), full("b", HOUR), full("c", HOUR + 50))
-    assert gaps(result) == [1, 0, 0]
-    entry = next(entry for entry in result.sources[0].diagnostics if entry.code is NO_OVERLAP)
-    assert entry.places == ["a: 3599.99999986 s away"]
-    assert gaps(merged(full("a"), full("b", 140))) == [0, 0]
-    assert gaps(merged(full("a"), full("b", 141))) == [1, 1]
-    assert gaps(merged(full("a"))) == [0]
-    assert gaps(merged(full("a"), lay_out(builder("e").finish()))) == [0, 0]
+    first, *_ = align([full("a"), full("b", HOUR), full("c", HOUR + 50)]).receipt
+    assert "is 59 min away from b" in first.warnings[0]
+    assert gaps(full("a"), full("b", HOUR), full("c", HOUR + 50)) == [1, 0, 0]
+    assert gaps(full("a"), full("b", 140)) == [0, 0]
+    assert gaps(full("a"), full("b", 141)) == [1, 1]
+    assert gaps(full("a")) == [0]
+    assert gaps(full("a"), lay_out(builder("e").finish())) == [0]
+    described = merged(full("a"), full("b", HOUR)).tracks[0].description
+    assert "but it does not overlap in time with any other input" in described
 
 
 @pytest.mark.parametrize("offset", [LIMIT_NS, -LIMIT_NS - 200, 2**63, -(2**64), 10**30])

@@ -17,6 +17,7 @@ from traceconv.times import (
     US,
     S,
     earlier_or_later,
+    format_long,
     format_option,
     format_short,
     format_time,
@@ -185,3 +186,11 @@ def test_three_digits_for_people(ns: float, text: str) -> None:
 
 def test_moves_in_time() -> None:
     assert [earlier_or_later(ns) for ns in (1_500_000, -20_000)] == ["1.5 ms later", "20 µs earlier"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(119.5, "120 s"), (3.25, "3.25 s"), (120, "2 min"), (3600, "1 h"), (5025, "1 h 23 min"), (90_000, "1 d 1 h")],
+)
+def test_long_times(seconds: float, text: str) -> None:
+    assert format_long(round(seconds * 10**9)) == text

@@ -169,6 +169,19 @@ def is_users_word(method: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalTime:
+    """What a local time without a zone was taken for.
+
+    Attributes:
+        ahead_ns: how far ahead of UTC, ns.
+        guessed: whether nobody said so.
+    """
+
+    ahead_ns: int
+    guessed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ClockSnapshot:
     """Two clocks read at one instant.
 
@@ -178,6 +191,7 @@ class ClockSnapshot:
         bound_ns: how far apart the readings can be at most: |true - stated| <= bound_ns; None when nobody knows.
         method: where this is known from, for the receipt: "baseTimeNanoseconds of the file".
         assumed: whether this rests on the word of the user or on an assumption, and not on the file.
+        local: what a local time was taken for, where it rests on one.
     """
 
     clock: ClockDomain
@@ -187,6 +201,7 @@ class ClockSnapshot:
     bound_ns: int | None
     method: str
     assumed: bool = False
+    local: LocalTime | None = None
 
     def between(self, clock: ClockDomain, other: ClockDomain) -> ClockSnapshot:
         """The same reading, of domains by other names."""
@@ -396,6 +411,8 @@ class ClockGraph:
             if domain in best:
                 continue
             best[domain] = path
+            if domain.synthetic and domain != target:
+                continue  # what is tied to invented positions is not tied to anything else by them
             for neighbour, edge in self._edges.get(domain, ()):
                 if neighbour not in best:
                     pushed += 1

@@ -43,12 +43,6 @@ SAME_PID = declare(
     "another input has a process of the same pid at the same time; they were kept apart because nothing says that both "
     "are of one machine: --same-machine says so",
 )
-NO_OVERLAP = declare(
-    "merge.no_overlap",
-    Severity.NOTICE,
-    "the input does not overlap in time with any other one: another run, or a clock that was read wrongly",
-)
-
 #: A process that ends is not replaced by another one of the same pid within this time.
 _PID_REUSE_NS = 60 * 10**9
 
@@ -72,7 +66,6 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
         from traceconv.align.laying import laid_inside
 
         timed[index] = laid_inside(timed[index], timed[placement.host], placement)
-    _warn_of_gaps(timed)
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
     if len(timed) > 1:
         spans = [trace.span() if _is_aligned(maps) else None for trace, maps in zip(timed, alignment.maps, strict=True)]
@@ -139,17 +132,6 @@ def _mapped(ts: I64, clocks: I64, maps: dict[int, ClockMap]) -> I64:
         own = clocks == int(clock)
         mapped[own] = found.apply(ts[own])
     return mapped
-
-
-def _warn_of_gaps(traces: Sequence[Trace]) -> None:
-    spans = [trace.span() for trace in traces]
-    for index, (trace, span) in enumerate(zip(traces, spans, strict=True)):
-        others = [other for i, other in enumerate(spans) if i != index and other is not None]
-        if span is None or not others:
-            continue
-        gap = min(max(other[0] - span[1], span[0] - other[1]) for other in others)
-        if gap > 0:
-            trace.sources[0].diagnostics.add(NO_OVERLAP, f"{trace.sources[0].name}: {format_time(gap)} away")
 
 
 def _note_times_before_zero(trace: Trace) -> None:
@@ -354,6 +336,5 @@ def _placing(line: ReceiptLine) -> str:
         words.append("not aligned" if line.verdict == Verdict.SEPARATE else line.verdict)
     if line.note:
         words.append(line.note)
-    if line.warning:
-        words.append(f"but {line.warning}")
+    words += [f"but {warning}" for warning in line.warnings]
     return "; ".join(words) + "."

@@ -106,6 +106,15 @@ def format_short(ns: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if digits else text} {unit}"
 
 
+def format_long(ns: int) -> str:
+    """A time for people, which may be hours: "1 h 22 min", "3 d 4 h"; below two minutes three digits of it."""
+    minutes, hours, days = ns // (60 * 10**9), ns // (3600 * 10**9), ns // (86400 * 10**9)
+    if minutes < 2:
+        return format_short(ns)
+    parts = [(days, "d"), (hours % 24, "h"), (0 if days else minutes % 60, "min")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
 def earlier_or_later(ns: int) -> str:
     """A move in time, for people: "1.5 ms later"."""
     return f"{format_short(abs(ns))} {'earlier' if ns < 0 else 'later'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -197,7 +198,7 @@ def test_an_anchor_of_times_relates_two_files() -> None:
     found = align(both, facts=anchors(f"b@5.000s=a@{UNIX + 7}ns", traces=both))
     assert mapped(found, 1, 5 * S) == UNIX + 7
     line = found.receipt[1]
-    assert (line.method, line.verdict) == ("--anchor", "assumed")
+    assert (line.method, line.verdict) == ("--anchor, with up to 200 ppm of drift away from its instant", "assumed")
     # The last digit of 5.000s, the ns of the other time, the steps of the clock, and 200 ppm over 5 s on either side.
     assert line.bound_ns == MS + 1 + 1 + MS
     given = align(both, facts=anchors(f"b@5s=a@{UNIX}ns~30us", traces=both))
@@ -335,14 +336,85 @@ def test_anchors_that_tell_no_drift_give_none() -> None:
 
 def test_anchors_that_contradict_each_other() -> None:
     both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
-    same_time = [f"a@1000000us=b@{UNIX}ns", f"a@1000000us=b@{UNIX + MS}ns"]
     too_fast = [f"a@1000000us=b@{UNIX}ns", f"a@2000000us=b@{UNIX + 1001 * MS}ns"]
-    for texts in (same_time, too_fast):
-        with pytest.raises(InconsistentClocks, match="contradict") as error:
-            align(both, facts=anchors(*texts, traces=both))
-        assert error.value.exit_code == 4
-    wider = [f"{text}~1ms" for text in same_time]
-    assert align(both, facts=anchors(*wider, traces=both)).maps[0]
+    with pytest.raises(InconsistentClocks, match=r"contradict.* pass 1 s in a, but 1\.001 s in b, which") as error:
+        align(both, facts=anchors(*too_fast, traces=both))
+    assert error.value.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("a@1000000us=b@{late}ns", "about one instant of a, but put it at two of b, 1 ms apart, expected 2.002 µs"),
+        ("a@1001000us=b@{unix}ns", "about one instant of b, but put it at two of a, 1 ms apart, expected 2.002 µs"),
+    ],
+)
+def test_two_anchors_of_one_instant(second: str, message: str) -> None:
+    both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
+    texts = [f"a@1000000us=b@{UNIX}ns", second.format(late=UNIX + MS, unix=UNIX)]
+    with pytest.raises(UsageError, match=message) as error:
+        align(both, facts=anchors(*texts, traces=both))
+    assert "ppm" not in error.value.message
+    assert error.value.exit_code == 2
+    agreeing = align(both, facts=anchors(*(f"{text}~1ms" for text in texts), traces=both))
+    (way,) = agreeing.maps[0].values()
+    assert abs(way.at(S) - (UNIX + (MS // 2 if "late" in second else 0))) <= MS
+    # Not more than what one anchor leaves open: 200 ppm over 9 s.
+    assert way.bound_ns is not None
+    assert way.bound_ns <= 9 * 500 * US + 2 * MS
+
+
+def test_anchors_of_one_instant_that_agree_are_as_good_as_one() -> None:
+    both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
+    texts = [f"a@1s=b@{UNIX}ns~10us", f"a@1s=b@{UNIX + 15 * US}ns~10us"]
+    (way,) = align(both, facts=anchors(*texts, traces=both)).maps[0].values()
+    assert way.at(S) == UNIX + 7500
+    assert way.bound_ns == 2500 + 9_000_001 * 200 // 1000  # what both allow, and 200 ppm until the end
+
+
+def test_a_file_without_a_clock_does_not_drift() -> None:
+    """Its positions were invented: all anchors must put it into one place."""
+    both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
+    texts = [f"b@1s=a@{UNIX}ns~1us", f"b@11s=a@{UNIX + 10 * S + MS}ns~1us"]
+    none = parse_facts(["a", "b"], anchors=texts, clocks=["b=none"])
+    assert align(both, facts=replace(none, clocks={})).receipt[1].drift_ppm
+    with pytest.raises(InconsistentClocks, match=r"pass 10\.001 s in a, but 10 s in b, .* b has no clock") as error:
+        align(both, facts=none)
+    assert error.value.exit_code == 4
+    one = align(both, facts=parse_facts(["a", "b"], anchors=texts[:1], clocks=["b=none"])).receipt[1]
+    assert (one.verdict, one.bound_ns) == ("assumed", None)  # only that instant of it is known
+
+
+def test_a_file_without_a_clock_relates_no_others() -> None:
+    three = [trace("a", PRIVATE), trace("b", PRIVATE), trace("c", PRIVATE)]
+    texts = ["a:s0#1.start=c:s0#1.start", "b:s0#1.start=c:s1#1.start"]
+    assert align(three, facts=anchors(*texts, traces=three)).maps[1]
+    with pytest.raises(UnrelatedClocks):
+        align(three, facts=parse_facts(["a", "b", "c"], anchors=texts, clocks=["c=none"]))
+
+
+def test_an_anchor_of_clocks_that_files_relate_holds_at_all_times() -> None:
+    """The files say that the two run alike, if not where exactly."""
+    guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, 500 * US, "start time in the file name", assumed=True)
+    both = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX])]
+    (line, _) = align(both, facts=anchors(f"a@0s=b@{UNIX + 300 * US}ns~1us", traces=both)).receipt
+    assert (line.method, line.offset_ns, line.bound_ns) == ("--anchor", UNIX + 300 * US, US + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("a@1700s=b@{unix}ns", "28 min after its last event"),
+        ("a@-1700s=b@{unix}ns", "28 min before its first event"),
+    ],
+)
+def test_an_anchor_far_from_all_events(text: str, where: str) -> None:
+    """Such as one in ms instead of s, or with the two files exchanged."""
+    both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
+    found = align(both, facts=anchors(text.format(unix=UNIX), traces=both))
+    assert f"names a time {where}: is it of this file, and is its unit right?" in found.receipt[0].warnings[0]
+    near = align(both, facts=anchors(f"a@-9s=b@{UNIX}ns", traces=both))
+    assert not any("unit" in warning for line in near.receipt for warning in line.warnings)
 
 
 def test_a_loop_of_anchors_must_close() -> None:
@@ -382,8 +454,11 @@ def test_a_guess_of_an_importer_gives_way_to_an_anchor() -> None:
     both = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX])]
     found = align(both, facts=anchors(f"a@0s=b@{UNIX + 7200 * S}ns~5ms", traces=both))
     assert mapped(found, 0, 0) == UNIX + 7200 * S
+    (warning,) = (warning for warning in found.receipt[0].warnings if "believed" in warning)
+    assert re.search(r"start time in the file name: 7200 s away from --anchor .* which is believed", warning)
     near = align(both, facts=anchors(f"a@0s=b@{UNIX + MS}ns~5ms", traces=both))
     assert mapped(near, 0, 0) == UNIX  # the guess agrees, and is the better one
+    assert not near.receipt[0].warnings
 
 
 def test_an_offset_must_leave_anchors_where_they_are() -> None:
@@ -426,6 +501,24 @@ def test_a_stated_drift_leaves_no_other_one() -> None:
     assert align(both, facts=replace(anchors(*texts, traces=both), drifts={})).maps[0]
     with pytest.raises(InconsistentClocks, match="contradict"):
         align(both, facts=replace(anchors(*texts, traces=both), drifts={0: 100 * PPM}))
+
+
+@pytest.mark.parametrize(("ppm", "fits"), [(0.0, True), (50.0, True), (100.0, False), (-50.0, False)])
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_drift_that_readings_contradict(ppm: float, fits: bool, who: int) -> None:
+    """The clock was read beside the wall clock twice: in its own file, or in that of another tool."""
+    wall = replace(REALTIME, machine="vm")
+    readings = [
+        ClockSnapshot(MONOTONIC, S, wall, UNIX, 10 * US, "readings"),
+        ClockSnapshot(MONOTONIC, 2 * S, wall, UNIX + S + 50 * US, 10 * US, "readings"),
+    ]
+    both = [trace("a", MONOTONIC, [S, 2 * S], readings), trace("b", MONOTONIC, [S, 2 * S])]
+    facts = Facts(drifts={who: round(ppm * PPM)})
+    if fits and ppm:
+        assert align(both, facts=facts).receipt[who].verdict == "assumed"
+        return
+    with pytest.raises(InconsistentClocks, match=r"was read more than once \(readings\): .*\+50\.000 ppm, within ±20"):
+        align(both, facts=Facts(drifts={who: round((ppm or 20.0) * PPM)}))
 
 
 # -- what a clock is --------------------------------------------------------------------------------------------------
@@ -568,7 +661,15 @@ def test_local_times_without_a_zone() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", LOCAL, [UNIX])]
     found = align(both, facts=Facts(zones={1: "+02:00"}))
     assert mapped(found, 1, UNIX) == UNIX - 7200 * S
-    assert found.receipt[1].verdict == "assumed"
+    assert (found.receipt[1].verdict, found.receipt[1].method) == ("assumed", "local time read as +02:00")
+
+
+def test_a_zone_that_the_user_gave_does_not_give_way_to_an_anchor() -> None:
+    both = [trace("a", REALTIME, [UNIX]), trace("b", LOCAL, [UNIX + 7200 * S])]
+    facts = anchors(f"a@{UNIX}ns=b@{UNIX + 3600 * S}ns", traces=both)
+    with pytest.raises(InconsistentClocks, match=r"3600 s away from where they belong \(known from local time read as"):
+        align(both, facts=replace(facts, zones={1: "+02:00"}))
+    assert align(both, facts=replace(facts, zones={1: "+01:00"})).receipt[1].offset_ns == -3600 * S
 
 
 def test_times_of_day() -> None:

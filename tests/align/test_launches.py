@@ -216,7 +216,7 @@ def test_the_word_of_the_user_is_compared() -> None:
     made = run(7)
     host, device = host_file(made), device_file(made, 0.0, 0.0)
     line = align([host, device], offsets={1: HOST_ZERO - DEVICE_ZERO + 2_000_000}).receipt[1]
-    assert "say that it belongs 2 ms earlier" in line.warning
+    assert "say that it belongs 2 ms earlier" in line.warnings[0]
 
 
 def test_few_ids_and_ids_that_are_not_their_own_say_nothing() -> None:

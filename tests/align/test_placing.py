@@ -85,9 +85,9 @@ def test_the_best_place_is_taken_if_the_user_wants_it_and_stays_marked() -> None
     line = alignment.receipt[1]
     assert (line.method, line.verdict) == ("durations of the same work in framework.json", Verdict.AMBIGUOUS)
     assert line.matches > 0.8 * len(guest.slices.ts)
-    assert "though that is ambiguous" in line.warning
-    assert alignment.pairs[0].estimate.reason in line.warning
-    assert earlier_or_later(alignment.pairs[0].rival_offsets()[0]) in line.warning
+    assert "though that is ambiguous" in line.warnings[0]
+    assert alignment.pairs[0].estimate.reason in line.warnings[0]
+    assert earlier_or_later(alignment.pairs[0].rival_offsets()[0]) in line.warnings[0]
     trace = merge_traces([host, guest], alignment)
     validate(trace)
     assert words_of(trace)["inside"] == line.matches
@@ -99,8 +99,8 @@ def test_separate_says_that_it_is_not_aligned() -> None:
     alignment = align([host, guest], policy=Policy(on_ambiguous="separate"))
     line = alignment.receipt[1]
     assert (line.verdict, line.bound_ns) == (Verdict.SEPARATE, None)
-    assert line.warning.startswith("not aligned: ")
-    assert alignment.pairs[0].estimate.reason in line.warning
+    assert line.warnings[0].startswith("not aligned: ")
+    assert alignment.pairs[0].estimate.reason in line.warnings[0]
     trace = merge_traces([host, guest], alignment)
     (track,) = [track for track in trace.tracks if track.source == 1]
     assert track.name == "cpu (synthetic) (not aligned)"
@@ -253,7 +253,7 @@ def test_two_hosts_at_different_times_are_refused() -> None:
     best = align([host, later, guest], policy=Policy(on_ambiguous="best"))
     assert best.placements[2].host in (0, 1)
     assert best.receipt[2].verdict == Verdict.AMBIGUOUS
-    assert "at different times" in best.receipt[2].warning
+    assert "at different times" in best.receipt[2].warnings[0]
     assert [pair.taken for pair in best.pairs if pair.b.index == 2] == [True, False]
 
 
@@ -267,9 +267,9 @@ def test_two_logs_in_the_same_slices_are_told() -> None:
     shorter = replace(guest.slices, dur=np.maximum(guest.slices.dur - 1, 0))
     other = replace(guest, sources=[replace(guest.sources[0], name="other.log")]).with_tables(slices=shorter)
     first, second = align([host, guest, other]).receipt[1:]
-    assert first.warning == "it lies in the same slices as other.log, so one of the two must be of another run"
-    assert second.warning == "it lies in the same slices as library.log, so one of the two must be of another run"
-    assert not any(line.warning for line in align([host, guest, guest]).receipt)
+    assert first.warnings == ("it lies in the same slices as other.log, so one of the two must be of another run",)
+    assert second.warnings == ("it lies in the same slices as library.log, so one of the two must be of another run",)
+    assert not any(line.warnings for line in align([host, guest, guest]).receipt)
 
 
 def test_a_log_does_not_say_how_far_apart_times_are() -> None:

@@ -229,7 +229,7 @@ def test_the_best_place_was_used_if_the_user_wanted_it(ambiguous: Json) -> None:
     assert pair["rivals"] == ambiguous["pairs"][0]["rivals"]
     (placed,) = (clock["map"] for clock in report["inputs"][1]["clocks"])
     assert (placed["verdict"], placed["bound_ns"]) == ("ambiguous", None)
-    assert pair["reason"] in placed["warning"]
+    assert pair["reason"] in placed["warnings"][0]
     text = page(report)
     assert "was not used" not in text
     assert "It was used nevertheless, as <code>--on-ambiguous best</code> wants it." in text

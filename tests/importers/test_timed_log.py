@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from traceconv.clocks import Run, Zero
+from traceconv.align import align
+from traceconv.clocks import LocalTime, Run, Zero
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
 from traceconv.importers import _log_times as log_times
 from traceconv.importers._timed_fields import Fields, durations, read_fields
@@ -143,7 +144,7 @@ def test_clocks(read: Any) -> None:
     assert clock("2024-01-02T03:04:05Z a") == real
     assert clock("1704164645.5 a") == real
     assert clock("2024-01-02 03:04:05 a")[1:] == (Zero.UNKNOWN, Run.WALL)
-    assert clock("2024-01-02 03:04:05 a", utc_offset="+02:00") == real
+    assert clock("2024-01-02 03:04:05 a", utc_offset="+02:00")[1:] == (Zero.UNKNOWN, Run.WALL)
     assert clock("[ 3.5] a")[1:] == (Zero.UNKNOWN, Run.UNKNOWN)
     assert clock("[ 3.5] a", clockid="monotonic") == ("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC)
     assert read("[ 3.5] a\n" * 2, clockid="monotonic", host="vm").clocks[0].machine == "vm"
@@ -152,8 +153,12 @@ def test_clocks(read: Any) -> None:
 
 def test_zone_of_the_user(read: Any) -> None:
     line = "2024-01-02 03:04:05 a\n"
-    found = [logs(read(line, utc_offset=zone))[0]["ts"] - T for zone in ("UTC", "+02:00", "-0530")]
-    assert found == [0, -7200 * S, 19800 * S]
+    for zone, off in (("UTC", 0), ("+02:00", -7200 * S), ("-0530", 19800 * S)):
+        trace = read(line, utc_offset=zone)
+        (snap,) = trace.snapshots
+        assert (logs(trace)[0]["ts"], snap.other_ts - snap.ts, snap.local) == (T, off, LocalTime(-off))
+        (way,) = align([trace]).receipt
+        assert (way.offset_ns, way.verdict) == (off, "assumed")  # it is the word of the user
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from traceconv.align.boots import apart_by_boot
 from traceconv.align.domains import may_share_boot, one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.names import NameMap
+from traceconv.align.overlap import lonely
 from traceconv.align.stated import Relation, lines_of_readings, state
 from traceconv.align.twins import note_twins
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
@@ -49,7 +50,7 @@ class ReceiptLine:
         drift_ppm: how much faster trace time runs than the clock.
         matches: how many events were matched with those of another input, if it rests on that.
         residual_ns: how far apart these are, the median; None without any.
-        warning: what speaks against it, where it rests on the word or the wish of the user; "" if nothing does.
+        warnings: what speaks against it, or was assumed and is wrong.
         note: which of its events are where, if not all were placed in the same way; "" if they were.
     """
 
@@ -63,14 +64,14 @@ class ReceiptLine:
     drift_ppm: float = 0.0
     matches: int = 0
     residual_ns: int | None = None
-    warning: str = ""
+    warnings: tuple[str, ...] = ()
     note: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """For metadata; what does not apply is left out."""
         members = asdict(self)
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
-        absent |= {"warning": not self.warning, "note": not self.note}
+        absent |= {"warnings": not self.warnings, "note": not self.note}
         return {name: value for name, value in members.items() if not absent.get(name)}
 
 
@@ -152,12 +153,11 @@ def align(
     used = [{clock: first for clock, (first, _) in spans(trace).items()} for trace in traces]
     target = _trace_time(domains, used, graph)
     pairs: list[PairEstimate] = []
-    warnings: dict[tuple[int, int], str] = {}
     if policy.estimate and len(traces) > 1:
         from traceconv.align import evidence
 
         placed = {*(offsets or ()), *facts.drifts}
-        pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {}, warnings)
+        pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {}, stated)
     known = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):
@@ -170,21 +170,23 @@ def align(
     if policy.estimate and len(traces) > 1:
         from traceconv.align import evidence
 
-        placements = evidence.placed_by_durations(traces, domains, used, maps, policy, pairs, warnings)
+        placements = evidence.placed_by_durations(traces, domains, used, maps, policy, pairs, stated.warnings)
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs, policy)
     _refuse_far(traces, maps)
     if policy.estimate and len(traces) > 1:
         from traceconv.align import evidence
 
-        warnings |= evidence.doubts(traces, domains, maps, offsets or {}, policy, pairs)
+        evidence.doubts(traces, domains, maps, offsets or {}, policy, pairs, stated)
+    for key, text in lonely(traces, maps, facts, set(placements)):
+        stated.warnings[key].append(text)
     receipt = [
         _receipt_line(
             trace,
             clocks[number],
             found[number],
             _basis(index, number, found[number], pairs),
-            warnings.get((index, number), ""),
+            stated.warnings[index, number],
             placements.get(index),
         )
         for index, (trace, clocks, found) in enumerate(zip(traces, domains, maps, strict=True))
@@ -215,10 +217,11 @@ def join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
 
 
 def _trace_time(domains: list[list[ClockDomain]], used: list[dict[int, int]], graph: ClockGraph) -> ClockDomain:
-    """Unix time if any input knows it, else the clock of the first input."""
+    """Unix time if any input knows it, else the clock of the first input that has one."""
     known = graph.maps_to(REALTIME)
     found = [clocks[number] for clocks, first in zip(domains, used, strict=True) for number in first]
-    events_on = [domain for domain in found if domain.run is not Run.TOTALS] or found
+    timed = [domain for domain in found if not domain.synthetic]
+    events_on = timed or [domain for domain in found if domain.run is not Run.TOTALS] or found
     if not events_on or any(domain in known for domain in events_on):
         return REALTIME
     return events_on[0]
@@ -333,14 +336,15 @@ def _receipt_line(
     clock: ClockDomain,
     found: ClockMap,
     basis: Estimate | None,
-    warning: str,
+    warnings: Sequence[str],
     placement: Placement | None,
 ) -> ReceiptLine:
     source = trace.sources[0]
     method = "its own times" if found.method == _SAME_CLOCK else found.method
     if found.bends:
         method += f", along {len(found.lines)} lines"
-    bound = None if found.bound_ns is None else found.bound_ns + clock.resolution_ns
+    invented = clock.synthetic and found.by_user  # the user places one instant of it, and the others are not known
+    bound = None if found.bound_ns is None or invented else found.bound_ns + clock.resolution_ns
     verdict = Verdict.ASSUMED if clock.synthetic and found.verdict is Verdict.OK else found.verdict
     laid = placement if clock.run is Run.NONE else None
     return ReceiptLine(
@@ -354,6 +358,6 @@ def _receipt_line(
         round(found.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,
         round(basis.residuals.median) if basis and basis.residuals.n and not laid else None,
-        warning,
+        tuple(warnings),
         laid.note if laid else "",
     )

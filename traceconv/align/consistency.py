@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from traceconv.align.ladder import PairEstimate, Side, estimate_pair
+from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.names import NameMap
 from traceconv.align.network import Edge, Loop, Solution, solve
+from traceconv.align.overlap import local_time_of, zone_behind, zone_text
 from traceconv.align.sequences import LEAST_MARGIN, METHOD
+from traceconv.align.stated import Instant, Warnings
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.errors import InconsistentClocks
 from traceconv.times import earlier_or_later, format_option, format_time
@@ -20,8 +22,8 @@ _MOST_SLICES = 50_000
 #: Files are not contradicted for less than this, nor for less than so many times their bound.
 _LEAST_CONTRADICTION_NS = 1_000_000
 _CONTRADICTED_BOUNDS = 10
-#: A relation that is assumed within less than this is the exact word of somebody, not a guess.
-LEAST_GUESS_NS = 100_000
+#: Clocks that are related within this are left alone.
+WELL_KNOWN_NS = 20_000
 
 #: How far from the word of the user events are looked for that fit in several places.
 _NEAR_NS = (50_000, _LEAST_CONTRADICTION_NS)
@@ -46,6 +48,7 @@ def relate_all(
     graph: ClockGraph,
     target: ClockDomain,
     overruled: set[int],
+    warnings: Warnings,
 ) -> None:
     """Add what the events say to the graph, after a check against each other and against the files.
 
@@ -55,6 +58,7 @@ def relate_all(
         graph: what files and user say; the estimates are added.
         target: the clock that all shall be put on.
         overruled: clocks whose place was only assumed, and wrongly.
+        warnings: what is left out is said here.
 
     Raises:
         InconsistentClocks: it contradicts itself, and it is not clear which estimate is wrong.
@@ -66,9 +70,10 @@ def relate_all(
         raise _inconsistent(solution, sides, target, [one.pair for one in accepted])
     for number in solution.dropped:
         if number < first:
-            note_overruled(sides[edges[number].a][1], edges[number].way, solution.worst.misclosure_ns)
+            side = sides[edges[number].a][1]
+            warnings[side.key].append(_left_out(edges[number].way, solution.worst.misclosure_ns))
         else:
-            _note_dropped(accepted[number - first], solution.worst)
+            _warn_of_dropped(accepted[number - first], solution.worst, warnings)
     kept = [one for row, one in enumerate(accepted, first) if row not in solution.dropped]
     for one in kept:
         if not solution.loops or one.a not in solution.maps:
@@ -116,42 +121,52 @@ def _inconsistent(
     )
 
 
-def _note_dropped(one: Accepted, loop: Loop) -> None:
-    note = (
+def _warn_of_dropped(one: Accepted, loop: Loop, warnings: Warnings) -> None:
+    text = (
         f"the events of {one.pair.a.name} and {one.pair.b.name} alone would put them "
         f"{format_time(abs(loop.misclosure_ns))} from where all others put them, and were left out"
     )
     for side in (one.pair.a, one.pair.b):
-        notes = side.trace.sources[0].notes
-        if note not in notes:
-            notes.append(note)
+        warnings[side.key].append(text)
 
 
 def contradiction(a: Side, b: Side, known: ClockMap, names: NameMap) -> PairEstimate | None:
     """What the events say, if it is certain and far from what files say; None otherwise.
 
-    Files are believed unless the two traces overlap in time as the files have it, and yet their events do not fit at
-    all there, but fit for certain somewhere else. What was only guessed, and so has a wide bound, is overruled wherever
-    it puts them; what the user says to the point is not.
+    What files say for certain is believed unless the two traces overlap in time as the files have it, and yet their
+    events do not fit at all there, but fit for certain somewhere else. What is assumed of a file, such as the zone of
+    its name, is doubted wherever it puts them, and for any distance that the bounds of both leave out. What the user
+    says is not judged here.
     """
-    if known.bound_ns is None or max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
+    if known.bound_ns is None or known.by_user:
         return None
-    if not (_overlap(a, b, known) if known.verdict is Verdict.OK else _is_guess(known)):
+    exact = known.verdict is Verdict.OK or known.bound_ns <= WELL_KNOWN_NS
+    if exact and max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
+        return None
+    if known.verdict is Verdict.OK and not _overlap(a, b, known):
         return None
     near = replace(known, bound_ns=max(known.bound_ns, _LEAST_CONTRADICTION_NS))
-    there = estimate_pair(a, b, near, names)
-    if there is None or there.estimate.method != METHOD or there.estimate.verdict is not Verdict.INSUFFICIENT:
+    found = estimate_pair(a, b, near, names)
+    if found is not None and found.estimate.verdict.refused:
+        by_names = found.estimate.method == METHOD
+        if (exact or by_names) and not (by_names and found.estimate.verdict is Verdict.INSUFFICIENT):
+            return None
+        found = estimate_pair(a, b, None, names)
+    elif exact:
         return None
-    found = estimate_pair(a, b, None, names)
-    if found is None or found.estimate.verdict is not Verdict.OK or found.estimate.margin < 2 * LEAST_MARGIN:
+    if found is None or not _is_certain(found):
         return None
     apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
-    least = _CONTRADICTED_BOUNDS * (known.bound_ns + found.bound_ns) + _LEAST_CONTRADICTION_NS
+    least = known.bound_ns + found.bound_ns + _steps(a, b)
+    if exact:
+        least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
     return found if apart > least else None
 
 
-def _is_guess(known: ClockMap) -> bool:
-    return not known.by_user and known.uncertainty > LEAST_GUESS_NS
+def _is_certain(found: PairEstimate) -> bool:
+    return found.estimate.verdict is Verdict.OK and (
+        found.estimate.method != METHOD or found.estimate.margin >= 2 * LEAST_MARGIN
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +203,14 @@ class Doubt:
         return f"{text}; --offset {shlex.quote(side.name)}={format_option(offset + moves[0])} would agree"
 
 
-def doubt(a: Side, b: Side, said: ClockMap, names: NameMap, made: Sequence[PairEstimate] = ()) -> Doubt | None:
+def doubt(
+    a: Side,
+    b: Side,
+    said: ClockMap,
+    names: NameMap,
+    made: Sequence[PairEstimate] = (),
+    instants: Sequence[Instant] = (),
+) -> Doubt | None:
     """What the events say, if they are certain, and of something else than what the user says; None otherwise.
 
     Args:
@@ -196,16 +218,19 @@ def doubt(a: Side, b: Side, said: ClockMap, names: NameMap, made: Sequence[PairE
         said: from a to b, as the user has it.
         names: which names mean the same work.
         made: what was estimated before; it is not estimated again.
+        instants: the anchors of the two clocks: there, what the user says is more exact than anywhere else.
     """
     if max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
         return None
     keys = [a.key, b.key]
-    known = [one for one in made if [one.a.key, one.b.key] == keys]
+    # What was looked for near a wrong place says nothing of other places.
+    known = [one for one in made if [one.a.key, one.b.key] == keys and (one.known is None or is_accepted(one.estimate))]
     found = known[0] if known else estimate_pair(a, b, None, names)
     if found is None:
         return None
-    steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (a, b))
-    left_open = (said.bound_ns or 0) + steps
+    instants = [one for one in instants if [one.one, one.other] == keys]
+    within = max((one.within_ns for one in instants), default=said.bound_ns or 0)
+    left_open = within + _steps(a, b)
     if found.estimate.verdict is not Verdict.OK:
         near = [pair for within in _NEAR_NS if (pair := _near(a, b, said, names, within)) is not None]
         fits = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
@@ -217,9 +242,29 @@ def doubt(a: Side, b: Side, said: ClockMap, names: NameMap, made: Sequence[PairE
         found = fits[0]
     if found.way.bound_ns is None:
         return None
-    begin, end = (found.way.at(ts) - said.at(ts) for ts in a.span())
+    begin, end = (found.way.at(ts) - said.at(ts) for ts in (_ends_of(instants) or a.span()))
     allowed = found.way.bound_ns + left_open
     return Doubt(found, begin, end, allowed) if max(abs(begin), abs(end)) > allowed else None
+
+
+def _ends_of(instants: Sequence[Instant]) -> tuple[int, int] | None:
+    """The first and the last of some anchors, on their first clock."""
+    return (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else None
+
+
+def contradicts(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
+    """Whether what the events of two clocks say leaves an anchor of the two out."""
+    sides = {pair.a.key: pair.a, pair.b.key: pair.b}
+    return any(
+        abs(pair.way.at(one.ts) - one.other_ts) > pair.bound_ns + one.within_ns + _steps(*sides.values())
+        for one in instants
+        if [one.one, one.other] == list(sides)
+    )
+
+
+def _steps(a: Side, b: Side) -> int:
+    """How coarse the times of two clocks are, together, ns."""
+    return sum(side.trace.clocks[side.clock].resolution_ns for side in (a, b))
 
 
 def _fits(pair: PairEstimate, said: ClockMap, left_open: int) -> bool:
@@ -238,24 +283,58 @@ def _near(a: Side, b: Side, said: ClockMap, names: NameMap, within_ns: int) -> P
     return estimate_pair(a, b, replace(said, bound_ns=max(said.bound_ns or 0, within_ns)), names)
 
 
-def contradicted(pair: PairEstimate, known: ClockMap) -> InconsistentClocks:
-    """What is said about two files whose events contradict their clocks."""
+def overrule(pair: PairEstimate, known: ClockMap, ways: Sequence[ClockMap], warnings: Warnings) -> Side:
+    """Which of two clocks is not where its file puts it, since only the zone of its local time was guessed; says so.
+
+    Args:
+        pair: what the events are certain of.
+        known: what files say, from a to b of the pair.
+        ways: how the two were placed, in the order of the pair.
+        warnings: gets one.
+
+    Raises:
+        InconsistentClocks: it is more than a zone.
+    """
     apart = pair.way.at(pair.a.span()[0]) - known.at(pair.a.span()[0])
+    assumed = [side for side, way in zip((pair.a, pair.b), ways, strict=True) if way.verdict is Verdict.ASSUMED]
+    moves = [(side, apart if side is pair.a else -apart) for side in assumed or [pair.a]]
+    zones = []
+    for side, move in moves:
+        local = local_time_of(side.trace, side.clock)
+        zone = zone_behind(local, move, (known.bound_ns or 0) + pair.bound_ns) if local else None
+        if local is None or zone is None:
+            continue
+        option = f"--tz {shlex.quote(side.name)}={zone_text(zone)}"
+        if local.guessed:
+            warnings[side.key].append(
+                f"its local time was read as {zone_text(local.ahead_ns)}, but {pair.estimate.matches} events of it and "
+                f"of {(pair.b if side is pair.a else pair.a).name} fit in {zone_text(zone)} only, and are believed: "
+                f"{option} says so"
+            )
+            return side
+        zones.append(option)
+    raise _contradicted(pair, known, *moves[0], zones)
+
+
+def _contradicted(
+    pair: PairEstimate, known: ClockMap, side: Side, move: int, options: Sequence[str]
+) -> InconsistentClocks:
+    """What is said about two files whose events contradict their clocks; `move` would bring a side where they fit."""
+    file = shlex.quote(side.name)
+    settle = "".join(f"{option} would agree with the events; " for option in options)
     return InconsistentClocks(
         f"{pair.a.name} and {pair.b.name}: their clocks ({known.method}) contradict their events: "
-        f"{pair.estimate.matches} events fit if {pair.a.name} is moved by {format_time(apart)}, and they do not fit as "
-        "it is",
-        hint=f"--offset {shlex.quote(pair.a.name)}=0ns leaves it where it is; --offset {shlex.quote(pair.a.name)}="
-        f"{format_option(apart)} believes the events",
+        f"{pair.estimate.matches} events fit if {side.name} is moved by {format_time(move)}, and they do not fit as it "
+        "is",
+        hint=f"{settle}--offset {file}={format_option(move)} believes the events; --offset {file}=0ns leaves it where "
+        "it is; --anchor says of an event what it is in the other file",
         pairs=[pair],
     )
 
 
-def note_overruled(side: Side, known: ClockMap, apart_ns: int) -> None:
-    """Say on an input that its place was assumed, and that its events tell another one."""
-    side.trace.sources[0].notes.append(
-        f"{known.method}: its events say that this is {format_time(abs(apart_ns))} off, and they are believed"
-    )
+def _left_out(known: ClockMap, apart_ns: int) -> str:
+    """What is said about a clock whose place was assumed where its events tell another one."""
+    return f"{known.method}: its events say that this is {format_time(abs(apart_ns))} off, and they are believed"
 
 
 def _overlap(a: Side, b: Side, known: ClockMap) -> bool:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceconv.align.consistency import Accepted, contradicted, contradiction, doubt, note_overruled, relate_all
+from traceconv.align.consistency import (
+    WELL_KNOWN_NS,
+    Accepted,
+    contradiction,
+    contradicts,
+    doubt,
+    overrule,
+    relate_all,
+)
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.align.laying import Placement, placement_in
 from traceconv.align.placing import placement_of
@@ -24,16 +32,13 @@ from traceconv.ir.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Policy
+    from traceconv.align.stated import Stated, Warnings
 
-#: Clocks that are related within this are left alone.
-_WELL_KNOWN_NS = 20_000
 #: Formats in which any tool may write, so that two files may be of two tools.
 _OF_ANY_TOOL = {"chrome-trace", "perfetto", "timed-log"}
 #: All pairs of so many inputs are asked for what their events say.
 _ALL_PAIRS = 6
 _BADNESS = list(Verdict)
-#: What speaks against the place of a clock, by the numbers of its input and of itself.
-Warnings = dict[tuple[int, int], str]
 
 
 def estimated(
@@ -45,14 +50,14 @@ def estimated(
     policy: Policy,
     placed: set[int],
     offsets: Mapping[int, int],
-    warnings: Warnings,
+    said: Stated,
 ) -> list[PairEstimate]:
     """Relate clocks by the events on them, where files and user do not do it well enough; adds to the graph.
 
     Args:
         placed: the inputs that the user has placed; nobody contradicts the user.
         offsets: what the user adds to the times of inputs, ns; the graph does not know of it.
-        warnings: what speaks against a place that the user wanted nevertheless is added.
+        said: what else the user says; its warnings get what is overruled.
     """
     sides = [
         (domain, Side(index, number, trace))
@@ -60,8 +65,8 @@ def estimated(
         for number, domain in ((number, own[number]) for number in first)
         if not domain.synthetic and index not in placed
     ]
-    made, accepted, overruled = _pairs(sides, graph, target, policy)
-    relate_all(sides, accepted, graph, target, overruled)
+    made, accepted, overruled = _pairs(sides, graph, target, policy, said)
+    relate_all(sides, accepted, graph, target, overruled, said.warnings)
     known = graph.maps_to(target)
     for domain, side in sides:
         if domain not in known:
@@ -72,12 +77,12 @@ def estimated(
                 if its in known
             )
             warning = _settle(side, domain, target, begin, sides, made, graph, policy)
-            warnings |= {side.key: warning} if warning else {}
+            said.warnings[side.key] += [warning] if warning else []
     return made
 
 
 def _pairs(
-    sides: list[tuple[ClockDomain, Side]], graph: ClockGraph, target: ClockDomain, policy: Policy
+    sides: list[tuple[ClockDomain, Side]], graph: ClockGraph, target: ClockDomain, policy: Policy, said: Stated
 ) -> tuple[list[PairEstimate], list[Accepted], set[int]]:
     """What the events say about each two clocks, which of that is believed, and which clocks it overrules.
 
@@ -104,24 +109,24 @@ def _pairs(
             rough = there[domain].then(there[other].inverse()) if domain in there and other in there else None
             if rough is not None and _of_one_tool(side, partner):
                 continue
-            if rough is not None:
-                against = contradiction(side, partner, rough, policy.names)
-                if against is not None:
-                    made.append(replace(against, taken=True))
-                    _overrule(against, rough, {i: there[domain], j: there[other]}, overruled)
-                    accepted.append(Accepted(i, j, against))
-                    continue
-                if rough.uncertainty <= _WELL_KNOWN_NS:
-                    continue
-            pair = estimate_pair(side, partner, rough, policy.names)
-            if pair is None:
+            exact = rough is not None and rough.uncertainty <= WELL_KNOWN_NS
+            pair = None if exact else estimate_pair(side, partner, rough, policy.names)
+            if pair is not None and is_accepted(pair.estimate, same_run=policy.same_run):
+                taken = not contradicts(pair, said.instants)
+                made.append(replace(pair, taken=taken))
+                if taken:
+                    accepted.append(Accepted(i, j, pair))
+                    work.relate(domain, other, pair.way, pair.back)
+                    progress = True
                 continue
-            taken = is_accepted(pair.estimate, same_run=policy.same_run)
-            made.append(replace(pair, taken=taken))
-            if taken:
-                accepted.append(Accepted(i, j, pair))
-                work.relate(domain, other, pair.way, pair.back)
-                progress = True
+            against = contradiction(side, partner, rough, policy.names) if rough is not None else None
+            if rough is not None and against is not None:
+                made.append(replace(against, taken=True))
+                wrong = overrule(against, rough, [there[domain], there[other]], said.warnings)
+                overruled.add(i if wrong is side else j)
+                accepted.append(Accepted(i, j, against))
+            elif pair is not None:
+                made.append(pair)
     return made, accepted, overruled
 
 
@@ -133,16 +138,6 @@ def _of_one_tool(one: Side, other: Side) -> bool:
     """
     formats = {side.trace.sources[0].format for side in (one, other)}
     return len(formats) == 1 and not formats & _OF_ANY_TOOL and not same_recording(one.trace, other.trace)
-
-
-def _overrule(pair: PairEstimate, rough: ClockMap, ways: dict[int, ClockMap], overruled: set[int]) -> None:
-    """Give up the place of a clock that was only assumed, since the events are certain of another one."""
-    assumed = [number for number, way in ways.items() if way.verdict is Verdict.ASSUMED]
-    if not assumed:
-        raise contradicted(pair, rough)
-    overruled.add(assumed[0])
-    side = pair.a if assumed[0] == min(ways) else pair.b
-    note_overruled(side, ways[assumed[0]], pair.way.at(pair.a.span()[0]) - rough.at(pair.a.span()[0]))
 
 
 def _settle(
@@ -207,26 +202,28 @@ def doubts(
     offsets: Mapping[int, int],
     policy: Policy,
     pairs: list[PairEstimate],
-) -> Warnings:
-    """What the events say against the word of the user, by input and clock; adds to the pairs what is certain."""
+    said: Stated,
+) -> None:
+    """Add what the events say against the word of the user to the warnings, and to the pairs what is certain."""
     sides = [
         Side(index, number, trace)
         for index, (trace, own, found) in enumerate(zip(traces, domains, maps, strict=True))
         for number in found
         if not own[number].synthetic and found[number].verdict is not Verdict.SEPARATE
     ]
-    warnings: Warnings = {}
+    doubted: set[tuple[int, int]] = set()
     for side, other in combinations(sides, 2):
         ways = [maps[one.index][one.clock] for one in (side, other)]
         placed = [way.by_user for way in ways]
-        if side.index == other.index or not any(placed):
+        if side.index == other.index or not any(placed) or _of_one_tool(side, other):
             continue
-        found = doubt(side, other, ways[0].then(ways[1].inverse()), policy.names, pairs)
+        found = doubt(side, other, ways[0].then(ways[1].inverse()), policy.names, pairs, said.instants)
         if found is not None:
             pairs += [] if found.pair in pairs else [found.pair]
             one = other if placed[1] else side
-            warnings.setdefault((one.index, one.clock), found.against(one, offsets.get(one.index)))
-    return warnings
+            if one.key not in doubted:
+                said.warnings[one.key].append(found.against(one, offsets.get(one.index)))
+            doubted.add(one.key)
 
 
 def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAlignment:
@@ -281,7 +278,7 @@ def placed_by_durations(
             continue
         for number in alone:
             maps[index][number] = replace(way, offset_ns=way.offset_ns - first[number])
-            warnings |= {(index, number): warning} if warning else {}
+            warnings[index, number] += [warning] if warning else []
     _warn_of_shared_slices(traces, placements, maps, warnings)
     return placements
 
@@ -303,8 +300,7 @@ def _warn_of_shared_slices(
         for index, beside in ((one, sources[1].name), (other, sources[0].name)):
             words = f"it lies in the same slices as {beside}, so one of the two must be of another run"
             for number in maps[index]:
-                told = warnings.get((index, number), "")
-                warnings[index, number] = f"{told}; {words}" if told else words
+                warnings[index, number].append(words)
 
 
 def _best_placement(found: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement | None]:

@@ -157,7 +157,7 @@ def _map(
         "end": ends[1],
         "matches": line.matches,
         "residual_ns": line.residual_ns,
-        "warning": line.warning or None,
+        "warnings": list(line.warnings),
         "note": line.note or None,
     }
 

@@ -198,8 +198,8 @@ def _file_row(one: Json, clock: Json, report: Json) -> list[str]:
         method += f"<br><small>from {format_time(bend['at_ns'])} on: {moved}</small>"
     if place["note"]:
         method += f"<br><small>{escape(place['note'])}</small>"
-    if place["warning"]:
-        method += f"<br><strong>But {escape(place['warning'])}.</strong>"
+    for warning in place["warnings"]:
+        method += f"<br><strong>But {escape(warning)}.</strong>"
     return [name, verdict, method, _signed(place["offset_ns"]), drift, _within(place), matches, domain]
 
 

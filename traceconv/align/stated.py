@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from traceconv.clocks import (
     ClockGraph,
     ClockMap,
     ClockSnapshot,
+    LocalTime,
     Run,
     Verdict,
     Zero,
@@ -47,12 +49,14 @@ from traceconv.clocks import (
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.ir.trace import Trace
 from traceconv.registry import Importer, importer_class, option_names
-from traceconv.times import format_option, format_time
+from traceconv.times import format_drift, format_long, format_option, format_time
 
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000
 #: What no snapshot whose bound nobody knows is off.
 _UNSTATED_BOUND_NS = 10**9
+#: So far from the events of its file an anchor can be, however short the recording is.
+_NEAR_ANCHOR_NS = 10 * 10**9
 #: So many names of a kind are looked through for similar ones.
 _MOST_NAMES = 2000
 _UNNAMED = "(the same machine)"
@@ -63,6 +67,8 @@ _STATED = {
     ClockKind.BOOTTIME: BOOTTIME,
     ClockKind.PERF: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
 }
+#: What is to be said of the place of clocks, by the numbers of the input and of the clock.
+Warnings = dict[tuple[int, int], list[str]]
 _ZONE_OPTIONS, _DATE_OPTIONS = ("utc_offset",), ("date", "year")
 
 
@@ -83,6 +89,25 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Instant:
+    """An anchor, as times.
+
+    Attributes:
+        one, other: the number of an input and that of a clock of it; the first is the lesser.
+        ts, other_ts: the times on these that are one instant, ns.
+        within_ns: how far apart they can be.
+        text: as the user wrote it.
+    """
+
+    one: tuple[int, int]
+    other: tuple[int, int]
+    ts: int
+    other_ts: int
+    within_ns: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stated:
     """The inputs with what the user says about them.
 
@@ -90,11 +115,15 @@ class Stated:
         traces: with domains marked as their own, and with the snapshots that follow from the facts.
         relations: edges between clocks, for `ClockGraph.relate`.
         corrections: for each input, by clock, what comes before all other maps because of a stated drift.
+        instants: the anchors, on the clocks as the files have them.
+        warnings: what is strange about a fact, by input and clock.
     """
 
     traces: list[Trace]
     relations: list[Relation] = field(default_factory=list)
     corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
+    instants: list[Instant] = field(default_factory=list)
+    warnings: Warnings = field(default_factory=lambda: defaultdict(list))
 
 
 def state(traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | None = None) -> Stated:
@@ -186,8 +215,9 @@ def _midnight(domain: ClockDomain, zone: str | None, day: date | None, name: str
     if day is not None and not without_date:
         raise UsageError(f"--date: the times of {name} have a date already", hint="leave it out")
     start = (day.toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9 if day is not None else 0
-    method = f"--tz: local time of {zone}" if day is None else f"--date, --tz: local time of {zone} from {day} on"
-    return ClockSnapshot(domain, 0, REALTIME, start - zone_ns(zone), 0, method, assumed=True)
+    method = f"local time read as {zone}" + (f", from {day} on" if day else "")
+    local = LocalTime(zone_ns(zone))
+    return ClockSnapshot(domain, 0, REALTIME, start - zone_ns(zone), 0, method, assumed=True, local=local)
 
 
 # -- what a clock is --------------------------------------------------------------------------------------------------
@@ -314,6 +344,7 @@ def _drift(found: Stated, index: int, drift: int, anchored: Sequence[_Pair]) -> 
     trace = found.traces[index]
     number = main_clock(trace, "--drift")
     domain = trace.clocks[number]
+    _refuse_other_drift(found, trace, domain, drift)
     at = [side.ts for pair in anchored for side in pair.sides if (side.input, side.clock) == (index, number)]
     readings = [snap for snap in trace.snapshots if snap.clock == domain and not _is_definition(snap)]
     at += [snap.ts for snap in readings]
@@ -322,6 +353,31 @@ def _drift(found: Stated, index: int, drift: int, anchored: Sequence[_Pair]) -> 
     found.corrections[index] = {number: way}
     moved = [replace(snap, ts=way.at(snap.ts)) if snap in readings else snap for snap in trace.snapshots]
     found.traces[index] = trace.with_tables(snapshots=moved)
+
+
+def _refuse_other_drift(found: Stated, trace: Trace, domain: ClockDomain, drift: int) -> None:
+    """Refuse a drift that the clock does not have: it was read beside the wall clock more than once."""
+    is_it = [domain]
+    is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and is_users_word(snap.method)]
+    read = [
+        (snap.ts, snap.other_ts, snap.bound_ns or 0, snap.method)
+        for snap in (snap for trace in found.traces for snap in trace.snapshots)
+        if any(snap.clock == one or snap.clock.same_timebase(one) for one in is_it)
+        and snap.other.zero is Zero.UNIX_EPOCH
+        and snap.bound_ns is not None
+        and not (snap.assumed or _is_definition(snap))
+    ]
+    if not read or min(read)[0] == max(read)[0]:
+        return
+    (x0, y0, before, method), (x1, y1, after, _) = min(read), max(read)
+    ppm, within = ((y1 - y0) / (x1 - x0) - 1) * 1e6, (before + after + 1) / (x1 - x0) * 1e6
+    stated = drift * DRIFT_UNIT * 1e6
+    if abs(stated - ppm) > within:
+        raise InconsistentClocks(
+            f"--drift says that the clock of {trace.sources[0].name} drifts by {format_drift(stated)}, "
+            f"but it was read more than once ({method}): it drifts by {format_drift(ppm)}, within ±{within:.3f} ppm",
+            hint="leave --drift out: what was read is used",
+        )
 
 
 # -- anchors ----------------------------------------------------------------------------------------------------------
@@ -413,39 +469,90 @@ def _similar(point: EventPoint, trace: Trace) -> str:
 def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mapping[int, int]) -> None:
     """One relation for each two clocks that anchors tie together."""
     groups: dict[tuple[int, int, int, int], list[_Pair]] = defaultdict(list)
-    unknown_drift: list[list[int]] = []
     for pair in pairs:
         one, other = pair.sides
         groups[one.input, one.clock, other.input, other.clock].append(_corrected(pair, found))
-    for (one_input, one_clock, other_input, other_clock), group in groups.items():
-        _refuse_moved(found.traces, group[0], offsets)
-        _check(found, group)
-        rigid = bool({one_input, other_input} & set(facts.drifts))
+        found.instants.append(
+            Instant((one.input, one.clock), (other.input, other.clock), one.ts, other.ts, pair.within_ns, pair.text)
+        )
+        _note_far_away(found, pair)
+    alone: list[tuple[int, _Pair]] = []
+    for (one_input, one_clock, other_input, other_clock), said in groups.items():
+        _refuse_moved(found.traces, said[0], offsets)
+        _refuse_two_at_once(found.traces, said)
+        _check(found, said)
+        group = _one_for_each_instant(said)
         domains = found.traces[one_input].clocks[one_clock], found.traces[other_input].clocks[other_clock]
-        max_drift = 0.0 if rigid else SLEW_DRIFT
-        ends, other_ends = (spans(found.traces[side.input]).get(side.clock, (side.ts,) * 2) for side in group[0].sides)
-        way = _way(group, ends, max_drift)
-        first, last = (way.inverse().at(end) for end in other_ends)
-        back = _way(group, (first, last), max_drift).inverse()
-        alone = len(group) == 1 and not rigid and not any(domain.synthetic for domain in domains)
-        unknown_drift.append(
-            [
-                round(FREE_DRIFT * max(abs(end - side.ts) for end in its)) if alone else 0
-                for side, its in zip(group[0].sides, (ends, other_ends), strict=True)
-            ]
-        )
-        found.relations.append(Relation(*domains, way, back))
-    # One instant says nothing of the drift: the farther from it, the less is known. What was checked is at the instant.
-    for at, (more, more_back) in enumerate(unknown_drift, len(found.relations) - len(unknown_drift)):
-        relation = found.relations[at]
-        assert relation.back is not None
-        found.relations[at] = replace(
-            relation, way=_less_sure(relation.way, more), back=_less_sure(relation.back, more_back)
-        )
+        fixed = bool({one_input, other_input} & set(facts.drifts)) or any(domain.synthetic for domain in domains)
+        known = None if fixed else _related(found, *domains)
+        if len(group) == 1:
+            way = _through(group[0], known)
+            relation = Relation(*domains, way, way.inverse())
+        else:
+            relation = Relation(*domains, *_ways(group, found.traces, 0.0 if fixed else SLEW_DRIFT))
+        if len(group) == 1 and not (fixed or known):
+            alone.append((len(found.relations), group[0]))
+        found.relations.append(relation)
+    # What was checked is at the instant: only now all of them are known.
+    for at, pair in alone:
+        found.relations[at] = _less_sure_away(found.relations[at], pair, found.traces)
 
 
-def _less_sure(way: ClockMap, more_ns: int) -> ClockMap:
-    return way if way.bound_ns is None else replace(way, bound_ns=way.bound_ns + more_ns)
+def _one_for_each_instant(group: Sequence[_Pair]) -> list[_Pair]:
+    """The anchors, those of one instant of the first clock, which agree, as one that holds what all of them allow."""
+    found: dict[int, _Pair] = {}
+    for pair in group:
+        one, other = pair.sides
+        same = found.get(one.ts)
+        if same is None:
+            found[one.ts] = pair
+            continue
+        low = max(side.ts - within for side, within in ((other, pair.within_ns), (same.sides[1], same.within_ns)))
+        high = min(side.ts + within for side, within in ((other, pair.within_ns), (same.sides[1], same.within_ns)))
+        found[one.ts] = replace(
+            same, sides=(one, replace(other, ts=(low + high) // 2)), within_ns=(high - low + 1) // 2
+        )
+    return list(found.values())
+
+
+def _less_sure_away(relation: Relation, pair: _Pair, traces: Sequence[Trace]) -> Relation:
+    """One instant says nothing of the drift: the farther from it, the less is known."""
+    spanned = [spans(traces[side.input]).get(side.clock, (side.ts,) * 2) for side in pair.sides]
+    away = [max(abs(end - side.ts) for end in its) for side, its in zip(pair.sides, spanned, strict=True)]
+    method = f"{relation.way.method}, with up to {FREE_DRIFT * 1e6:.0f} ppm of drift away from its instant"
+    way, back = (
+        replace(way, bound_ns=pair.within_ns + round(FREE_DRIFT * far), method=method)
+        for way, far in zip((relation.way, relation.way.inverse()), away, strict=True)
+    )
+    return replace(relation, way=way, back=back)
+
+
+def _related(found: Stated, clock: ClockDomain, other: ClockDomain) -> ClockMap | None:
+    """How the files relate two clocks at all times, within a bound; None if they do not."""
+    snapshots = [snap for trace in found.traces for snap in trace.snapshots]
+    graph = ClockGraph([REALTIME, *(domain for trace in found.traces for domain in trace.clocks)], snapshots)
+    way = graph.maps_to(other).get(clock)
+    return way if way is not None and way.bound_ns is not None else None
+
+
+def _through(pair: _Pair, known: ClockMap | None) -> ClockMap:
+    """The relation of two clocks by one anchor.
+
+    If the files relate them at all times, only less exactly, the anchor holds at all times, too.
+    """
+    one, other = pair.sides
+    if known is None:
+        return ClockMap(other.ts - one.ts, pair.within_ns, "--anchor", Verdict.ASSUMED)
+    way = known.then(ClockMap(other.ts - known.at(one.ts)))
+    return replace(way, bound_ns=pair.within_ns, method="--anchor", verdict=Verdict.ASSUMED)
+
+
+def _ways(group: Sequence[_Pair], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
+    """The line through several anchors of two clocks, and the way back, each with its bound for the events there."""
+    ends, other_ends = (spans(traces[side.input]).get(side.clock, (side.ts,) * 2) for side in group[0].sides)
+    way = _way(group, ends, traces, max_drift)
+    first, last = (way.inverse().at(end) for end in other_ends)
+    return way, _way(group, (first, last), traces, max_drift).inverse()
 
 
 def _corrected(pair: _Pair, found: Stated) -> _Pair:
@@ -457,28 +564,34 @@ def _corrected(pair: _Pair, found: Stated) -> _Pair:
     return replace(pair, sides=(one, other))
 
 
-def _way(group: Sequence[_Pair], span: tuple[int, int], max_drift: float) -> ClockMap:
-    """The line through the anchors of two clocks; its bound holds for the whole span of the first one."""
-    one, other = group[0].sides
-    if len(group) == 1:
-        return ClockMap(other.ts - one.ts, group[0].within_ns, "--anchor", Verdict.ASSUMED)
+def _way(group: Sequence[_Pair], span: tuple[int, int], traces: Sequence[Trace], max_drift: float) -> ClockMap:
+    """The line through several anchors of two clocks; its bound holds for the whole span of the first one."""
     readings = [(pair.sides[0].ts, pair.sides[1].ts, pair.within_ns) for pair in group]
     way = line(readings, span, f"{len(group)} x --anchor", max_drift, Verdict.ASSUMED)
     if way is None:
-        slope = _steepest(readings)
-        limit = f"no more than {max_drift * 1e6:g} ppm" if max_drift else "none besides --drift"
-        raise InconsistentClocks(
-            f"the anchors contradict each other: {' and '.join(repr(pair.text) for pair in group)} together need a "
-            f"drift of {slope * 1e6:.4g} ppm, expected {limit}",
-            hint="one of them is wrong, or less exact than it says: put ~TIME behind it",
-        )
+        raise _contradict_each_other(group, traces, max_drift)
     return way
 
 
-def _steepest(readings: Sequence[tuple[int, int, int]]) -> float:
-    """The drift between the two readings that are farthest apart."""
-    (x0, y0, _), (x1, y1, _) = min(readings), max(readings)
-    return ((y1 - y0) - (x1 - x0)) / (x1 - x0) if x1 != x0 else float("inf")
+def _contradict_each_other(group: Sequence[_Pair], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
+    """Anchors through which no line goes, told by the two that are farthest apart."""
+    early, late = min(group, key=lambda pair: pair.sides[0].ts), max(group, key=lambda pair: pair.sides[0].ts)
+    passed = [second.ts - first.ts for first, second in zip(early.sides, late.sides, strict=True)]
+    names = [traces[side.input].sources[0].name for side in early.sides]
+    timeless = [
+        name for name, side in zip(names, early.sides, strict=True) if traces[side.input].clocks[side.clock].synthetic
+    ]
+    if max_drift:
+        why = f"which is more than their bounds and a drift of {max_drift * 1e6:g} ppm allow"
+    elif timeless:
+        why = f"and their bounds allow for less; {timeless[0]} has no clock, so no drift explains it"
+    else:
+        why = "and their bounds allow for less besides --drift"
+    return InconsistentClocks(
+        f"the anchors contradict each other: between {early.text!r} and {late.text!r} pass {format_time(passed[0])} in "
+        f"{names[0]}, but {format_time(passed[1])} in {names[1]}, {why}",
+        hint="one of them is wrong, or less exact than it says: put ~TIME behind it",
+    )
 
 
 def line(
@@ -533,22 +646,63 @@ def _refuse_moved(traces: Sequence[Trace], pair: _Pair, offsets: Mapping[int, in
         )
 
 
+def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[_Pair]) -> None:
+    """Refuse two anchors that say different things of one instant of a file."""
+    for (one, two), at in product(combinations(group, 2), (0, 1)):
+        apart = abs(one.sides[1 - at].ts - two.sides[1 - at].ts)
+        if one.sides[at].ts == two.sides[at].ts and apart > one.within_ns + two.within_ns:
+            name, other = (traces[one.sides[side].input].sources[0].name for side in (at, 1 - at))
+            raise UsageError(
+                f"--anchor {one.text!r} and {two.text!r} are about one instant of {name}, but put it at two of "
+                f"{other}, {format_time(apart)} apart, expected {format_time(one.within_ns + two.within_ns)} at most",
+                hint="leave one of them out, or say how exact they are: put ~TIME behind them",
+            )
+
+
+def _note_far_away(found: Stated, pair: _Pair) -> None:
+    """Say that a time lies far outside of its recording: what was meant may be another unit, or the other file."""
+    for side in pair.sides:
+        trace = found.traces[side.input]
+        span = spans(trace).get(side.clock)
+        if span is None:
+            continue
+        first, last = span
+        away = max(first - side.ts, side.ts - last)
+        if away > max(last - first, _NEAR_ANCHOR_NS):
+            where = "before its first" if side.ts < first else "after its last"
+            found.warnings[side.input, side.clock].append(
+                f"--anchor {pair.text!r} names a time {format_long(away)} {where} event: is it of this file, and is "
+                "its unit right?"
+            )
+
+
 def _check(found: Stated, group: Sequence[_Pair]) -> None:
     """Refuse anchors that contradict the files; guesses of importers that contradict them are dropped."""
     for pair in group:
-        error = _contradiction(found, pair, assumed=False)
-        if error:
-            raise error
-        if _contradiction(found, pair, assumed=True):
+        wrong = _wrong(found, pair, assumed=False)
+        if wrong:
+            raise _contradiction(found, pair, wrong)
+        wrong = _wrong(found, pair, assumed=True)
+        if wrong:
             for side in pair.sides:
-                trace = found.traces[side.input]
-                kept = [snap for snap in trace.snapshots if not _is_guess(snap)]
-                found.traces[side.input] = trace.with_tables(snapshots=kept)
+                _drop_guesses(found, side, pair, wrong)
+
+
+def _drop_guesses(found: Stated, side: _Side, pair: _Pair, wrong: _Wrong) -> None:
+    """Leave out what an importer assumed of a file, and say so."""
+    trace = found.traces[side.input]
+    guesses = [snap for snap in trace.snapshots if _is_guess(snap)]
+    found.traces[side.input] = trace.with_tables(snapshots=[snap for snap in trace.snapshots if snap not in guesses])
+    found.warnings[side.input, side.clock] += [
+        f"{guess.method}: {format_time(abs(wrong.apart))} away from --anchor {pair.text!r}, which is believed"
+        for guess in guesses
+    ]
 
 
 def _is_guess(snap: ClockSnapshot) -> bool:
     """Whether an importer assumed the snapshot, and not the user."""
-    return snap.assumed and not is_users_word(snap.method)
+    given = is_users_word(snap.method) or (snap.local is not None and not snap.local.guessed)
+    return snap.assumed and not given
 
 
 def _is_definition(snap: ClockSnapshot) -> bool:
@@ -556,13 +710,14 @@ def _is_definition(snap: ClockSnapshot) -> bool:
     return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
 
 
-def _contradiction(found: Stated, pair: _Pair, *, assumed: bool) -> InconsistentClocks | None:
+def _wrong(found: Stated, pair: _Pair, *, assumed: bool) -> _Wrong | None:
     """What is wrong with an anchor, seen from the snapshots and the anchors before it."""
     snapshots = [snap for trace in found.traces for snap in trace.snapshots if assumed or not _is_guess(snap)]
     one, other = ((found.traces[side.input].clocks[side.clock], side.ts) for side in pair.sides)
-    wrong = _disagreement(found, snapshots, one, other, pair.within_ns)
-    if wrong is None:
-        return None
+    return _disagreement(found, snapshots, one, other, pair.within_ns)
+
+
+def _contradiction(found: Stated, pair: _Pair, wrong: _Wrong) -> InconsistentClocks:
     first, second = (found.traces[side.input].sources[0].name for side in pair.sides)
     return InconsistentClocks(
         f"the anchor {pair.text!r} puts {first} and {second} {format_time(abs(wrong.apart))} away from where they "

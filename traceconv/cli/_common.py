@@ -266,8 +266,8 @@ def print_receipt(receipt: list[ReceiptLine], checks: Causality, files: list[str
     for line in receipt:
         if line.note:
             click.echo(f"{line.file}: {line.note}", err=True)
-        if line.warning:
-            click.echo(f"warning: {line.file}: {line.warning}", err=True)
+        for warning in line.warnings:
+            click.echo(f"warning: {line.file}: {warning}", err=True)
     for words in checks.describe():
         click.echo(words, err=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
+from traceconv.clocks import LocalTime
 from traceconv.errors import UsageError
 from traceconv.patterns import regex
 from traceconv.times import S, parse_ns
@@ -46,6 +47,11 @@ def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> Non
         raise UsageError(
             f"{file} ({format_name}) needs no zone: {times}", hint=f"leave --tz or -O utc_offset={utc_offset} out"
         )
+
+
+def local_time(zone: timezone, *, guessed: bool = False) -> LocalTime:
+    """What a snapshot says of a local time that was read as one of that zone."""
+    return LocalTime((zone.utcoffset(None) or timedelta()) // timedelta(microseconds=1) * 1000, guessed)
 
 
 def ahead_minutes(text: str) -> int:

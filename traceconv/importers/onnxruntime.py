@@ -35,7 +35,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event, text_of
-from traceconv.importers._local_time import refuse_zone, seconds_since_1970, zone_of
+from traceconv.importers._local_time import local_time, refuse_zone, seconds_since_1970, zone_of
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
 from traceconv.patterns import regex
@@ -171,9 +171,9 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
         start, step, precision = found
         half = (step + _OPENING_NS) // 2
         method = f"start time in the file name (local time read as {zone}), good to {precision}"
-        guessed = not self.utc_offset
-        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, assumed=True))
-        if guessed:
+        local = local_time(zone, guessed=not self.utc_offset)
+        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, assumed=True, local=local))
+        if local.guessed:
             out.note(
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
                 "-O utc_offset=+02:00"

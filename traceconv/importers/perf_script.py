@@ -24,7 +24,7 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_text as text
-from traceconv.importers._local_time import local_ns, refuse_zone, zone_of
+from traceconv.importers._local_time import local_ns, local_time, refuse_zone, zone_of
 from traceconv.importers._perf_alike import AlikeSamples
 from traceconv.importers._perf_tracks import (
     NO_STACK,
@@ -505,7 +505,8 @@ class PerfScript(msgspec.Struct, frozen=True):
         if self.utc_offset:
             wall = local_ns(moment.decode(), zone)
             method = f"time of day in the text, read as {zone}"
-            out.snapshot(ClockSnapshot(domain, ts, REALTIME, wall, PAIR_BOUND_NS, method))
+            local = local_time(zone)
+            out.snapshot(ClockSnapshot(domain, ts, REALTIME, wall, PAIR_BOUND_NS, method, assumed=True, local=local))
         else:
             out.metadata("perf_local_time_of_first_event", moment.decode())
             out.note("the time of day in the text is local time: -O utc_offset=+02:00 puts it on the wall clock")

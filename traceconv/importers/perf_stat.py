@@ -29,7 +29,7 @@ from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_stat_lines as lines
 from traceconv.importers._ansi import plain
-from traceconv.importers._local_time import seconds_since_1970, zone_of
+from traceconv.importers._local_time import local_time, seconds_since_1970, zone_of
 from traceconv.importers._perf_stat_lines import NOT_SUPPORTED, Row
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, TrackId
@@ -486,4 +486,5 @@ class PerfStat(msgspec.Struct, frozen=True):
             return
         wall = seconds_since_1970(first.started, zone) * 10**9 + _START_BOUND_NS // 2
         method = f"`started on` of the file in whole seconds (local time read as {zone})"
-        out.snapshot(ClockSnapshot(STAT_CLOCK, 0, REALTIME, wall, _START_BOUND_NS, method, assumed=True))
+        local = local_time(zone)
+        out.snapshot(ClockSnapshot(STAT_CLOCK, 0, REALTIME, wall, _START_BOUND_NS, method, assumed=True, local=local))

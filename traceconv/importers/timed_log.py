@@ -20,19 +20,28 @@ Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://go
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from itertools import islice
 from typing import ClassVar
 
 import msgspec
 
-from traceconv.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, ClockDomain, Run, Zero
+from traceconv.clocks import (
+    BOOTTIME,
+    MONOTONIC,
+    MONOTONIC_RAW,
+    REALTIME,
+    ClockDomain,
+    ClockSnapshot,
+    Run,
+    Zero,
+)
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _log_times as log_times
 from traceconv.importers import _timed_json as timed_json
 from traceconv.importers._ansi import plain
-from traceconv.importers._local_time import refuse_zone, zone_of
+from traceconv.importers._local_time import local_time, refuse_zone, zone_of
 from traceconv.importers._log_times import Form, Kind, TimeReader
 from traceconv.importers._timed_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
 from traceconv.importers._timed_json import TimeField
@@ -334,7 +343,7 @@ class TimedLog(msgspec.Struct, frozen=True):
             what = f"no time in the field {self.time!r}" if self.time else "no field with a time"
             hint = "name the field: -O time=FIELD"
             raise MalformedInput(source.display, "", f"JSON lines with {what}, expected one in most lines", hint=hint)
-        clock, ahead = self._clock(source, where.kind, self._first_year(), 1)
+        clock, ahead = self._clock(source, out, where.kind, self._first_year(), 1)
         out.set_clock(clock)
         entries = _JsonReader(out, where, ahead).read(source)
         form = f" ({where.form.name})" if where.form else ""
@@ -346,9 +355,11 @@ class TimedLog(msgspec.Struct, frozen=True):
         year = self._first_year()
         year = _stated_year(sample) if year is None else year
         step_ns = _step_ns(form, sample)
-        clock, ahead = self._clock(source, form.kind, year, step_ns)
+        clock, ahead = self._clock(source, out, form.kind, year, step_ns)
         out.set_clock(clock)
-        reader = _TextReader(out, TimeReader(form, year, ahead), keep_time=clock.zero is not Zero.UNIX_EPOCH)
+        reader = _TextReader(
+            out, TimeReader(form, year, ahead), keep_time=not self.utc_offset and clock.zero is not Zero.UNIX_EPOCH
+        )
         entries = reader.read(source)
         if not entries:
             raise MalformedInput(
@@ -405,15 +416,21 @@ class TimedLog(msgspec.Struct, frozen=True):
 
     # -- the clock --------------------------------------------------------------------------------------------
 
-    def _clock(self, source: Source, kind: Kind, year: int | None, step_ns: int) -> tuple[ClockDomain, int]:
-        """What the times count, and how far ahead of UTC they are in ns. Raises when an option does not fit."""
+    def _clock(
+        self, source: Source, out: Builder, kind: Kind, year: int | None, step_ns: int
+    ) -> tuple[ClockDomain, int]:
+        """What the times count, and what is taken off them in ns. Raises when an option does not fit."""
         self._check_options(source, kind, year)
         step_ns = min(step_ns, _MOST_NS)
-        if kind is Kind.UNIX or self.utc_offset:
+        if kind is Kind.UNIX:
+            return replace(REALTIME, resolution_ns=step_ns, machine=self.host), 0
+        if self.utc_offset:
             zone = zone_of(self.name, self.utc_offset)
-            ahead = 0 if kind is Kind.UNIX else zone.utcoffset(None) // timedelta(microseconds=1) * 1000
-            ahead -= _day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
-            return replace(REALTIME, resolution_ns=step_ns, machine=self.host), ahead
+            local = local_time(zone)
+            clock = ClockDomain("local wall clock", Zero.UNKNOWN, Run.WALL, step_ns, self.host)
+            method = f"local time read as {zone}" + (f", from {self.date} on" if self.date else "")
+            out.snapshot(ClockSnapshot(clock, 0, REALTIME, -local.ahead_ns, 0, method, assumed=True, local=local))
+            return clock, -_day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
         if self.clockid:
             return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=self.host), 0
         clock = UNKNOWN_START if kind is Kind.SINCE_START else LOCAL_TIME

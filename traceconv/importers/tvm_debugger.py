@@ -37,7 +37,7 @@ from traceconv.importers import _tvm_dump as dumps
 from traceconv.importers import _tvm_report as reports
 from traceconv.importers import _tvm_table as tables
 from traceconv.importers import _tvm_text as text
-from traceconv.importers._local_time import local_ns, zone_of
+from traceconv.importers._local_time import local_ns, local_time, zone_of
 from traceconv.importers._tvm_dump import Dump
 from traceconv.importers._tvm_table import Row, Table
 from traceconv.ir.builder import Builder
@@ -340,9 +340,11 @@ class TvmDebugger(Struct, frozen=True):
         writer.finish()
         self._say(found, log.runs, out)
         if midnight is not None and any(table.has_clock for table in found):
-            method = f"date given by the user, local time read as {self.utc_offset or 'UTC'}"
+            zone = zone_of(self.name, self.utc_offset)
+            method = f"local time read as {zone}, from {self.date} on"
             clock = TIME_OF_DAY.owned_by(out.info.name)
-            out.snapshot(ClockSnapshot(clock, 0, REALTIME, midnight, 1000, method, assumed=True))
+            local = local_time(zone, guessed=not self.utc_offset)
+            out.snapshot(ClockSnapshot(clock, 0, REALTIME, midnight, 1000, method, assumed=True, local=local))
 
     def _midnight(self) -> int | None:
         """The Unix time in ns of the midnight that Start Time counts from, if the user gives the day."""
