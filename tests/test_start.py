@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import subprocess
 import sys
@@ -47,6 +48,22 @@ def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
     assert of(modules, "google", "perfetto", "jsonschema", "rich", "numpy.ma", "http") == set()
     unused = ("align.evidence", "align.ladder", "align.report", "align.survey", "check", "writers.chrome_json", "serve")
     assert of(modules, *(f"traceconv.{name}" for name in unused)) == set()
+
+
+def test_no_threads_spin_and_programmes_of_the_user_keep_their_environment(tmp_path: Path) -> None:
+    """BLAS reads the variable when it is loaded."""
+    name = "OPENBLAS_NUM_THREADS"
+    environment = {key: value for key, value in os.environ.items() if key != name}
+    code = f"import atexit, os, sys; atexit.register(lambda: print(os.environ.get('{name}'), file=sys.stderr)); "
+    code += "from traceconv.cli import main; main()"
+    child = [sys.executable, "-c", f"import os, sys; print(os.environ.get('{name}'), file=sys.stderr)"]
+    for command, expected in (
+        (["convert", CHROME, "-o", tmp_path / "out.pftrace"], "1"),
+        (["anchor", "-o", tmp_path / "anchor.json", "--", *child], "None"),
+    ):
+        line = [sys.executable, "-c", code, *map(str, command)]
+        result = subprocess.run(line, capture_output=True, timeout=60, check=True, text=True, env=environment)
+        assert expected in result.stderr.split()
 
 
 def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(tmp_path: Path) -> None:

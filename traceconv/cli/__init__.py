@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 
 import click
@@ -25,6 +26,9 @@ _COMMANDS = {
     "open": "Show a trace in ui.perfetto.dev.",
 }
 
+#: Commands that run a programme of the user, which gets the environment as it is.
+_RUN_OTHERS = {"anchor"}
+
 _HELP = """Timelines for ui.perfetto.dev out of what machine-learning runtimes print about their own speed.
 
 \b
@@ -44,6 +48,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
+        if name not in _RUN_OTHERS:
+            # One thread of BLAS for each core would spin while numpy starts, and nothing here multiplies large matrices.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         command = importlib.import_module(f"traceconv.cli.{name}_command").command
         assert isinstance(command, click.Command)
         return command
