@@ -49,7 +49,7 @@ class _Commands(click.Group):
         if name not in _COMMANDS:
             return None
         if name not in _RUN_OTHERS:
-            # One thread of BLAS for each core would spin while numpy starts, and nothing here multiplies large matrices.
+            # BLAS has a thread for each core that spins while numpy starts; no large matrices are multiplied here.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         command = importlib.import_module(f"traceconv.cli.{name}_command").command
         assert isinstance(command, click.Command)
