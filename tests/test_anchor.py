@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,10 @@ def test_signals_are_handed_on(number: signal.Signals, tmp_path: Path) -> None:
     )
     path = tmp_path / "anchor.json"
     command = [sys.executable, "-m", "traceconv", "anchor", "-o", str(path), "--", sys.executable, "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as ours:
+    pipe = subprocess.PIPE
+    # What a shell runs in the background ignores SIGINT, and so would all that it starts.
+    heed = partial(signal.signal, number, signal.SIG_DFL)
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True, preexec_fn=heed) as ours:
         assert ours.stdout is not None
         assert ours.stdout.readline() == b"ready\n"
         ours.send_signal(number)
