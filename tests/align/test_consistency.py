@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from traceconv.align import align, evidence
 from traceconv.align.facts import parse_facts
 from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.names import NameMap
+from traceconv.align.twins import same_recording
 from traceconv.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Zero
 from traceconv.clocks import Run as Runs
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.ir.trace import SliceId, SourceInfo, Trace
 from traceconv.lanes import lay_out
 from traceconv.times import format_time, parse_duration
 
@@ -325,6 +327,27 @@ def test_one_recording_given_twice(clock: ClockDomain) -> None:
     assert [line.verdict for line in found.receipt] == ["ok", "ok"]
     assert any("given twice" in note for note in traces[1].sources[0].notes)
     assert "belongs 5 ms earlier" in align(traces, {1: 5_000_000}).receipt[1].warnings[0]
+
+
+def recorded(name: str, *, pid: int = 1, value: int = 5, function: str = "f", arg: int = 3, called: str = "") -> Trace:
+    """Something of every kind at the same times; its only process is called like the file if it has no name."""
+    out = Builder(SourceInfo(name, "one tool"), OWN)
+    process = out.process(called or name, pid=pid)
+    thread = out.thread(process, 1)
+    counter = out.counter_track("memory", process)
+    for at in range(8):
+        out.slice(thread, at * 1000, 500, "work", args={"number": at * arg})
+        out.counter(counter, at * 1000, at * value)
+        out.sample(thread, at * 1000, out.frame(function))
+    out.flow(SliceId(0), SliceId(arg))
+    return lay_out(out.finish())
+
+
+@pytest.mark.parametrize("other", [{"pid": 2}, {"value": 6}, {"function": "g"}, {"arg": 4}, {"called": "other"}])
+def test_recordings_that_differ_in_anything_but_times_are_two(other: dict[str, Any]) -> None:
+    """Recordings that count from their own start may well have the same times."""
+    assert same_recording(recorded("a.json"), recorded("b.json"))
+    assert not same_recording(recorded("a.json"), recorded("b.json", **other))
 
 
 def test_nearly_equal_recordings_are_two() -> None:
