@@ -424,6 +424,22 @@ def test_the_report_is_written_also_of_a_refusal(tmp_path: Path) -> None:
     assert "goes there" in refusal(run("merge", KINETO, ONEDNN, "--report", output, "-o", output, "-f")).message
 
 
+def test_nothing_is_written_where_the_merge_fails_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text('[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1},{"ph":"X","name":"f","ts":6')
+    report, output = tmp_path / "report.json", tmp_path / "out.json"
+    failed = run("merge", KINETO, damaged, "--offset", "damaged.json=0", "--strict", "--report", report, "-o", output)
+    assert failed.exit_code == 1
+    monkeypatch.chdir(tmp_path)
+    os.symlink(tmp_path, "linked")
+    for beside in ("./out.json", str(output), "linked/out.json"):
+        refused = refusal(run("merge", KINETO, ONEDNN, "--report", beside, "-o", "out.json"))
+        assert "the trace goes there" in refused.message
+    twice = refusal(run("align", KINETO, ONEDNN, "--report", "report.json", "--report", "./report.json"))
+    assert "is given twice" in twice.message
+    assert {path.name for path in tmp_path.iterdir()} == {"damaged.json", "linked"}
+
+
 def test_several_reports_of_one_alignment(tmp_path: Path) -> None:
     page, data = tmp_path / "align.html", tmp_path / "align.json"
     assert run("align", KINETO, ONEDNN, "--report", page, "--report", data).exit_code == 0

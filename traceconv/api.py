@@ -208,6 +208,7 @@ def merge(
         facts: what is known about the clocks of the inputs, besides what the files say.
         policy: how to align what neither the files nor the facts relate.
         report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html, or several.
+            Written after the trace, or instead of it.
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
         memory: how many bytes of memory may be used before args go to temporary files (in the folder TMPDIR); by
@@ -218,7 +219,8 @@ def merge(
         AmbiguousAlignment: their events fit in several places; likewise.
         InconsistentClocks: the facts contradict themselves, the files or the events; likewise.
         LostData: strict, and something was lost; nothing is written.
-        TraceconvError: any other failure; nothing is written.
+        TraceconvError: any other failure; nothing is written, unless it is a report that cannot be written: the trace,
+            which is written first, is there then.
     """
     writer = _writer_of(output, to)
     given = _given(inputs)
@@ -228,6 +230,7 @@ def merge(
     reports_to = _check_reports(report, output, sources, force)
     traces = _read_all(given, sources, dict(options or {}), facts, Memory(memory))
     alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
+    rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment, same_machine=same_machine)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
@@ -236,6 +239,7 @@ def merge(
     if strict:
         _refuse_losses(merged)
     write_output(os.fspath(output), lambda sink: _write_all(writer, merged, sink), binary=writer.binary, force=force)
+    _write_reports(rendered, force)
     return Result(merged, alignment.receipt, checks)
 
 
@@ -259,7 +263,9 @@ def estimate(
     sources = [Source(one.path) for one in given]
     reports_to = _check_reports(report, "", sources, force)
     traces = _read_all(given, sources, dict(options or {}), facts)
-    return _aligned(traces, given, facts, policy, same_machine, reports_to, force)
+    alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
+    _write_reports(_rendered(reports_to, traces, alignment, checks), force)
+    return alignment, checks
 
 
 def _aligned(
@@ -271,17 +277,13 @@ def _aligned(
     reports_to: Sequence[str],
     force: bool,
 ) -> tuple[Alignment, Causality]:
-    """The alignment of traces that were read, and its report, also if it is a refusal."""
+    """The alignment of traces that were read. A refusal is written to its reports before it is raised."""
     try:
         alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
     except AlignmentError as error:
-        if reports_to:
-            _write_reports(reports_to, traces, error, Causality(()), force)
+        _write_reports(_rendered(reports_to, traces, error, Causality(())), force)
         raise
-    checks = causality(traces, alignment) if len(traces) > 1 else Causality(())
-    if reports_to:
-        _write_reports(reports_to, traces, alignment, checks, force)
-    return alignment, checks
+    return alignment, causality(traces, alignment) if len(traces) > 1 else Causality(())
 
 
 def clocks(
@@ -330,30 +332,37 @@ def _check_reports(
         from traceconv.align import report as reports
     for path in paths:
         reports.check_ending(path)
-        if path == os.fspath(output):
+        if _same_place(path, output):
             raise UsageError(f"--report {path}: the trace goes there", hint="give the report another name")
-        if paths.count(path) > 1:
+        if sum(_same_place(path, other) for other in paths) > 1:
             raise UsageError(f"--report {path} is given twice", hint="one page and one for programs: .html and .json")
         _refuse_overwriting(sources, path)
         check_target(path, binary=False, force=force)
     return paths
 
 
-def _write_reports(
-    paths: Sequence[str],
-    traces: Sequence[Trace],
-    outcome: Alignment | AlignmentError,
-    checks: Causality,
-    force: bool,
-) -> None:
+def _same_place(path: str, other: AnyPath) -> bool:
+    """Whether what is written to one path replaces what is written to the other one, links and ./ followed."""
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _rendered(
+    paths: Sequence[str], traces: Sequence[Trace], outcome: Alignment | AlignmentError, checks: Causality
+) -> dict[str, bytes]:
+    """The reports on an alignment or a refusal, by path."""
+    if not paths:
+        return {}
     from traceconv.align import report as reports
 
     if isinstance(outcome, AlignmentError):
         report = reports.refusal_document(traces, outcome)
     else:
         report = reports.document(traces, outcome, checks)
-    for path in paths:
-        data = reports.rendered(report, path)
+    return {path: reports.rendered(report, path) for path in paths}
+
+
+def _write_reports(rendered: Mapping[str, bytes], force: bool) -> None:
+    for path, data in rendered.items():
         write_output(path, partial(_put, data), binary=False, force=force)
 
 
