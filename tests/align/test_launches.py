@@ -72,6 +72,25 @@ def run(seed: int, *, waits: bool = True, busy: bool = False, jitter: float = 0.
     return Made(calls, work)
 
 
+def paced_run(seed: int, late: float = 0.03) -> Made:
+    """A request each millisecond, by a clock of whole microseconds: one kernel each, and a wait after each fourth.
+
+    Args:
+        seed: of the noise.
+        late: the share of requests that come 1 to 4 us late.
+    """
+    noise = np.random.default_rng(seed)
+    made = Made([], [])
+    now = 0.0
+    for number in range(1, 201):
+        now += 1000 * US + (noise.random() < late) * noise.integers(1, 5) * US
+        made.calls.append((now, 5 * US, "cudaLaunchKernel", number))
+        made.work.append((now + 20 * US, 200 * US, "gemm", number))
+        if number % 4 == 0:
+            made.calls.append((now + 10 * US, 290 * US, "cudaDeviceSynchronize", 1000 + number))
+    return made
+
+
 def host_file(made: Made, clock: ClockDomain | None = None) -> Trace:
     out = Builder(SourceInfo("host.json", "host"), clock or private("host"))
     track = out.thread(out.process("run", pid=1), 1, "main")
@@ -99,6 +118,12 @@ def device_file(
         category = "memcpy" if "memcpy" in name else "kernel"
         out.slice(track, ts, end - ts, name, category, {"correlation_id": number}, at)
     return lay_out(out.finish())
+
+
+def without(made: Made, share: float, seed: int) -> Made:
+    """A run, of whose work some was lost."""
+    kept = np.random.default_rng(seed).random(len(made.work)) >= share
+    return Made(made.calls, [row for row, there in zip(made.work, kept.tolist(), strict=True) if there])
 
 
 def related(host: Trace, device: Trace, known: ClockMap | None = None) -> PairEstimate:
@@ -162,6 +187,22 @@ def test_exactly_regular_runs_are_not_told_apart_and_so_not_believed() -> None:
     made, other = run(1, jitter=0.0), run(2, jitter=0.0)
     assert judged(host_file(made), device_file(made, 0.0, 0.0)).verdict is not Verdict.OK
     assert judged(host_file(made), device_file(other, 0.0, 0.0)).verdict is not Verdict.OK
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.2])
+@pytest.mark.parametrize("late", [0.01, 0.02, 0.03, 0.2])
+def test_paced_work_on_a_coarse_clock_is_believed_only_where_it_varies(late: float, lost: float) -> None:
+    """Most gaps are equal, in all runs alike: that they are says nothing, whatever their order.
+
+    Nor does it say anything that the gap is twice as long where something was lost.
+    """
+    for seed in range(20):
+        made, other = (paced_run(number, late) for number in (seed, 500 + seed))
+        estimate = judged(host_file(made), device_file(without(other, lost, seed), 5e9, 0.0))
+        assert estimate.verdict is not Verdict.OK, estimate.reason
+        assert late == 0.2 or "too little shows that it is one run" in estimate.reason
+        own = judged(host_file(made), device_file(without(made, lost, seed), 5e9, 0.0))
+        assert (own.verdict is Verdict.OK) if late == 0.2 else own.verdict.refused
 
 
 def test_other_programmes_are_refused() -> None:

@@ -26,6 +26,7 @@ import numpy as np
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Residuals, Rival, refused
 from traceconv.align.geometry import F64
 from traceconv.align.iterations import log_durations, period_of, positions
+from traceconv.align.robust import rank_correlation
 from traceconv.clocks import Verdict
 from traceconv.times import format_short
 
@@ -654,7 +655,7 @@ def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> t
     used = np.isfinite(of_a) & np.isfinite(of_b)
     if used.sum() < 3:
         return 0.0, int(used.sum())
-    return _rank_correlation(of_a[used], of_b[used]), int(used.sum())
+    return rank_correlation(of_a[used], of_b[used]), int(used.sum())
 
 
 def _deviation(logs: F64, label: Array) -> F64:
@@ -680,16 +681,3 @@ def _usual(deviation: F64, quantum: F64) -> Array:
     if known.any():
         known &= size <= _USUAL * max(float(np.median(size[known])), float(np.median(quantum[known])))
     return known
-
-
-def _rank_correlation(x: F64, y: F64) -> float:
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return 0.0
-    return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
-
-
-def _ranks(values: F64) -> F64:
-    """The rank of each value; equal ones share the mean of theirs."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    shared: F64 = (np.cumsum(count) - (count - 1) / 2)[place]
-    return shared

@@ -20,7 +20,7 @@ import numpy as np
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Prior, refused
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line
-from traceconv.align.robust import robust_line
+from traceconv.align.robust import rank_correlation, robust_line
 from traceconv.clocks import Verdict
 from traceconv.ir.trace import Trace
 
@@ -76,6 +76,7 @@ class Pairs:
         launch, begin, end: when it was launched, ns from `zero_x`; when the work begins and ends, ns from `zero_y`.
         thread, stream: the tracks.
         name: of the work, in numbers.
+        id: what both sides wrote down.
         wait_end, waited: when a call returns, and for which row of the pairs it waited at least.
         zero_x, zero_y: what times count from.
         quantum_x, quantum_y: the resolution of the times as printed, ns.
@@ -89,6 +90,7 @@ class Pairs:
     thread: Array
     stream: Array
     name: Array
+    id: Array
     wait_end: F64
     waited: Array
     zero_x: int
@@ -120,12 +122,14 @@ class Joined:
 
     Attributes:
         calls, work: the rows of the slices in the two files.
+        ids: that they share.
         share: how much of the work of the device, as far as ids go in both files, has a launch.
         repeated: how many slices were left out because their id is not their own.
     """
 
     calls: Array
     work: Array
+    ids: Array
     share: float
     repeated: int
 
@@ -152,7 +156,7 @@ def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Jo
     common = int(((work.ids >= first) & (work.ids <= last)).sum())
     call_rows, work_rows = calls.rows[of_calls], work.rows[of_work]
     order = np.argsort(host.slices.ts[call_rows], kind="stable")
-    return Joined(call_rows[order], work_rows[order], len(ids) / common, calls.repeated + work.repeated)
+    return Joined(call_rows[order], work_rows[order], ids[order], len(ids) / common, calls.repeated + work.repeated)
 
 
 def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Pairs | None:
@@ -175,6 +179,7 @@ def _paired(host: Trace, device: Trace, both: Joined, clock: int) -> Pairs:
         hosts.track[calls],
         stream,
         devices.name[work],
+        both.ids,
         (hosts.ts[wait_rows] + hosts.dur[wait_rows] - zero_x).astype(np.float64),
         waited,
         zero_x,
@@ -392,26 +397,30 @@ def _same_gaps(pairs: Pairs, kept: Array) -> tuple[float, int]:
     done = pairs.waited[waits]
     rows = np.flatnonzero(kept)
     looks = [
-        _agreement(pairs.launch[rows], pairs.begin[rows], pairs.name[rows]),
-        _agreement(pairs.wait_end[waits], pairs.end[done], pairs.name[done]),
+        _agreement(pairs.launch[rows], pairs.begin[rows], pairs.name[rows], pairs.id[rows]),
+        _agreement(pairs.wait_end[waits], pairs.end[done], pairs.name[done], pairs.id[done]),
     ]
     enough = [look for look in looks if look[1] >= _LEAST_GAPS]
     return max(enough or looks)
 
 
-def _agreement(x: F64, y: F64, name: Array) -> tuple[float, int]:
+def _agreement(x: F64, y: F64, name: Array, ids: Array) -> tuple[float, int]:
     """The rank correlation of what is between two events, less what was there the last time between such two.
 
     What a programme does each time anew is the same in each of its runs; only how long it takes this time tells them
-    apart.
+    apart. Where some of the work is lost, a gap is longer in both, whichever run they are of: so such two are as many
+    ids apart. Of paced work on a coarse clock most gaps are equal, and tell nothing: they are not counted.
     """
     if len(x) < 3:
         return 0.0, 0
-    kind = name[:-1].astype(np.int64) * (int(name.max()) + 1) + name[1:]
-    order = np.argsort(kind, kind="stable")
-    again = kind[order][1:] == kind[order][:-1]
+    between = name[:-1], name[1:], np.diff(ids)
+    order = np.lexsort(between)
+    again = np.all([kind[order][1:] == kind[order][:-1] for kind in between], axis=0)
     more_x, more_y = (np.diff(np.diff(times)[order])[again] for times in (x, y))
-    if len(more_x) < 3 or not np.ptp(more_x) or not np.ptp(more_y):
-        return 0.0, len(more_x)
-    ranks = [np.argsort(np.argsort(more)) for more in (more_x, more_y)]
-    return float(np.corrcoef(ranks)[0, 1]), len(more_x)
+    return rank_correlation(more_x, more_y), min(_varying(more_x), _varying(more_y))
+
+
+def _varying(values: F64) -> int:
+    """How many values are not the commonest one."""
+    counts = np.unique(values, return_counts=True)[1]
+    return len(values) - (int(np.max(counts)) if len(values) else 0)

@@ -1,4 +1,4 @@
-"""Lines through points of which some are wrong."""
+"""Lines and correlations that some wrong values do not spoil."""
 
 from __future__ import annotations
 
@@ -46,3 +46,17 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
         if abs(a - before[0]) + abs(b - before[1]) * longest < _ENOUGH_NS:
             break
     return a, b, scale
+
+
+def rank_correlation(x: F64, y: F64) -> float:
+    """The rank correlation (Spearman's) of values of any unit; 0 if all of one side are equal."""
+    if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
+
+
+def _ranks(values: F64) -> F64:
+    """The rank of each value; equal ones share the mean of theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    shared: F64 = (np.cumsum(count) - (count - 1) / 2)[place]
+    return shared
