@@ -82,8 +82,9 @@ class Case:
     def merged(self, traces: list[Trace]) -> Trace:
         """The inputs on one time axis."""
         offsets = {int(index): parse_duration(text) for index, text in self.about.get("offsets", {}).items()}
-        alignment = align(traces, offsets, Policy(**self.about.get("policy", {})))
-        merged = merge_traces(traces, alignment, same_machine=self.about.get("same_machine", False))
+        same_machine = self.about.get("same_machine", False)
+        alignment = align(traces, offsets, Policy(**self.about.get("policy", {})), same_machine=same_machine)
+        merged = merge_traces(traces, alignment)
         validate(merged)
         return merged
 

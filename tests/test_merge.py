@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
+from traceconv.align.facts import ClockFact, ClockKind, Facts
 from traceconv.api import read
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.errors import UsageError
+from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, Track, TrackKind
+from traceconv.ir.trace import NO_TRACK, SourceInfo, StackId, Trace, Track, TrackKind
 from traceconv.lanes import lay_out
 from traceconv.merging import SAME_PID, merge_traces
 from traceconv.times import LIMIT_NS
 from traceconv.validate import validate
 
 HOST = replace(REALTIME, machine="host")
-HOUR = 3600 * 10**9
+SECOND = 10**9
+HOUR = 3600 * SECOND
 
 
 def builder(name: str, clock: ClockDomain = REALTIME) -> Builder:
@@ -49,7 +52,7 @@ def full(name: str, start: int = 0, clock: ClockDomain = REALTIME) -> Trace:
 
 def merged(*traces: Trace, same_machine: bool = False, **offsets: int) -> Trace:
     by_index = {int(key[1:]): value for key, value in offsets.items()}
-    result = merge_traces(traces, align(traces, by_index), same_machine=same_machine)
+    result = merge_traces(traces, align(traces, by_index, same_machine=same_machine))
     validate(result)
     return result
 
@@ -298,14 +301,83 @@ def test_unknown_machines_are_not_one() -> None:
     assert not joined(traces[0], process_trace("b", 0, 8, (1,), REALTIME), same_machine=True)
 
 
-def test_three_files_of_one_process_in_a_chain() -> None:
-    """Each within a minute of the one before, not of the first."""
-    traces = [process_trace(name, at * 50 * 10**9, 7, (1,)) for at, name in enumerate("abc")]
+def processes(trace: Trace) -> list[set[str]]:
+    """For each process the inputs whose slices it has, by the first letter of these."""
+    found: dict[int, set[str]] = {}
+    for track, text in zip(trace.slices.track.tolist(), trace.slices.name.tolist(), strict=True):
+        while trace.tracks[track].parent != NO_TRACK:
+            track = trace.tracks[track].parent
+        found.setdefault(track, set()).add(trace.strings[text][0])
+    return sorted(found.values(), key=sorted)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_three_files_of_one_process_in_a_chain(order: tuple[int, ...]) -> None:
+    """Each within a minute of the one before, not of the first; in whatever order they are given."""
+    traces = [process_trace("abc"[at], at * 50 * 10**9, 7, (1,)) for at in order]
     result = merged(*traces)
-    assert sum(track.kind is TrackKind.PROCESS for track in result.tracks) == 1
+    assert processes(result) == [{"a", "b", "c"}]
     threads = [track for track in result.tracks if track.kind is TrackKind.THREAD]
     assert [track.tid for track in threads] == [1]
     assert result.counts()["slices"] == sum(trace.counts()["slices"] for trace in traces)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_an_older_process_of_that_pid_keeps_others_together(order: tuple[int, ...]) -> None:
+    starts = (0, 2 * HOUR, 2 * HOUR + 3)
+    assert processes(merged(*(process_trace("abc"[at], starts[at], 7, (1,)) for at in order))) == [{"a"}, {"b", "c"}]
+
+
+@pytest.mark.parametrize(("machines", "expected"), [(("h", "h"), [{"a", "b"}]), (("h", "g"), [{"a"}, {"b"}])])
+@pytest.mark.parametrize("kind", [ClockKind.MONOTONIC, ClockKind.REALTIME])
+def test_machines_that_the_user_states(kind: ClockKind, machines: tuple[str, str], expected: list[set[str]]) -> None:
+    private = ClockDomain("p", Zero.UNKNOWN, Run.MONOTONIC)
+    start = 1_790_000_000 * 10**9 if kind is ClockKind.REALTIME else 0
+    traces = [process_trace(name, start, 7, (1,), private) for name in "ab"]
+    facts = Facts(clocks={index: ClockFact(kind, machine) for index, machine in enumerate(machines)})
+    offsets = {1: 0} if machines[0] != machines[1] else {}
+    result = merge_traces(traces, align(traces, offsets, facts=facts))
+    assert processes(result) == expected
+    assert not any(found.code is SAME_PID for source in result.sources for found in source.diagnostics)
+
+
+def test_one_machine_that_has_two_names_is_refused() -> None:
+    traces = [process_trace("a", 0, 7, (1,)), process_trace("b", 0, 7, (1,), OTHER), process_trace("c", 0, 7, (1,))]
+    with pytest.raises(InconsistentClocks, match=r"^--same-machine: a is of host, b of other host$"):
+        merged(*traces, same_machine=True)
+
+
+def test_threads_of_other_processes_stay_as_they_are() -> None:
+    out = builder("e", HOST)
+    process = out.process("e process", pid=9)
+    for name in ("first", "second"):
+        out.slice(out.thread(process, 1, name), 0, 5, name)
+    result = merged(process_trace("a", 0, 7, (1,)), process_trace("b", SECOND, 7, (1,)), lay_out(out.finish()))
+    threads = [(track.name, track.tid) for track in result.tracks if track.kind is TrackKind.THREAD]
+    assert threads == [("a 1", 1), ("first", 1), ("second", 1)]
+
+
+def test_two_tracks_of_one_thread_in_a_file_stay_two_where_its_process_is_joined() -> None:
+    out = builder("b", HOST)
+    process = out.process("b process", pid=7)
+    for name in ("first", "second"):
+        out.slice(out.thread(process, 1, name), SECOND, 5, name)
+    one, two = process_trace("a", 0, 7, (1,)), lay_out(out.finish())
+    for order, names in (((one, two), ["a 1", "second"]), ((two, one), ["first", "second"])):
+        threads = [track for track in merged(*order).tracks if track.kind is TrackKind.THREAD]
+        assert [(track.tid, track.name) for track in threads] == [(1, name) for name in names]
+
+
+def test_a_sample_without_stack_gets_none_of_another_file() -> None:
+    traces = []
+    for name in "ab":
+        out = builder(name, HOST)
+        thread = out.thread(out.process(name, pid=7), 1)
+        out.sample(thread, 5, out.frame(f"{name} function"), name)
+        out.sample(thread, 6, StackId(-1), name)
+        traces.append(lay_out(out.finish()))
+    result = merged(*traces)
+    assert sorted(result.samples.stack.tolist()) == [-1, -1, 0, 1]
 
 
 def test_a_thread_of_two_files_at_the_same_time_gets_a_track_beside_it() -> None:

@@ -231,7 +231,7 @@ def merge(
     traces = _read_all(given, sources, dict(options or {}), facts, Memory(memory))
     alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
     rendered = _rendered(reports_to, traces, alignment, checks)
-    merged = merge_traces(traces, alignment, same_machine=same_machine)
+    merged = merge_traces(traces, alignment)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
     del traces  # their columns take memory that writing needs

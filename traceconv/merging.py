@@ -2,13 +2,14 @@
 
 Each input keeps its own space of tracks and strings; nothing of two files is put together because of equal numbers. The
 exception is a process that both files are known to speak of: the same host by name (or by word of the user), the same
-pid, at the same time. Its tracks come to stand under one process.
+pid, at about the same time. Its tracks come to stand under one process.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -46,16 +47,16 @@ SAME_PID = declare(
 #: A process that ends is not replaced by another one of the same pid within this time.
 _PID_REUSE_NS = 60 * 10**9
 
+Span = tuple[int, int]
 Row = TypeVar("Row")
 
 
-def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine: bool = False) -> Trace:
+def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
     """One trace out of several; the inputs stay as they are.
 
     Args:
         traces: laid-out traces of one input each.
-        alignment: how their clocks are put on trace time.
-        same_machine: the user's word that all inputs were recorded on one machine.
+        alignment: how their clocks are put on trace time, and which machines they are of.
     """
     traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
     timed = [
@@ -69,7 +70,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, same_machine:
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
     if len(timed) > 1:
         spans = [trace.span() if _is_aligned(maps) else None for trace, maps in zip(timed, alignment.maps, strict=True)]
-        merged = _join_processes(merged, _machines(traces, same_machine), spans)
+        merged = _join_processes(merged, alignment.machines, spans)
         merged = adopt_totals(merged)
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
@@ -183,6 +184,8 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
 
 def _moved(table: Row, moves: dict[str, int], string: Any) -> Row:
     changes = {name: getattr(table, name) + by for name, by in moves.items() if hasattr(table, name)}
+    if "stack" in changes:
+        changes["stack"] = np.where(table.stack >= 0, changes["stack"], -1)  # type: ignore[attr-defined]
     changes |= {name: string[getattr(table, name)] for name in TEXTS if hasattr(table, name)}
     for name in ("track", "stack"):
         if name in changes:
@@ -205,47 +208,67 @@ def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 # -- processes that two files speak of ------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Known:
-    """A process that is in the merged trace already."""
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """A thread of a process that several files speak of, and by input when its slices are there, None for no slices."""
 
     track: TrackId
-    source: int
-    span: tuple[int, int]
+    seen: dict[int, Span | None] = field(default_factory=dict)
+
+    def has_room(self, span: Span | None) -> bool:
+        """Whether slices of that time cross none of those that are there."""
+        return span is None or all(other is None or _gap(span, other) >= 0 for other in self.seen.values())
 
 
-def _machines(traces: Sequence[Trace], same_machine: bool) -> list[str]:
-    """For each input the machine that its pids belong to; "" when that is not known."""
-    if same_machine:
-        return ["(the same)"] * len(traces)
-    return [next((clock.machine for clock in trace.clocks if clock.machine), "") for trace in traces]
-
-
-def _join_processes(trace: Trace, machines: list[str], spans: list[tuple[int, int] | None]) -> Trace:
+def _join_processes(trace: Trace, machines: Sequence[str], spans: Sequence[Span | None]) -> Trace:
     """Put processes that are one under one track; `spans` are None for inputs that are not aligned."""
-    known: dict[tuple[str, int], _Known] = {}
-    joined: dict[int, TrackId] = {}  # process tracks that give way to the one of an earlier file
+    joined = _joined(trace, machines, spans)
     for number, track in enumerate(trace.tracks):
-        machine, span = machines[track.source], spans[track.source]
-        if track.kind is not TrackKind.PROCESS or track.pid is None or span is None:
-            continue
-        earlier = known.get((machine, track.pid)) if machine else None
-        if earlier is not None and earlier.source != track.source and _gap(earlier.span, span) <= _PID_REUSE_NS:
-            joined[number] = earlier.track
-            earlier.span = min(earlier.span[0], span[0]), max(earlier.span[1], span[1])
-            continue
-        if machine:
-            known.setdefault((machine, track.pid), _Known(TrackId(number), track.source, span))
-        _warn_of_same_pid(trace, track, machines, spans)
+        if _is_process(track) and number not in joined:
+            _warn_of_same_pid(trace, track, machines, spans)
     return _redirect(trace, joined, spans) if joined else trace
 
 
-def _gap(one: tuple[int, int], other: tuple[int, int]) -> int:
+def _is_process(track: Track) -> bool:
+    return track.kind is TrackKind.PROCESS and track.pid is not None
+
+
+def _joined(trace: Trace, machines: Sequence[str], spans: Sequence[Span | None]) -> dict[int, TrackId]:
+    """The process tracks that give way to the one of an earlier file, and to which.
+
+    Within one file its own tracks decide: only the first of a pid can be that of another file.
+    """
+    recorded: dict[tuple[str, int | None], dict[int, TrackId]] = defaultdict(dict)
+    for number, track in enumerate(trace.tracks):
+        if _is_process(track) and machines[track.source]:
+            recorded[machines[track.source], track.pid].setdefault(track.source, TrackId(number))
+    joined: dict[int, TrackId] = {}
+    for tracks in recorded.values():
+        for sources in _chains({source: span for source in tracks if (span := spans[source]) is not None}):
+            first, *others = sorted(tracks[source] for source in sources)
+            joined |= dict.fromkeys(others, first)
+    return joined
+
+
+def _chains(spans: dict[int, Span]) -> list[list[int]]:
+    """Inputs that recorded one pid, by process: the number is not used again as soon as it is free."""
+    chains: list[list[int]] = []
+    until = 0
+    for source, (begin, end) in sorted(spans.items(), key=lambda item: item[1]):
+        if not chains or begin - until > _PID_REUSE_NS:
+            chains.append([])
+            until = end
+        chains[-1].append(source)
+        until = max(until, end)
+    return chains
+
+
+def _gap(one: Span, other: Span) -> int:
     """How far two spans are apart in ns; negative when they overlap."""
     return max(one[0] - other[1], other[0] - one[1])
 
 
-def _warn_of_same_pid(trace: Trace, track: Track, machines: list[str], spans: list[tuple[int, int] | None]) -> None:
+def _warn_of_same_pid(trace: Trace, track: Track, machines: Sequence[str], spans: Sequence[Span | None]) -> None:
     """Tell of an equal pid of an earlier input, if it is not known whether both are of one machine."""
     span = spans[track.source]
     for other in trace.tracks:
@@ -259,16 +282,16 @@ def _warn_of_same_pid(trace: Trace, track: Track, machines: list[str], spans: li
             return
 
 
-def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, int] | None]) -> Trace:
+def _redirect(trace: Trace, joined: dict[int, TrackId], spans: Sequence[Span | None]) -> Trace:
     """Put the tracks of the given processes under others.
 
-    A thread that is there already goes on with the new events if these come before or after all others, as in two
-    recordings of one process, or if they are no slices (call stack samples, log entries), which cross nothing. Slices
-    that overlap others in time get a track beside it.
+    A thread that another file has there already goes on with the new events if these come before or after all others,
+    as in two recordings of one process, or if they are no slices (call stack samples, log entries), which cross
+    nothing. Slices that overlap others in time get a track beside it.
     """
-    sliced = set(occurring(trace.slices.track))
+    sliced, shared = set(occurring(trace.slices.track)), set(joined.values())
     tracks: list[Track] = []
-    threads: dict[tuple[TrackId, int], tuple[TrackId, list[tuple[int, int]]]] = {}
+    threads: dict[tuple[TrackId, int], _Thread] = {}
     goes_to = list(range(len(trace.tracks)))
     for number, track in enumerate(trace.tracks):
         parent = joined.get(track.parent, track.parent)
@@ -279,15 +302,16 @@ def _redirect(trace: Trace, joined: dict[int, TrackId], spans: list[tuple[int, i
         span = spans[track.source]
         if number in joined:
             moved = _beside(trace, track, joined[number], "process")
-        elif track.kind is TrackKind.THREAD and track.tid is not None and span is not None:
-            same, seen = threads.setdefault((parent, track.tid), (TrackId(number), []))
-            if number not in sliced:
-                goes_to[number] = same
-            elif all(_gap(span, other) >= 0 for other in seen):
-                goes_to[number] = same
-                seen.append(span)
+        elif track.kind is TrackKind.THREAD and track.tid is not None and parent in shared and span is not None:
+            same = threads.setdefault((parent, track.tid), _Thread(TrackId(number)))
+            slices_span = span if number in sliced else None
+            if track.source in same.seen:
+                pass  # two tracks of one number in one file are two
+            elif same.has_room(slices_span):
+                goes_to[number] = same.track
+                same.seen[track.source] = slices_span
             else:
-                moved = _beside(trace, track, same, f"thread {track.tid}")
+                moved = _beside(trace, track, same.track, f"thread {track.tid}")
         tracks.append(moved)
     return drop_unused_tracks(sort_events(_on_other_tracks(trace.with_tables(tracks=tracks), goes_to)))
 

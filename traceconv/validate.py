@@ -43,7 +43,7 @@ def validate(trace: Trace) -> None:
         _require(_in_range(column, len(slices.ts)), "flows: slice out of range")
     on_lines = [track.kind not in (TrackKind.PROCESS, TrackKind.COUNTER) for track in trace.tracks]
     _require(np.array(on_lines, bool)[trace.logs.track], "logs: on the track of a process or counter")
-    _require(_in_range(trace.samples.stack, len(trace.frames)), "samples: stack out of range")
+    _require(_in_range(trace.samples.stack + 1, len(trace.frames) + 1), "samples: stack out of range")
     _check_nesting(trace)
     for source in trace.sources:
         if not source.balance.even:

@@ -119,7 +119,7 @@ def test_a_process_that_is_not_aligned_does_not_join_another_one(wish: str, word
         out.slice(track, int(whole.slices.ts[row]), int(whole.slices.dur[row]), whole.strings[whole.slices.name[row]])
     out.balance.read = out.balance.written = 400
     traces = [host, lay_out(out.finish())]
-    trace = merge_traces(traces, align(traces, policy=Policy(on_ambiguous=wish)), same_machine=True)
+    trace = merge_traces(traces, align(traces, policy=Policy(on_ambiguous=wish), same_machine=True))
     assert [track.name for track in trace.tracks if track.kind is TrackKind.PROCESS] == ["python", f"process 1 {words}"]
 
 

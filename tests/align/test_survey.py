@@ -7,6 +7,7 @@ import pytest
 from tests.align.test_facts import BOOT, LOCAL, MONOTONIC, MS, NONE, PRIVATE, RUN, TIME_OF_DAY, UNIX, S, trace
 from traceconv.align.survey import survey
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
+from traceconv.errors import InconsistentClocks
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 
@@ -68,7 +69,8 @@ def test_one_machine() -> None:
         trace("b", ClockDomain("CLOCK_MONOTONIC", BOOT.zero, BOOT.run, 1, "x")),
     ]
     assert "--same-machine" not in " ".join(advice(*elsewhere))
-    assert survey(elsewhere, same_machine=True).pairs[0].way is None
+    with pytest.raises(InconsistentClocks, match=r"^--same-machine: a is of .*, b of x$"):
+        survey(elsewhere, same_machine=True)
 
 
 def test_offsets_move_and_place() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from traceconv.align.boots import apart_by_boot
 from traceconv.align.domains import may_share_boot, one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
+from traceconv.align.machines import machines_of
 from traceconv.align.names import NameMap
 from traceconv.align.overlap import lonely
 from traceconv.align.stated import Relation, lines_of_readings, state
@@ -86,6 +87,7 @@ class Alignment:
         pairs: what the events said about pairs of clocks, where they were asked.
         placements: for inputs without times whose slices lie inside those of others, which in which.
         files: the names of all inputs; the receipt has no line of those without events.
+        machines: for each input the machine that its pids belong to, "" where nothing says it.
     """
 
     clock: ClockDomain
@@ -94,6 +96,7 @@ class Alignment:
     pairs: list[PairEstimate] = field(default_factory=list)
     placements: dict[int, Placement] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
+    machines: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ def align(
         policy.names.check_extra([names_of(trace) for trace in traces])
     note_twins(traces)
     stated = state(apart_by_boot(traces), facts, offsets)
+    machines = machines_of(stated.traces, facts, same_machine=same_machine)
     traces, lines = lines_of_readings(stated.traces)
     domains = [trace.clocks for trace in traces]
     graph = clock_graph(traces, [*stated.relations, *lines])
@@ -193,7 +197,7 @@ def align(
         for number in sorted(found)
     ]
     files = [trace.sources[0].name for trace in traces]
-    return Alignment(target, maps, receipt, pairs, placements, files)
+    return Alignment(target, maps, receipt, pairs, placements, files, machines)
 
 
 def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:

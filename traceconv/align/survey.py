@@ -10,6 +10,7 @@ from itertools import combinations
 from traceconv.align import clock_graph, join_boots
 from traceconv.align.domains import one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
+from traceconv.align.machines import machines_of
 from traceconv.align.stated import lines_of_readings, state
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.ir.trace import Trace
@@ -77,6 +78,7 @@ def survey(
         UsageError: a fact does not fit its input.
     """
     stated = state(traces, facts, offsets)
+    machines_of(stated.traces, facts, same_machine=same_machine)  # refuses what contradicts itself
     traces, lines = lines_of_readings(stated.traces)
     graph = clock_graph(traces, [*stated.relations, *lines])
     if same_machine:

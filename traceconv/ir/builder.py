@@ -589,7 +589,7 @@ class Builder:
         return self._frames[frame]
 
     def sample(self, track: TrackId, ts: int, stack: StackId, name: str = "", weight: int = 1, at: int = 0) -> None:
-        """The call stack of a thread at a point in time."""
+        """The call stack of a thread at a point in time; StackId(-1) where there is none."""
         columns = self._columns["samples"]
         columns["ts"].append(self._possible_ts(ts, at))
         columns["track"].append(track)
@@ -599,7 +599,7 @@ class Builder:
         columns["origin"].append(at)
 
     def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, origin: I64) -> None:
-        """Many samples at once, as columns of equal length; `name` is an interned string."""
+        """Many samples at once, as columns of equal length; a `stack` of -1 is none, `name` is an interned string."""
         possible = self._possible_times(ts, origin)
         self._extend("samples", track=track, ts=possible, stack=stack, name=name, weight=weight, origin=origin)
 

@@ -147,7 +147,7 @@ class Flows:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Call stacks of a thread at points in time; `stack` is the innermost frame in Trace.frames."""
+    """Call stacks of a thread at points in time; `stack` is the innermost frame in Trace.frames, -1 for none."""
 
     ts: I64
     track: I32
