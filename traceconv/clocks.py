@@ -163,6 +163,16 @@ TAI = ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL)
 NO_TIME = ClockDomain("none", Zero.UNKNOWN, Run.TOTALS)
 
 
+def as_one(domain: ClockDomain) -> ClockDomain:
+    """A clock that files share as what they have in common: each may print it by another resolution.
+
+    Wall clocks count as one on all machines, as in `ClockDomain.same_timebase`.
+    """
+    if domain.owner:
+        return domain
+    return REALTIME if domain.zero is Zero.UNIX_EPOCH else replace(domain, resolution_ns=1)
+
+
 def is_users_word(method: str) -> bool:
     """Whether a method is what the user says, and not what a file says or what was guessed."""
     return _USERS_WORDS.search(method) is not None

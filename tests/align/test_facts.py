@@ -712,11 +712,31 @@ def test_two_readings_make_a_line() -> None:
     assert way.bound_ns < 400
 
 
-def test_readings_that_no_line_fits_stay_as_they_are() -> None:
+def test_readings_that_no_line_fits_are_as_good_as_they_are_apart() -> None:
     wall = replace(REALTIME, machine="vm")
     readings = [
         ClockSnapshot(MONOTONIC, 0, wall, UNIX, 3 * S, "readings"),
         ClockSnapshot(MONOTONIC, 10 * S, wall, UNIX + 17 * S, 3 * S - 1, "readings"),
     ]
-    (way,) = align([trace("a", MONOTONIC, [5 * S], readings)]).maps[0].values()
-    assert (way.drift, way.offset_ns, way.bound_ns) == (0, UNIX + 7 * S, 3 * S - 1)
+    found = align([trace("a", MONOTONIC, [5 * S], readings)])
+    (way,) = found.maps[0].values()
+    assert way.bound_ns is not None
+    assert way.at(0) - way.bound_ns <= UNIX - 3 * S
+    assert way.at(10 * S) + way.bound_ns >= UNIX + 17 * S + 3 * S - 1
+    assert "moved against each other by 7 s between the readings in a," in found.receipt[0].warnings[0]
+
+
+@pytest.mark.parametrize("away", [0, 3 * S, 20 * S])
+def test_an_anchor_where_a_clock_was_set_is_compared_with_what_is_known(away: int) -> None:
+    """Between two readings that are 7 s apart, it may be either; it may not be neither."""
+    readings = [
+        ClockSnapshot(MONOTONIC, 0, REALTIME, UNIX, 100, "readings"),
+        ClockSnapshot(MONOTONIC, 10 * S, REALTIME, UNIX + 17 * S, 100, "readings"),
+    ]
+    both = [trace("dir/a.json", MONOTONIC, [5 * S], readings), trace("b.log", REALTIME, [UNIX])]
+    facts = parse_facts(PATHS, anchors=[f"a.json@5s=b.log@{UNIX // S + 5 + away // S}s~1ms"])
+    if away < 10 * S:
+        assert mapped(align(both, facts=facts), 0, 5 * S) == UNIX + 5 * S + away
+    else:
+        with pytest.raises(InconsistentClocks, match="away from where they belong"):
+            align(both, facts=facts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.align.test_facts import BOOT, LOCAL, MONOTONIC, MS, NONE, PRIVATE, RUN, TIME_OF_DAY, UNIX, S, trace
+from traceconv.align import align
 from traceconv.align.survey import survey
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
 from traceconv.errors import InconsistentClocks
@@ -88,3 +89,19 @@ def test_offsets_move_and_place() -> None:
     alone = survey([trace("a", PRIVATE, [0]), trace("b", NONE, [0])], offsets={1: 7}).pairs[0].way
     assert alone is not None
     assert alone.at(0) == -7
+
+
+def test_two_boots_are_two_clocks_as_for_merge() -> None:
+    day = 86400 * S
+    boots = [
+        trace(name, MONOTONIC, [at], [ClockSnapshot(MONOTONIC, at, REALTIME, UNIX + at + later, 1000, "header")])
+        for name, at, later in (("a.json", 10 * S, 0), ("b.json", 12 * S, day))
+    ]
+    found = survey(boots)
+    (way,) = (pair.way for pair in found.pairs)
+    assert way is not None
+    assert way.at(10 * S) == 10 * S - day
+    merged = align(boots)
+    assert [line.realtime.offset_ns for line in found.clocks if line.realtime and line.events] == [
+        line.offset_ns for line in merged.receipt
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.machines import machines_of
 from traceconv.align.names import NameMap
 from traceconv.align.overlap import lonely
-from traceconv.align.stated import Relation, lines_of_readings, state
+from traceconv.align.readings import lines_of_readings, warn_of_set_clocks, with_set_clocks
+from traceconv.align.stated import Relation, Stated, state
 from traceconv.align.twins import note_twins
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
 from traceconv.errors import UnrelatedClocks, UsageError
@@ -147,11 +148,9 @@ def align(
 
         policy.names.check_extra([names_of(trace) for trace in traces])
     note_twins(traces)
-    stated = state(apart_by_boot(traces), facts, offsets)
-    machines = machines_of(stated.traces, facts, same_machine=same_machine)
-    traces, lines = lines_of_readings(stated.traces)
-    domains = [trace.clocks for trace in traces]
-    graph = clock_graph(traces, [*stated.relations, *lines])
+    stated = prepared(traces, facts, offsets, same_machine=same_machine)
+    traces, domains = stated.traces, [trace.clocks for trace in stated.traces]
+    graph = clock_graph(traces, stated.relations)
     if same_machine:
         join_boots(graph, domains)
     used = [{clock: first for clock, (first, _) in spans(trace).items()} for trace in traces]
@@ -197,7 +196,25 @@ def align(
         for number in sorted(found)
     ]
     files = [trace.sources[0].name for trace in traces]
-    return Alignment(target, maps, receipt, pairs, placements, files, machines)
+    return Alignment(target, maps, receipt, pairs, placements, files, stated.machines)
+
+
+def prepared(
+    traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | None = None, *, same_machine: bool = False
+) -> Stated:
+    """The inputs with all that files and user say about their clocks, for `align` and for what describes clocks.
+
+    Raises:
+        InconsistentClocks: the facts contradict themselves or the files.
+        UsageError: a fact does not fit its input.
+    """
+    sure, set_clocks = with_set_clocks(apart_by_boot(traces))
+    stated = state(sure, facts, offsets)
+    found, lines = lines_of_readings(stated.traces)
+    relations = [*stated.relations, *lines]
+    warn_of_set_clocks(found, relations, set_clocks, stated.warnings)
+    machines = machines_of(stated.traces, facts, same_machine=same_machine)
+    return replace(stated, traces=found, relations=relations, machines=machines)
 
 
 def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:

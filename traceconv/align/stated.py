@@ -117,6 +117,7 @@ class Stated:
         corrections: for each input, by clock, what comes before all other maps because of a stated drift.
         instants: the anchors, on the clocks as the files have them.
         warnings: what is strange about a fact, by input and clock.
+        machines: for each input its machine, "" where nothing says it.
     """
 
     traces: list[Trace]
@@ -124,6 +125,7 @@ class Stated:
     corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
     instants: list[Instant] = field(default_factory=list)
     warnings: Warnings = field(default_factory=lambda: defaultdict(list))
+    machines: list[str] = field(default_factory=list)
 
 
 def state(traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | None = None) -> Stated:
@@ -765,41 +767,3 @@ def _drifted_ns(ts: int, domain: ClockDomain, snapshots: Sequence[ClockSnapshot]
     readings = [snap.ts for snap in known if snap.clock == domain]
     readings += [snap.other_ts for snap in known if snap.other == domain]
     return round(min((abs(ts - read) for read in readings), default=0) * SLEW_DRIFT)
-
-
-# -- clocks that were read more than once -----------------------------------------------------------------------------
-
-
-def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relation]]:
-    """Two clocks that were read several times, each time within a bound, are related by a line with a drift.
-
-    The snapshots of these are taken out of the traces. The bound holds over all events on the first clock, and at least
-    from as long before the first reading as the last one is after it, to as long after the last one. Readings that no
-    line fits stay as they are.
-    """
-    groups: dict[tuple[ClockDomain, ClockDomain], list[ClockSnapshot]] = defaultdict(list)
-    for trace in traces:
-        for snap in trace.snapshots:
-            if snap.bound_ns is not None and not snap.assumed:
-                groups[snap.clock, snap.other].append(snap)
-    relations: list[Relation] = []
-    used: list[ClockSnapshot] = []
-    for (clock, other), group in groups.items():
-        readings = sorted({(snap.ts, snap.other_ts, snap.bound_ns or 0) for snap in group})
-        if len({ts for ts, _, _ in readings}) < 2:
-            continue
-        first, last = readings[0][0], readings[-1][0]
-        ends = [end for trace in traces for end in _ends(trace, clock)]
-        span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
-        way = line(readings, span, f"{group[0].method}, read {len(readings)} times")
-        if way is not None:
-            relations.append(Relation(clock, other, way))
-            used += group
-    kept = [trace.with_tables(snapshots=[snap for snap in trace.snapshots if snap not in used]) for trace in traces]
-    return kept, relations
-
-
-def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
-    """The first and the last time of events on a clock, by whatever resolution its file has; empty without any."""
-    same = [number for number, domain in enumerate(trace.clocks) if domain == clock or domain.same_timebase(clock)]
-    return [end for number, span in spans(trace).items() if number in same for end in span]

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from traceconv.align import clock_graph, join_boots
+from traceconv.align import clock_graph, join_boots, prepared
 from traceconv.align.domains import one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
-from traceconv.align.machines import machines_of
-from traceconv.align.stated import lines_of_readings, state
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.ir.trace import Trace
 from traceconv.registry import importer_class
@@ -77,10 +75,8 @@ def survey(
         InconsistentClocks: the facts contradict themselves or the files.
         UsageError: a fact does not fit its input.
     """
-    stated = state(traces, facts, offsets)
-    machines_of(stated.traces, facts, same_machine=same_machine)  # refuses what contradicts itself
-    traces, lines = lines_of_readings(stated.traces)
-    graph = clock_graph(traces, [*stated.relations, *lines])
+    stated = prepared(traces, facts, offsets, same_machine=same_machine)
+    traces, graph = stated.traces, clock_graph(stated.traces, stated.relations)
     if same_machine:
         join_boots(graph, [trace.clocks for trace in traces])
     ways = _Ways(graph, offsets or {})

@@ -32,21 +32,13 @@ from traceconv.ir.builder import Builder
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
-from traceconv.times import LIMIT_NS, format_time
+from traceconv.times import LIMIT_NS
 
 BAD_READING = declare(
     "clock-anchor.bad_reading", Severity.DATA_LOSS, "a time or a bound is out of range: it was left out"
 )
-CLOCK_SET = declare(
-    "clock-anchor.clock_set",
-    Severity.NOTICE,
-    "two clocks moved against each other by more than clocks drift: one of them was set between the readings, so that "
-    "nothing in between is known better than by that",
-)
 
 FORMAT = 1
-#: More than the kernel lets two clocks of one machine drift apart.
-_MAX_DRIFT_PPM = 500
 _MARK = regex(rb'\A\{\s*"traceconv-anchor"\s*:')
 _SYSTEM_CLOCK = regex(r"clock_gettime\((CLOCK_\w+)\)")
 _CLOCKS = {
@@ -72,10 +64,6 @@ class _Reading(msgspec.Struct):
     other: str
     other_ns: int
     within_ns: int
-
-    @property
-    def apart(self) -> int:
-        return self.other_ns - self.ns
 
 
 class _Command(msgspec.Struct):
@@ -143,16 +131,9 @@ class _Reader(msgspec.Struct, frozen=True):
     def _relate(self, one: ClockDomain, other: ClockDomain, readings: list[_Reading]) -> None:
         self.out.clock(one)
         self.out.clock(other)
-        first, last = readings[0], readings[-1]
-        moved = abs(last.apart - first.apart)
-        drift = abs(last.ns - first.ns) * _MAX_DRIFT_PPM // 10**6
-        was_set = moved > first.within_ns + last.within_ns + drift
-        if was_set:
-            self.out.problem(CLOCK_SET, self.out.info.name, f"{one.name} and {other.name} by {format_time(moved)}")
+        method = f"readings of {one.name} and {other.name}"
         for reading in readings:
-            bound = reading.within_ns + (moved if was_set else 0)
-            method = f"readings of {one.name} and {other.name}"
-            self.out.snapshot(ClockSnapshot(one, reading.ns, other, reading.other_ns, bound, method))
+            self.out.snapshot(ClockSnapshot(one, reading.ns, other, reading.other_ns, reading.within_ns, method))
 
     def _command(self, command: _Command) -> None:
         """A slice from the start to the end of the command."""
