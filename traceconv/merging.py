@@ -59,6 +59,8 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
         alignment: how their clocks are put on trace time, and which machines they are of.
     """
     traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
+    for index, notes in alignment.notes.items():
+        traces[index].sources[0].notes += notes
     timed = [
         _on_trace_time(trace, maps, index)
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))

@@ -9,8 +9,8 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
-from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
-from traceconv.errors import AmbiguousAlignment
+from traceconv.clocks import BOOTTIME, MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
+from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
@@ -44,7 +44,57 @@ def test_one_boot_is_one_clock_also_hours_later() -> None:
     traces = [recording("a", HOUR, NOW), recording("b", 9 * HOUR, NOW + 10**9), recording("c", HOUR, None)]
     alignment = align(traces)
     assert alignment.receipt[2].offset_ns in (NOW, NOW + 10**9)
-    assert not any("boot" in note for trace in traces for note in trace.sources[0].notes)
+    assert not alignment.notes
+
+
+def test_inputs_are_left_as_they_are() -> None:
+    traces = [recording("a", HOUR, NOW), recording("b", 2 * HOUR, NOW + 5 * HOUR)]
+    for _ in range(2):
+        alignment = align(traces)
+        assert [len(notes) for notes in alignment.notes.values()] == [1, 1]
+    assert not any(trace.sources[0].notes for trace in traces)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_what_two_files_of_one_boot_have_in_common_does_not_depend_on_a_third(order: tuple[int, ...]) -> None:
+    """The two read the wall clock 40 ms apart: one clock all the same, as without the file of another boot."""
+    traces = [recording("a", HOUR, NOW), recording("b", HOUR, NOW + 40_000_000), recording("c", HOUR, NOW + 5 * HOUR)]
+    found = align([traces[number] for number in order])
+    offsets = {line.file: line.offset_ns for line in found.receipt}
+    assert offsets["a"] == offsets["b"] == align(traces[:2]).receipt[0].offset_ns
+    assert offsets["c"] == NOW + 5 * HOUR
+
+
+def test_what_one_boot_has_in_common_with_another_is_the_wall_clock_alone() -> None:
+    """Other clocks since boot of the two, which files relate to the first one, are two as well."""
+    boottime = replace(BOOTTIME, machine="vm")
+    traces = [recording("a", HOUR, NOW), recording("b", 2 * HOUR, NOW + 5 * HOUR)]
+    for trace, at in zip(traces, (HOUR, 2 * HOUR), strict=True):
+        trace.snapshots.append(ClockSnapshot(HERE, at, boottime, at, 0, "header"))
+    assert [line.offset_ns for line in align(traces).receipt] == [NOW, NOW + 5 * HOUR]
+
+
+def with_boot_id(name: str, at: int, boot: int, id: str) -> Trace:
+    out = Builder(SourceInfo(name, "format"), HERE)
+    out.slice(out.track("work"), at, 10, "x")
+    out.snapshot(ClockSnapshot(HERE, at, REALTIME, boot + at, 5000, "header"))
+    out.metadata("boot_id", id)
+    return lay_out(out.finish())
+
+
+def test_the_id_of_a_boot_is_believed_rather_than_the_wall_clock() -> None:
+    """The wall clock was set by a minute within one boot; two boots seem to have begun at one time."""
+    same = align([with_boot_id("a", HOUR, NOW, "1"), with_boot_id("b", HOUR + 9, NOW + 60 * 10**9, "1")])
+    assert not same.notes
+    assert same.receipt[0].offset_ns == same.receipt[1].offset_ns
+    assert all("moved against each other by 60 s" in line.warnings[0] for line in same.receipt)
+    other = align([with_boot_id("a", HOUR, NOW, "1"), with_boot_id("b", HOUR + 9, NOW + 10**6, "2")])
+    assert [line.offset_ns for line in other.receipt] == [NOW, NOW + 10**6]
+
+
+def test_two_boots_are_not_one_as_same_machine_says() -> None:
+    with pytest.raises(InconsistentClocks, match=r"a is of vm \(boot 1\), b of vm \(boot 2\)"):
+        align([recording("a", HOUR, NOW), recording("b", HOUR, NOW + 5 * HOUR)], same_machine=True)
 
 
 def periodic() -> tuple[Trace, Trace]:

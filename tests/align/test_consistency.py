@@ -21,6 +21,7 @@ from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SliceId, SourceInfo, Trace
 from traceconv.lanes import lay_out
+from traceconv.merging import merge_traces
 from traceconv.times import format_time, parse_duration
 
 NAMES = ("Conv", "Relu", "MatMul", "Softmax")
@@ -327,7 +328,9 @@ def test_one_recording_given_twice(clock: ClockDomain) -> None:
     found = align(traces)
     assert [line.offset_ns for line in found.receipt] == [0, 0]
     assert [line.verdict for line in found.receipt] == ["ok", "ok"]
-    assert any("given twice" in note for note in traces[1].sources[0].notes)
+    assert [(index, "given twice" in note) for index, (note,) in found.notes.items()] == [(1, True)]
+    assert not any(trace.sources[0].notes for trace in traces)
+    assert any("given twice" in note for note in merge_traces(traces, found).sources[1].notes)
     assert "belongs 5 ms earlier" in align(traces, {1: 5_000_000}).receipt[1].warnings[0]
 
 
@@ -357,4 +360,4 @@ def test_nearly_equal_recordings_are_two() -> None:
     longer = replace(work, dur=work.dur + 5_000)
     traces = [view("a.json", work, 0, format="one tool"), view("b.json", longer, 0, format="one tool")]
     align(traces)
-    assert not any("given twice" in note for trace in traces for note in trace.sources[0].notes)
+    assert not align(traces).notes

@@ -21,7 +21,7 @@ from traceconv.align.names import NameMap
 from traceconv.align.overlap import lonely
 from traceconv.align.readings import lines_of_readings, warn_of_set_clocks, with_set_clocks
 from traceconv.align.stated import Relation, Stated, state
-from traceconv.align.twins import note_twins
+from traceconv.align.twins import notes_on_twins
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
 from traceconv.errors import UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
@@ -89,6 +89,7 @@ class Alignment:
         placements: for inputs without times whose slices lie inside those of others, which in which.
         files: the names of all inputs; the receipt has no line of those without events.
         machines: for each input the machine that its pids belong to, "" where nothing says it.
+        notes: for some inputs, what else is to be known about them.
     """
 
     clock: ClockDomain
@@ -98,6 +99,7 @@ class Alignment:
     placements: dict[int, Placement] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     machines: list[str] = field(default_factory=list)
+    notes: dict[int, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,6 @@ def align(
         from traceconv.align.views import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
-    note_twins(traces)
     stated = prepared(traces, facts, offsets, same_machine=same_machine)
     traces, domains = stated.traces, [trace.clocks for trace in stated.traces]
     graph = clock_graph(traces, stated.relations)
@@ -196,7 +197,10 @@ def align(
         for number in sorted(found)
     ]
     files = [trace.sources[0].name for trace in traces]
-    return Alignment(target, maps, receipt, pairs, placements, files, stated.machines)
+    notes = notes_on_twins(traces)
+    for index, texts in stated.notes.items():
+        notes[index] += texts
+    return Alignment(target, maps, receipt, pairs, placements, files, stated.machines, notes)
 
 
 def prepared(
@@ -208,13 +212,14 @@ def prepared(
         InconsistentClocks: the facts contradict themselves or the files.
         UsageError: a fact does not fit its input.
     """
-    sure, set_clocks = with_set_clocks(apart_by_boot(traces))
+    apart, notes = apart_by_boot(traces)
+    sure, set_clocks = with_set_clocks(apart)
     stated = state(sure, facts, offsets)
     found, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
     warn_of_set_clocks(found, relations, set_clocks, stated.warnings)
     machines = machines_of(stated.traces, facts, same_machine=same_machine)
-    return replace(stated, traces=found, relations=relations, machines=machines)
+    return replace(stated, traces=found, relations=relations, machines=machines, notes=notes)
 
 
 def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:

@@ -1,36 +1,89 @@
 """Clocks since boot are one clock only within one boot.
 
 Files name the host, hardly ever the boot. But files that hold readings of such a clock beside the wall clock tell when
-the machine was booted: where two of them tell different times, their clocks are two, and each file keeps its own.
+the machine was booted: where they tell of several boots, each boot has clocks of its own. What files of one boot have
+in common does not depend on which other files there are.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from traceconv.clocks import SINCE_BOOT, SLEW_DRIFT, ClockDomain, Zero
 from traceconv.ir.trace import Trace
-from traceconv.times import format_time
 
 #: The wall clock may have been set by so much in between, beside what it was slewed.
 _SET_NS = 10**9
 
 
-def apart_by_boot(traces: Sequence[Trace]) -> list[Trace]:
-    """The traces; clocks since different boots of one machine become private ones of their files."""
-    boots: dict[ClockDomain, dict[int, tuple[int, int]]] = defaultdict(dict)
+@dataclass(slots=True)
+class _Boot:
+    """What an input tells of the boot of its machine.
+
+    Attributes:
+        id: what the system calls it, "" if the file does not say.
+        times: for each clock since boot, by name, when it was zero on the wall clock, and when it was read, ns.
+    """
+
+    id: str
+    times: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def is_same(self, other: _Boot) -> bool | None:
+        """Whether it is one boot; None if nothing tells."""
+        if self.id and other.id:
+            return self.id == other.id
+        common = [(self.times[name], other.times[name]) for name in self.times.keys() & other.times.keys()]
+        if not common:
+            return None
+        return all(abs(zero - its) <= _SET_NS + SLEW_DRIFT * abs(read - then) for (zero, read), (its, then) in common)
+
+
+def apart_by_boot(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[str]]]:
+    """The traces, with clocks for each boot where several boots of one machine were recorded.
+
+    Returns:
+        The traces, and for some inputs notes on that.
+    """
+    found, notes = list(traces), defaultdict[int, list[str]](list)
+    for machine, told in _boots(traces).items():
+        same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
+        if all(one is not False for one in same.values()):
+            continue
+        boots = _together(sorted(told), [pair for pair, one in same.items() if one])
+        if len(boots) == 1:
+            continue
+        boots.sort(key=lambda boot: _began([told[index] for index in boot]))
+        for number, boot in enumerate(boots, 1):
+            for index in boot:
+                other = next(other for other in told if other not in boot)
+                found[index] = _of_boot(found[index], machine, f"{machine} (boot {number})")
+                notes[index].append(
+                    f"it was recorded since another boot of {machine} than {traces[other].sources[0].name}: their "
+                    "clocks since boot are related by the wall clock only"
+                )
+    return found, notes
+
+
+def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
+    """What boots are numbered by, whatever the order of the inputs: when they began, as far as it is known."""
+    return min((zero for one in boot for zero, _ in one.times.values()), default=0), max(one.id for one in boot)
+
+
+def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
+    """For each machine the inputs that tell of its boot, with what they tell."""
+    found: dict[str, dict[int, _Boot]] = defaultdict(dict)
     for index, trace in enumerate(traces):
+        id = trace.metadata.get("boot_id")
+        id = id if isinstance(id, str) else ""
+        for domain in trace.clocks if id else ():
+            if domain.zero in SINCE_BOOT and domain.machine and not domain.owner:
+                found[domain.machine].setdefault(index, _Boot(id))
         for clock, ts, wall in _readings(trace):
-            boots[replace(clock, resolution_ns=1)].setdefault(index, (wall - ts, wall))
-    found = list(traces)
-    for clock, told in boots.items():
-        times = sorted(told.values())
-        apart = times[-1][0] - times[0][0]
-        if apart > _SET_NS + SLEW_DRIFT * abs(times[-1][1] - times[0][1]):
-            for index in told:
-                found[index] = _with_own_clock(found[index], clock, index, apart)
+            boot = found[clock.machine].setdefault(index, _Boot(id))
+            boot.times.setdefault(clock.name, (wall - ts, wall))
     return found
 
 
@@ -45,16 +98,23 @@ def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
     return found
 
 
-def _with_own_clock(trace: Trace, clock: ClockDomain, index: int, apart: int) -> Trace:
-    name = trace.sources[0].name
+def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Members that pairs tie together, directly or by way of others."""
+    groups = {member: [member] for member in members}
+    for one, other in pairs:
+        if groups[one] is not groups[other]:
+            groups[one] += groups[other]
+            for member in groups[other]:
+                groups[member] = groups[one]
+    return [sorted(group) for member, group in groups.items() if member == min(group)]
 
-    def own(domain: ClockDomain) -> ClockDomain:
-        same = replace(domain, resolution_ns=1) == clock
-        return replace(domain, machine="", owner=f"{index}:{name}") if same else domain
 
-    trace.sources[0].notes.append(
-        f"{clock.name} of {clock.machine} began {format_time(apart)} apart in the inputs: another boot, so each file "
-        "is placed by its own readings"
-    )
-    snapshots = [replace(snap, clock=own(snap.clock), other=own(snap.other)) for snap in trace.snapshots]
-    return trace.with_tables(clocks=[own(domain) for domain in trace.clocks], snapshots=snapshots)
+def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
+    """The trace; all clocks of the machine but the wall clock are those of one boot of it."""
+
+    def named(domain: ClockDomain) -> ClockDomain:
+        is_its = domain.machine == machine and not domain.owner and domain.zero is not Zero.UNIX_EPOCH
+        return replace(domain, machine=boot) if is_its else domain
+
+    snapshots = [replace(snap, clock=named(snap.clock), other=named(snap.other)) for snap in trace.snapshots]
+    return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)

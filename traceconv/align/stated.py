@@ -118,6 +118,7 @@ class Stated:
         instants: the anchors, on the clocks as the files have them.
         warnings: what is strange about a fact, by input and clock.
         machines: for each input its machine, "" where nothing says it.
+        notes: for some inputs, what else is to be known about them.
     """
 
     traces: list[Trace]
@@ -126,6 +127,7 @@ class Stated:
     instants: list[Instant] = field(default_factory=list)
     warnings: Warnings = field(default_factory=lambda: defaultdict(list))
     machines: list[str] = field(default_factory=list)
+    notes: dict[int, list[str]] = field(default_factory=dict)
 
 
 def state(traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | None = None) -> Stated:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import combinations
@@ -53,10 +54,10 @@ def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
     return all(one.args.get(here, n) == other.args.get(there, n) for here, there, n in zip(*places, strict=True))
 
 
-def note_twins(traces: Sequence[Trace]) -> None:
-    """Say on an input that another one is the same recording."""
-    for one, other in combinations(traces, 2):
+def notes_on_twins(traces: Sequence[Trace]) -> dict[int, list[str]]:
+    """For inputs that are the same recording as an earlier one, notes that say so."""
+    notes: dict[int, list[str]] = defaultdict(list)
+    for (_, one), (index, other) in combinations(enumerate(traces), 2):
         if same_recording(one, other):
-            note = f"its events are those of {one.sources[0].name}: the same recording was given twice"
-            if note not in other.sources[0].notes:
-                other.sources[0].notes.append(note)
+            notes[index].append(f"its events are those of {one.sources[0].name}: the same recording was given twice")
+    return notes
