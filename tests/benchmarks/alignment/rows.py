@@ -90,7 +90,7 @@ class _Pool:
 
     def outcomes(self) -> list[Outcome]:
         """Of all seeds."""
-        self._found = self._found or [self._trial(seed) for seed in self._seeds]
+        self._found = self._found or trials.tried(self._trial, self._seeds)
         return self._found
 
 
@@ -290,7 +290,7 @@ def wrong_accepted(outcomes: Sequence[Outcome]) -> Row:
 
 def bends(count: int) -> Row:
     """Clocks that one line does not relate."""
-    found = [trials.bent_trial(seed) for seed in range(FIRST_SEED, FIRST_SEED + count)]
+    found = trials.tried(trials.bent_trial, range(FIRST_SEED, FIRST_SEED + count))
     accepted = [one for one in found if one.accepted]
     wrong = sum(one.wrong for one in accepted)
     errors = np.concatenate([one.errors for one in accepted]) if accepted else np.empty(0)
@@ -307,13 +307,13 @@ def bends(count: int) -> Row:
 
 def periodic(count: int) -> Row:
     """Runs whose iterations are equal."""
-    accepted = sum(trials.periodic_trial(seed).accepted for seed in range(FIRST_SEED, FIRST_SEED + count))
+    accepted = sum(one.accepted for one in trials.tried(trials.periodic_trial, range(FIRST_SEED, FIRST_SEED + count)))
     return Row("exactly periodic input", "refused, all", f"{count - accepted} of {count} refused", not accepted)
 
 
 def unrelated(count: int) -> Row:
     """Two runs of one programme."""
-    accepted = sum(trials.unrelated_trial(seed).accepted for seed in range(FIRST_SEED, FIRST_SEED + count))
+    accepted = sum(one.accepted for one in trials.tried(trials.unrelated_trial, range(FIRST_SEED, FIRST_SEED + count)))
     return Row("unrelated runs", "refused, all", f"{count - accepted} of {count} refused", not accepted)
 
 

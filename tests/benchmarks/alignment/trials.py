@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import TypeVar
 
 import numpy as np
 
@@ -38,6 +41,9 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo
 
 FIRST_SEED = 1000
+#: From so many seeds on it pays to start processes.
+_MANY = 100
+Result = TypeVar("Result")
 #: An estimate that is further off than this somewhere is in a wrong place, not inexact.
 WRONG_NS = 100 * US
 JITTERS = (0.02, 0.01, 0.002, 0.001, 0.0001, 0.0)
@@ -75,6 +81,14 @@ class Outcome:
     def wrong(self) -> bool:
         """Whether the estimate is in another place."""
         return bool(len(self.errors) and self.errors.max() > WRONG_NS)
+
+
+def tried(trial: Callable[[int], Result], seeds: range) -> list[Result]:
+    """The outcome of each seed; many of them by one process for each core."""
+    if len(seeds) < _MANY:
+        return [trial(seed) for seed in seeds]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(trial, seeds, chunksize=5))
 
 
 def judged(estimate: Estimate, truth: Truth, zero_x: float, zero_y: float, seen: tuple[float, float]) -> Outcome:
