@@ -18,6 +18,7 @@ from traceconv.importers._timed_fields import Fields, durations, read_fields
 from traceconv.importers.timed_log import TimedLog
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Level, SourceInfo, Trace
+from traceconv.lanes import lay_out
 from traceconv.registry import Certainty, identify, importers
 from traceconv.source import Head, Source
 
@@ -300,9 +301,30 @@ def test_a_comma_that_may_be_decimal_or_not_is_no_duration(read: Any) -> None:
     assert problems(trace) == {"timed_log.ambiguous_duration": 1}
 
 
+@pytest.mark.parametrize(
+    ("text", "step_ns"),
+    [
+        ("2024-01-02 03:04:05 a\n2024-01-02 03:04:06 b\n", S),
+        ("2024-01-02T03:04:05.250Z a\n2024-01-02T03:04:06.000Z b\n", 10**6),
+        ("1704164645010 a\n1704164645050 b\n", 10**6),
+        ('{"time": "2024-01-02T03:04:05.678Z", "msg": "a"}\n{"time": "2024-01-02T03:04:06Z", "msg": "b"}\n', 10**6),
+        ('{"ts": 1704164645.25, "msg": "a"}\n{"ts": 1704164646.5, "msg": "b"}\n', 10**7),
+        ('{"ts_ns": 1704164645010000001, "msg": "a"}\n{"ts_ns": 1704164645010000002, "msg": "b"}\n', 1),
+    ],
+)
+def test_a_clock_is_as_fine_as_its_times_are_printed(read: Any, text: str, step_ns: int) -> None:
+    assert read(text).clocks[0].resolution_ns == step_ns
+
+
+def test_the_bound_holds_the_step_of_the_times(read: Any) -> None:
+    alignment = align([read("2024-01-02 03:04:05 a\n2024-01-02 03:04:06 b\n", utc_offset="UTC")])
+    assert alignment.receipt[0].bound_ns == S
+
+
 def test_coarse_times_do_not_cut_durations(read: Any) -> None:
     """Lanes trim what sticks out by the resolution of the clock; a duration in the text is finer than that."""
-    assert read("2024-01-02 03:04:05 a took 0.9 s\n2024-01-02 03:04:06 b\n").clocks[0].resolution_ns <= 1000
+    trace = lay_out(read("2024-01-02 03:04:05 a took 0.9 s\n2024-01-02 03:04:06 b took 1.5 s\n", utc_offset="UTC"))
+    assert sorted(slices(trace)) == [("a", T - 900_000_000, 900_000_000), ("b", T - S // 2, 3 * S // 2)]
 
 
 def test_a_step_back_is_said(read: Any) -> None:

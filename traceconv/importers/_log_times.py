@@ -313,11 +313,23 @@ def step_ns(form: Form, line: bytes) -> int:
     for name, text in groups.items():
         what, _, unit = name.partition("_")
         if what in ("epoch", "since"):
-            whole, *decimals = re.split(rb"[.,]", text)
-            known = _EXPONENTS[unit.encode() or groups.get("unit", b"s")]
-            exponent = _EPOCH_EXPONENTS.get(len(whole), 9) if name == "epoch" else known
-            return int(10 ** max(exponent - len(decimals[0] if decimals else b""), 0))
-    return int(10 ** (9 - len(groups.get("frac", b""))))
+            exponent = None if name == "epoch" else _EXPONENTS[unit.encode() or groups.get("unit", b"s")]
+            return number_step_ns(text, exponent)
+    return int(10 ** max(9 - len(groups.get("frac", b"")), 0))
+
+
+def number_step_ns(text: bytes, exponent: int | None) -> int:
+    """The smallest step of a number of times, as it is written.
+
+    Args:
+        text: the number.
+        exponent: its unit, as a power of ten of ns; None: it counts from 1970, and its size tells the unit.
+    """
+    if not re.fullmatch(rb"[+-]?\d+(?:[.,]\d*)?", text):
+        return 1
+    whole, *decimals = re.split(rb"[.,]", text)
+    unit = _EPOCH_EXPONENTS.get(len(whole), 9) if exponent is None else exponent
+    return int(10 ** max(unit - len(decimals[0] if decimals else b""), 0))
 
 
 def text_of_time(match: re.Match[bytes]) -> str:

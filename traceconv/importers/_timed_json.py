@@ -81,6 +81,13 @@ class TimeField(Struct, frozen=True):
             return log_times.epoch_ns(text)
         raise ValueError(f"{self.key} is no time")
 
+    def step_ns(self, record: dict[str, Any]) -> int:
+        """The smallest step of the time of an object, as it is written; 1 where that cannot be seen."""
+        text = str(record[self.key])
+        if self.form is not None:
+            return log_times.step_ns(self.form, text.encode())
+        return log_times.number_step_ns(text.encode(), self.exponent)
+
     @property
     def reader(self) -> TimeReader | None:
         """What reads the texts of the field."""

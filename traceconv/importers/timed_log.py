@@ -77,8 +77,6 @@ LONG_ENTRY = declare(
 _SAMPLE = 2000
 _ENTRY_LINES = 500
 _BACK_NS = 10**9
-#: The resolution that a clock is given at most: durations are finer than coarse times, and are not to be cut to fit.
-_MOST_NS = 1000
 #: What may stand between the begin of a line and its time, besides fields.
 _OPENING = regex(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
 #: A message in the style of logfmt, with nothing after it.
@@ -343,7 +341,9 @@ class TimedLog(msgspec.Struct, frozen=True):
             what = f"no time in the field {self.time!r}" if self.time else "no field with a time"
             hint = "name the field: -O time=FIELD"
             raise MalformedInput(source.display, "", f"JSON lines with {what}, expected one in most lines", hint=hint)
-        clock, ahead = self._clock(source, out, where.kind, self._first_year(), 1)
+        times = [record for record in map(timed_json.decode, sample) if record is not None and where.key in record]
+        step_ns = min(map(where.step_ns, times), default=1)
+        clock, ahead = self._clock(source, out, where.kind, self._first_year(), step_ns)
         out.set_clock(clock)
         entries = _JsonReader(out, where, ahead).read(source)
         form = f" ({where.form.name})" if where.form else ""
@@ -421,7 +421,6 @@ class TimedLog(msgspec.Struct, frozen=True):
     ) -> tuple[ClockDomain, int]:
         """What the times count, and what is taken off them in ns. Raises when an option does not fit."""
         self._check_options(source, kind, year)
-        step_ns = min(step_ns, _MOST_NS)
         if kind is Kind.UNIX:
             return replace(REALTIME, resolution_ns=step_ns, machine=self.host), 0
         if self.utc_offset:
