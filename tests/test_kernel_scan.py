@@ -210,7 +210,7 @@ def test_plain_events_take_the_fast_way() -> None:
     scanner = RowScanner(kernel.module("scan"), 3)
     rows = scanner.scan(b", " + event + b",\n" + event + b"]", 0)
     assert len(rows) == 2
-    assert rows.behind == len(event) * 2 + 4
+    assert rows.end[-1] == len(event) * 2 + 4
     assert rows.phase.tolist() == [ord("X")] * 2
     assert rows.ts.tolist() == [12500] * 2
     assert rows.dur.tolist() == [1000] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.kernels import using
+from traceconv import kernel
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
 from traceconv.importers import _chrome_json
 from traceconv.importers.chrome_trace import ChromeTrace
@@ -282,6 +285,53 @@ def test_of_values_of_several_documents_the_first_is_kept(tmp_path: Path) -> Non
 def test_repaired_events_are_kept(tmp_path: Path) -> None:
     trace = read_text(tmp_path, "[" + ",".join([event(0), event(1, 'a "b" c'), event(2)]) + "]")
     assert [row[4] for row in rows(trace)] == ["op", 'a "b" c', "op"]
+
+
+@pytest.mark.parametrize(("kernel_there", "count"), [(True, 2), (True, 17_000), (False, 2), (False, 300)])
+@pytest.mark.parametrize(
+    ("odd", "missing", "stray"),
+    [
+        (",", 0, 0),
+        (" \r\n,\n" + " " * 30, 0, 0),
+        (",,", 0, 1),
+        (" ,\n  ,,\n", 0, 2),
+        ("," + " " * 30 + ",", 0, 1),
+        ("", 1, 0),
+        ("\n", 1, 0),
+        (" " * 30, 1, 0),
+    ],
+)
+def test_commas_between_events_are_one_or_counted(
+    odd: str, missing: int, stray: int, count: int, kernel_there: bool, tmp_path: Path
+) -> None:
+    """Both ways of reading, within what is read at once and where that ends."""
+    if kernel_there and kernel.module("scan") is None:
+        pytest.skip("the kernel is not compiled")
+    events = [event(i) for i in range(count)]
+    at = count // 2
+    middle = ",\n ".join(events[:at]) + odd + ",\n ".join(events[at:])
+    for text in (f"[{middle}]", f'{{"traceEvents":[{middle},]}}'):
+        with nullcontext() if kernel_there else using("scan", None):
+            trace = read_text(tmp_path, text)
+        assert trace.counts()["slices"] == count
+        found = [problem for problem in trace.sources[0].diagnostics if problem.code is _chrome_json.REPAIRED]
+        assert sum(problem.count for problem in found) == missing + stray
+        said = [f"{missing} x missing comma"] if missing else [f"{stray} x stray comma"] if stray else []
+        assert [problem.places[0] for problem in found] == said
+
+
+def test_commas_at_every_end_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", 64)
+    for separator, expected in ((",", 0), (" , ", 0), ("", 99), (",\n,", 99)):
+        trace = read_text(tmp_path, "[" + separator.join(event(i) for i in range(100)) + "]")
+        found = [problem.count for problem in trace.sources[0].diagnostics if problem.code is _chrome_json.REPAIRED]
+        assert (trace.counts()["slices"], sum(found)) == (100, expected)
+
+
+def test_events_without_brackets_need_no_commas(tmp_path: Path) -> None:
+    for separator in ("\n", ",\n"):
+        trace = read_text(tmp_path, separator.join(event(i) for i in range(10)))
+        assert not any(problem.code is _chrome_json.REPAIRED for problem in trace.sources[0].diagnostics)
 
 
 def test_an_event_without_its_end_costs_only_itself(tmp_path: Path) -> None:

@@ -194,6 +194,9 @@ class ChromeReader:
         self._paid_until = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._scanner: RowScanner | None = None
+        self._in_array = False  # whether commas stand between the events here
+        self._behind_event = False  # whether one of an array ends here
+        self._commas = 0  # since the last event
 
     def rows(self, exponent: int) -> Iterator[Rows | list[Event]]:
         """Like `batches`, but what is plain comes as columns, if the kernel is there.
@@ -258,10 +261,10 @@ class ChromeReader:
     def _document(self, char: str) -> Iterator[Rows | list[Event]]:
         if char == "[":
             self._pos += 1
-            if not (yield from self._events()):
+            if not (yield from self._events(in_array=True)):
                 self._out.problem(NO_CLOSING, self._where())
         elif self._looks_like(_BARE_EVENT):
-            yield from self._events()  # one event per line, without brackets around them
+            yield from self._events(in_array=False)  # one event per line, without brackets around them
         else:
             self._pos += 1
             yield from self._members()
@@ -279,7 +282,7 @@ class ChromeReader:
                 self._pos += 1
             if key == "traceEvents" and self._next_char() == "[":
                 self._pos += 1
-                yield from self._events()
+                yield from self._events(in_array=True)
             elif not self._keep_value(key):
                 return
         if char == "}":
@@ -390,13 +393,14 @@ class ChromeReader:
 
     # -- the events -------------------------------------------------------------------------------------------
 
-    def _events(self) -> Generator[Rows | list[Event], None, bool]:
+    def _events(self, *, in_array: bool) -> Generator[Rows | list[Event], None, bool]:
         """The events from here up to the closing bracket of their array, which is consumed; whether it was there."""
         at_start = True
+        self._in_array = in_array
         while True:
             if len(self._data) - self._pos < CHUNK_BYTES // 2:
                 self._fill()
-            char = self._next_char(separators=True)
+            char = self._to_event()
             if char in ("]", "}", ""):
                 self._pos += char == "]"
                 return char == "]"
@@ -405,8 +409,25 @@ class ChromeReader:
                 yield rows
                 continue
             batch = self._fast_batch(at_start)
+            self._behind_event = bool(batch)
             at_start = False
             yield self._slow_batch() if batch is None else batch
+
+    def _to_event(self) -> str:
+        """The character behind what separates events; commas between two of an array that are not one are counted."""
+        self._commas = 0
+        char = self._next_char(separators=True)
+        if self._behind_event and self._in_array:
+            is_event = char == "{" and (self._commas or not self._looks_like(_WRAPPER))
+            self._count_commas(self._commas, 1 if is_event else min(self._commas, 1))
+        self._behind_event = False
+        return char
+
+    def _count_commas(self, found: int, expected: int) -> None:
+        if found < expected:
+            self._repairs["missing comma"] += 1
+        elif found > expected:
+            self._repairs["stray comma"] += found - expected
 
     def _scanned(self) -> Rows | None:
         """The events from here on as far as they are valid and whole, as columns; None if the first one is not."""
@@ -415,7 +436,11 @@ class ChromeReader:
         rows = self._scanner.scan(self._data, self._pos)
         if not len(rows):
             return None
-        self._pos = rows.behind
+        self._pos = int(rows.end[-1])
+        self._behind_event = True
+        if self._in_array:
+            for commas in rows.odd_commas():
+                self._count_commas(commas, 1)
         return rows
 
     def _fast_batch(self, at_start: bool) -> list[Event] | None:
@@ -474,11 +499,13 @@ class ChromeReader:
     def _slow_batch(self) -> list[Event]:
         """Events one by one, until the buffer has only an incomplete one left."""
         batch: list[Event] = []
-        while char := self._next_char(separators=True):
+        while char := self._to_event():
             if char in ("]", "}"):
                 break
             if char == "{":
-                batch += self._slow_event()
+                events = self._slow_event()
+                self._behind_event = bool(events)
+                batch += events
             else:
                 self._skip_garbage("expected {")
             if len(self._data) - self._pos < CHUNK_BYTES // 2 and not self._at_end:
@@ -571,6 +598,7 @@ class ChromeReader:
         while True:
             match = pattern.match(self._data, self._pos)
             assert match is not None
+            self._commas += self._data.count(b",", self._pos, match.end()) if separators else 0
             self._pos = match.end()
             if self._pos < len(self._data):
                 return chr(self._data[self._pos])

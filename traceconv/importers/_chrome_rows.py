@@ -15,6 +15,9 @@ import numpy.typing as npt
 from traceconv.ir.trace import I64
 
 _CAPACITY = 1 << 14
+_COMMA = ord(",")
+#: Between two events there is seldom more than a comma, a line break and what they are indented by.
+_USUAL_GAP = 12
 _decode_text = msgspec.json.Decoder(str).decode
 
 
@@ -25,7 +28,6 @@ class Rows:
     Attributes:
         scanner: knows the texts and stands.
         data: part of the file.
-        behind: where the last of the events ends in it.
         phase: the phase as the number of its character; 0 for an event that is not plain.
         start, end: where in the data each event is.
         ts, dur: of plain events, in ns, as all that follows.
@@ -40,7 +42,6 @@ class Rows:
 
     scanner: RowScanner
     data: bytes
-    behind: int
     phase: I64
     start: I64
     end: I64
@@ -63,6 +64,18 @@ class Rows:
     def raw(self, row: int) -> bytes:
         """An event as it stands in the file."""
         return self.data[self.start[row] : self.end[row]]
+
+    def odd_commas(self) -> list[int]:
+        """The numbers of commas between two events, of those pairs that have not one between them."""
+        text = np.frombuffer(self.data, np.uint8)
+        ends, starts = self.end[:-1], self.start[1:]
+        gaps = starts - ends
+        commas = np.zeros(len(gaps), np.int64)
+        for at in range(min(int(np.max(gaps, initial=0)), _USUAL_GAP)):
+            commas += text[np.minimum(ends + at, starts)] == _COMMA  # at the start is a bracket
+        odd = np.flatnonzero((commas != 1) | (gaps > _USUAL_GAP)).tolist()
+        counts = [self.data.count(b",", ends[row], starts[row]) for row in odd]
+        return [count for count in counts if count != 1]
 
     def args_of(self, row: int) -> bytes:
         """The args of a plain event."""
@@ -89,13 +102,12 @@ class RowScanner:
         """The whole valid events from a place in the data on, as many as fit; maybe none."""
         if len(self._space) <= len(data) - start:
             self._space = np.empty(len(data) + 1, np.uint8)
-        count, behind = self._scanner.scan(data, start, self._space)
+        count, _ = self._scanner.scan(data, start, self._space)
         columns = dict(zip(self._module.FIELDS, self._fields[:, :count], strict=True))
         flags = columns.pop("flags")
         return Rows(
             scanner=self,
             data=data,
-            behind=behind,
             args=self._space[: self._scanner.args_size].tobytes(),
             is_fresh=(flags & self._module.FRESH) != 0,
             is_enclosing=(flags & self._module.ENCLOSING) != 0,
