@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -23,6 +22,7 @@ from traceconv.align.interruptions import align_interruptions
 from traceconv.align.launches import METHOD as LAUNCHES
 from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.names import NameMap
+from traceconv.align.rates import Known
 from traceconv.align.sequences import align_sequences
 from traceconv.align.twins import METHOD as TWINS
 from traceconv.align.twins import same_recording
@@ -39,7 +39,7 @@ _PIECE_NS = 2_000_000
 #: recordings the worst was off by 60 µs, and a quarter of a millisecond off begins what looks alike at 4 kHz.
 _CERTAIN_NS = 150_000
 _AROUND_NS = 400_000
-_Seen = TypeVar("_Seen", Events, Samples, Bins)
+_Seen = TypeVar("_Seen", Samples, Bins)
 #: What was compared, for people, by the method of the estimator.
 IN_WORDS = {
     LAUNCHES: "kernels and the calls that launched them",
@@ -178,11 +178,9 @@ def _launches(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
     if pairs is None:
         return None
     zeros = pairs.zero_x, pairs.zero_y
-    prior = Prior(max_drift=FREE_DRIFT)
-    if known is not None and known.bound_ns is not None:
-        offsets = [float(known.at(ts) - ts + zeros[0] - zeros[1]) for ts in a.span()]
-        prior = Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT)
-    return _narrowing(_made(a, b, align_launches(pairs, prior), zeros, known))
+    before = Known.of(known, _common(a, b, known), zeros)
+    estimate = align_launches(before.evened(pairs), before.prior)
+    return _narrowing(_made(a, b, before.restored(estimate), zeros, known))
 
 
 def _the_same(a: Side, b: Side, known: ClockMap | None) -> PairEstimate:
@@ -290,17 +288,19 @@ def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> Pa
         return None
     one, other = views[0].events, views[1].events
     if _typical(one) >= _typical(other):
-        nested = partial(align_sequences, nest=nested_work(a.trace, b.trace, views))
-        return _with_rows(_pair(a, b, one, other, known, nested), *views)
-    nested = partial(align_sequences, nest=nested_work(b.trace, a.trace, (views[1], views[0])))
-    turned = _pair(b, a, other, one, known.inverse() if known else None, nested)
-    return _turned(_with_rows(turned, *reversed(views)))
+        return _nested(a, b, views, known)
+    return _turned(_nested(b, a, (views[1], views[0]), known.inverse() if known else None))
 
 
-def _with_rows(pair: PairEstimate, one: View, other: View) -> PairEstimate:
-    """The estimate with its matches as rows of the traces."""
-    matched = pair.estimate.pairs
-    return pair if matched is None else replace(pair, rows=(one.rows[matched[0]], other.rows[matched[1]]))
+def _nested(a: Side, b: Side, views: tuple[View, View], known: ClockMap | None) -> PairEstimate:
+    """What the work of b says that lies inside that of a."""
+    one, other = (view.events for view in views)
+    before = Known.of(known, _common(a, b, known), (one.zero_ns, other.zero_ns))
+    nest = nested_work(a.trace, b.trace, views)
+    estimate = align_sequences(one, before.evened(other), before.prior, nest and before.evened(nest))
+    made = _made(a, b, before.restored(estimate), (one.zero_ns, other.zero_ns), known)
+    matched = estimate.pairs
+    return made if matched is None else replace(made, rows=(views[0].rows[matched[0]], views[1].rows[matched[1]]))
 
 
 def _typical(events: Events) -> float:
@@ -316,19 +316,31 @@ def _pair(
     known: ClockMap | None,
     estimator: Callable[[Events, _Seen, Prior], Estimate],
 ) -> PairEstimate:
-    prior = Prior(max_drift=FREE_DRIFT)
-    if known is not None and known.bound_ns is not None:
-        offset = float(known.at(one.zero_ns) - other.zero_ns)
-        prior = Prior(offset - known.bound_ns, offset + known.bound_ns, FREE_DRIFT)
-    return _made(a, b, estimator(one, other, prior), (one.zero_ns, other.zero_ns), known)
+    zeros = one.zero_ns, other.zero_ns
+    before = Known.of(known, _common(a, b, known), zeros)
+    return _made(a, b, before.restored(estimator(one, before.evened(other), before.prior)), zeros, known)
+
+
+def _common(a: Side, b: Side, known: ClockMap | None) -> tuple[int, int]:
+    """The times of clock a at which both have events, as far as is known."""
+    first, last = a.span()
+    if known is None:
+        return first, last
+    first_b, last_b = map(known.inverse().at, b.span())
+    return max(first, first_b), min(last, last_b)
 
 
 def _made(a: Side, b: Side, estimate: Estimate, zeros: tuple[int, int], known: ClockMap | None) -> PairEstimate:
     """An estimate, whose numbers are relative to zeros, with the maps that follow."""
     way = _way(estimate, *zeros)
-    ends, ends_b = np.array([a.span(), b.span()], np.float64) - [[zeros[0]], [zeros[1]]]
+    ends, ends_b = (_from_zero(side, zero) for side, zero in ((a, zeros[0]), (b, zeros[1])))
     back_bound = _bound(estimate, estimate.back(ends_b))
     return PairEstimate(a, b, estimate, *zeros, replace(way, bound_ns=_bound(estimate, ends)), back_bound, known)
+
+
+def _from_zero(side: Side, zero: int) -> F64:
+    """The first and the last time, ns from a zero: times since 1970 are not exact as float64."""
+    return np.array([ts - zero for ts in side.span()], np.float64)
 
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
