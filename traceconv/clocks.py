@@ -11,7 +11,7 @@ import enum
 import heapq
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -248,6 +248,7 @@ class ClockMap:
         drift: how much faster the other clock runs, in units of DRIFT_UNIT: the times stay integers.
         at_ns: where the offset holds; of no account without drift.
         bends: where one of the clocks was slewed or set, in order; later ones begin at no smaller results.
+        rests_on: the pairs of clocks whose events it was estimated from, each as the keys of both.
     """
 
     offset_ns: int = 0
@@ -257,6 +258,7 @@ class ClockMap:
     drift: int = 0
     at_ns: int = 0
     bends: tuple[Bend, ...] = ()
+    rests_on: frozenset[frozenset[tuple[int, int]]] = field(default=frozenset(), compare=False)
 
     @property
     def lines(self) -> tuple[Bend, ...]:
@@ -315,7 +317,10 @@ class ClockMap:
         """The way back."""
         at = self.at_ns + self.offset_ns if self.drift else 0
         bends = (Bend(bend.at_ns + bend.offset_ns, -bend.offset_ns, _back(bend.drift)) for bend in self.bends)
-        return ClockMap(-self.offset_ns, self.bound_ns, self.method, self.verdict, _back(self.drift), at, tuple(bends))
+        drift = _back(self.drift)
+        return ClockMap(
+            -self.offset_ns, self.bound_ns, self.method, self.verdict, drift, at, tuple(bends), self.rests_on
+        )
 
     @property
     def by_user(self) -> bool:
@@ -342,6 +347,7 @@ class ClockMap:
             first.drift,
             first.at_ns,
             tuple(bends),
+            self.rests_on | after.rests_on,
         )
 
 

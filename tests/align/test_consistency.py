@@ -72,6 +72,19 @@ def test_three_traces_of_one_run_close_their_loop() -> None:
         assert abs(line.offset_ns - (EPOCH_NS - shift)) <= (line.bound_ns or 0) <= 10_000
 
 
+def test_the_receipt_counts_the_matches_that_a_place_rests_on() -> None:
+    """The second is placed by the first; the third, which has more in common with it, by the second."""
+    work = made()
+    begin = replace(work, start=work.start[:240], dur=work.dur[:240], kind=work.kind[:240])
+    few = view("a.json", begin, EPOCH_NS, REALTIME)
+    traces = [few, view("b.json", work, 5_000_000_000, OWN, 1), view("c.json", work, -77_000, OWN, 2)]
+    found = align(traces)
+    by_files = {frozenset((pair.a.index, pair.b.index)): pair for pair in found.pairs}
+    assert found.receipt[0].matches == 0
+    assert found.receipt[1].matches == by_files[frozenset((0, 1))].estimate.matches
+    assert by_files[frozenset((1, 2))].estimate.matches > found.receipt[1].matches
+
+
 def test_files_that_the_events_contradict_are_refused() -> None:
     work = made()
     right = view("a.json", work, EPOCH_NS, REALTIME)

@@ -23,6 +23,7 @@ from traceconv.align.facts import (
     EventPoint,
     Facts,
     TimePoint,
+    input_named,
     parse_anchor,
     parse_clock,
     parse_date,
@@ -693,6 +694,14 @@ def test_zones_and_dates_that_do_not_fit(domain: ClockDomain, zone: str | None, 
     facts = Facts(zones={0: zone} if zone else {}, dates={0: parse_date(day)} if day else {})
     with pytest.raises(UsageError, match=message):
         align([trace("a", domain, [UNIX])], facts=facts)
+
+
+def test_inputs_that_are_given_many_times_are_numbered_as_messages_call_them() -> None:
+    paths = [f"{number}/x" for number in range(12)]
+    assert [input_named(f"x ({number})", paths, "--offset") for number in (2, 9, 10, 12)] == [1, 8, 9, 11]
+    for wrong in ("x (13)", "x (0)", "x (1)", "x (010)"):
+        with pytest.raises(UsageError, match="is none of the inputs"):
+            input_named(wrong, paths, "--offset")
 
 
 # -- clocks that were read twice --------------------------------------------------------------------------------------

@@ -351,8 +351,7 @@ def _basis(index: int, clock: int, found: ClockMap, pairs: Sequence[PairEstimate
     used = [
         pair.estimate
         for pair in pairs
-        if (index, clock) in ((pair.a.index, pair.a.clock), (pair.b.index, pair.b.clock))
-        and pair.way.method in found.method
+        if (index, clock) in ((pair.a.index, pair.a.clock), (pair.b.index, pair.b.clock)) and pair.carries(found)
     ]
     return max(used, key=lambda estimate: estimate.matches, default=None)
 

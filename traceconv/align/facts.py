@@ -32,7 +32,7 @@ from traceconv.times import parse_duration
 
 #: More than any clock drifts, and what a map can hold.
 _MOST_PPM = 900
-_NUMBERED = re.compile(r"(.+) \(([2-9])\)")
+_NUMBERED = re.compile(r"(.+) \(([2-9]|[1-9]\d{1,6})\)")
 _PPM = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*(ppm|ppb)\s*")
 _ZONE = re.compile(r"([+-])(\d\d):?([0-5]\d)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")

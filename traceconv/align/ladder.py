@@ -112,6 +112,10 @@ class PairEstimate:
     rows: tuple[Array, Array] | None = None
     taken: bool = False
 
+    def carries(self, found: ClockMap) -> bool:
+        """Whether a map rests on it."""
+        return self.taken and frozenset({self.a.key, self.b.key}) in found.rests_on
+
     @property
     def found(self) -> bool:
         """Whether it names a place, be it a refused one."""
@@ -187,7 +191,7 @@ def _the_same(a: Side, b: Side, known: ClockMap | None) -> PairEstimate:
     """One recording twice: equal times are one instant."""
     events = sum(len(table.ts) for _, table in a.trace.timed_tables())
     estimate = Estimate(TWINS, Verdict.OK, f"all {events} events are equal, to the ns", matches=events)
-    return PairEstimate(a, b, estimate, 0, 0, ClockMap(0, 0, TWINS), 0, known)
+    return PairEstimate(a, b, estimate, 0, 0, ClockMap(0, 0, TWINS, rests_on=_of(a, b)), 0, known)
 
 
 def _by_activity(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
@@ -335,7 +339,13 @@ def _made(a: Side, b: Side, estimate: Estimate, zeros: tuple[int, int], known: C
     way = _way(estimate, *zeros)
     ends, ends_b = (_from_zero(side, zero) for side, zero in ((a, zeros[0]), (b, zeros[1])))
     back_bound = _bound(estimate, estimate.back(ends_b))
-    return PairEstimate(a, b, estimate, *zeros, replace(way, bound_ns=_bound(estimate, ends)), back_bound, known)
+    way = replace(way, bound_ns=_bound(estimate, ends), rests_on=_of(a, b))
+    return PairEstimate(a, b, estimate, *zeros, way, back_bound, known)
+
+
+def _of(a: Side, b: Side) -> frozenset[frozenset[tuple[int, int]]]:
+    """What a map rests on that is estimated from two clocks."""
+    return frozenset({frozenset({a.key, b.key})})
 
 
 def _from_zero(side: Side, zero: int) -> F64:

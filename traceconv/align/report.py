@@ -168,8 +168,7 @@ def _bound_at(side: Side, time: int, found: ClockMap, line: ReceiptLine, pairs: 
         if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or found.bound_ns is None:
             continue
         bound = pair.bound_of(side)
-        rests_on_it = pair.way.method in found.method and pair.estimate.matches == line.matches
-        if bound is not None and found.bound_ns >= bound and rests_on_it:
+        if bound is not None and found.bound_ns >= bound and pair.carries(found):
             low, high = _interval(pair, _on_x(pair, side, time))
             return min(line.bound_ns, line.bound_ns - bound + int(np.ceil(max(-low, high))) + 1)
     return line.bound_ns

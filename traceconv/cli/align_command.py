@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from traceconv import api
-from traceconv.align import ReceiptLine
 from traceconv.cli import _common as common
 
 if TYPE_CHECKING:
@@ -60,12 +59,11 @@ def command(
     click.echo(f"On one time axis: {alignment.clock.describe()}", err=True)
     common.print_receipt(alignment.receipt, checks, alignment.files)
     for pair in alignment.pairs:
-        click.echo(_what_events_say(pair, alignment.receipt), err=True)
+        click.echo(_what_events_say(pair), err=True)
 
 
-def _what_events_say(pair: PairEstimate, receipt: list[ReceiptLine]) -> str:
+def _what_events_say(pair: PairEstimate) -> str:
     """What the events of two files say, and whether they were placed by it."""
     names, found = (pair.a.name, pair.b.name), pair.estimate
-    used = any(pair.way.method in line.method for line in receipt if line.file in names)
-    verdict = f"not used ({found.verdict})" if found.verdict.refused and not used else found.verdict
+    verdict = f"not used ({found.verdict})" if found.verdict.refused and not pair.taken else found.verdict
     return f"{' and '.join(names)}: {pair.way.method}: {verdict}: {found.reason}"
