@@ -153,6 +153,19 @@ def test_an_anchor_and_a_drift_are_doubted_and_stand() -> None:
     assert "at its begin and" in found.receipt[1].warnings[0]
 
 
+@pytest.mark.parametrize(("ppm", "doubted"), [(0, False), (0.5, False), (300, True)])
+def test_the_events_place_a_clock_whose_drift_is_stated(ppm: float, doubted: bool) -> None:
+    traces = [view("a.json", made(), EPOCH_NS, REALTIME), view("b.json", made(), 7_000_000, OWN, 1)]
+    found = align(traces, facts=parse_facts(["a.json", "b.json"], drifts=[f"b.json={ppm}ppm"]))
+    line = found.receipt[1]
+    assert (line.verdict, line.drift_ppm) == ("assumed", ppm)
+    assert line.matches > 400
+    assert any("say that it belongs" in text for text in line.warnings) == doubted
+    if ppm == 0:
+        assert line.bound_ns is not None
+        assert abs(line.offset_ns - (EPOCH_NS - 7_000_000)) <= line.bound_ns
+
+
 @pytest.mark.parametrize("off_ns", [300_000, -800_000, 100_000_000, 5 * 10**9])
 def test_an_anchor_of_times_is_doubted_at_its_instant(off_ns: int) -> None:
     """Away from it, the unknown drift leaves more open than it is wrong by."""

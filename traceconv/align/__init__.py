@@ -160,7 +160,7 @@ def align(
     if policy.estimate and len(traces) > 1:
         from traceconv.align import evidence
 
-        placed = {*(offsets or ()), *facts.drifts}
+        placed = set(offsets or ())
         pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {}, stated)
     known = graph.maps_to(target)
     maps = []

@@ -65,6 +65,7 @@ def estimated(
         for number, domain in ((number, own[number]) for number in first)
         if not domain.synthetic and index not in placed
     ]
+    sides = [one for one in sides if not (one[1].index in said.corrections and _is_related(one, sides, graph))]
     made, accepted, overruled = _pairs(sides, graph, target, policy, said)
     relate_all(sides, accepted, graph, target, overruled, said.warnings)
     known = graph.maps_to(target)
@@ -76,9 +77,34 @@ def estimated(
                 for its, first in ((own[number], first) for number, first in clocks.items())
                 if its in known
             )
-            warning = _settle(side, domain, target, begin, sides, made, graph, policy)
+            warning = _settle(side, domain, target, begin, sides, made, graph, policy, said)
             said.warnings[side.key] += [warning] if warning else []
     return made
+
+
+def _is_related(one: tuple[ClockDomain, Side], sides: list[tuple[ClockDomain, Side]], graph: ClockGraph) -> bool:
+    """Whether a clock is related to that of any other input."""
+    known = graph.maps_to(one[0])
+    return any(domain in known for domain, side in sides if side.index != one[1].index)
+
+
+def _correction(side: Side, said: Stated) -> ClockMap:
+    return said.corrections.get(side.index, {}).get(side.clock, ClockMap())
+
+
+def _with_drifts(pair: PairEstimate, said: Stated) -> PairEstimate:
+    """The estimate between clocks as the graph has them: their stated drifts are taken out, and leave no other one.
+
+    In the middle of a side the bound over all its events holds, and without a drift it holds everywhere.
+    """
+    if not {pair.a.index, pair.b.index} & set(said.corrections):
+        return pair
+    middle, bound = sum(pair.a.span()) // 2, pair.way.bound_ns
+    if pair.back_bound_ns is not None and (bound is None or pair.back_bound_ns < bound):
+        middle, bound = pair.back.at(sum(pair.b.span()) // 2), pair.back_bound_ns
+    at, there = _correction(pair.a, said).at(middle), _correction(pair.b, said).at(pair.way.at(middle))
+    way = ClockMap(there - at, bound, pair.way.method, pair.way.verdict)
+    return replace(pair, way=way, back_bound_ns=way.bound_ns)
 
 
 def _pairs(
@@ -107,6 +133,8 @@ def _pairs(
             # What events of other pairs say is no reason to be content: it could not be checked.
             there = declared if everything else known
             rough = there[domain].then(there[other].inverse()) if domain in there and other in there else None
+            if rough is not None:
+                rough = _correction(side, said).then(rough).then(_correction(partner, said).inverse())
             if rough is not None and _of_one_tool(side, partner):
                 continue
             exact = rough is not None and rough.uncertainty <= WELL_KNOWN_NS
@@ -115,8 +143,8 @@ def _pairs(
                 taken = not contradicts(pair, said.instants)
                 made.append(replace(pair, taken=taken))
                 if taken:
-                    accepted.append(Accepted(i, j, pair))
-                    work.relate(domain, other, pair.way, pair.back)
+                    accepted.append(Accepted(i, j, _with_drifts(pair, said)))
+                    work.relate(domain, other, accepted[-1].pair.way, accepted[-1].pair.back)
                     progress = True
                 continue
             against = contradiction(side, partner, rough, policy.names) if rough is not None else None
@@ -149,6 +177,7 @@ def _settle(
     made: list[PairEstimate],
     graph: ClockGraph,
     policy: Policy,
+    said: Stated,
 ) -> str:
     """What to do with a clock whose place nothing tells for certain; `begin` is that of all others on trace time.
 
@@ -160,7 +189,7 @@ def _settle(
     if policy.on_ambiguous == "best" and fitting:
         best = min(fitting, key=lambda pair: (_BADNESS.index(pair.estimate.verdict), -pair.estimate.matches))
         domain_of = {one: its for its, one in sides}
-        graph.relate(domain_of[best.a], domain_of[best.b], replace(best.way, bound_ns=None))
+        graph.relate(domain_of[best.a], domain_of[best.b], replace(_with_drifts(best, said).way, bound_ns=None))
         _take(best, made)
         return _taken_as_best(best)
     if policy.on_ambiguous == "separate":
