@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
+from traceconv.align.consistency import Accepted, relate_all
+from traceconv.align.estimate import Estimate
+from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.network import Edge, solve
-from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
+from traceconv.align.stated import Warnings
+from traceconv.clocks import DRIFT_UNIT, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.lanes import lay_out
 
 SPAN_NS = 10**9
 EPOCH_NS = 1_790_000_000 * 10**9
@@ -68,6 +77,16 @@ def test_a_loop_shares_its_misclosure_by_weight() -> None:
     assert off(found.maps[1], maps[1]) == 30
     assert off(found.maps[2], maps[2]) == 60
     assert found.chi2 == pytest.approx(3 * 0.3**2, rel=0.01)
+
+
+@pytest.mark.parametrize(("error", "strained"), [(2900, 0), (3100, 1), (6400, 1)])
+def test_a_loop_that_misses_by_more_than_is_possible_is_not_passed_over(error: int, strained: int) -> None:
+    maps = truth_of(np.random.default_rng(2), 3)
+    edges = [edge(maps, 0, 1), edge(maps, 1, 2), edge(maps, 0, 2, error=error)]
+    found = solve(range(3), edges, 2)
+    assert found.verdict is Verdict.OK
+    assert len(found.strained) == strained
+    assert not solve(range(3), [*edges[:2], edge(maps, 0, 2, error=error, bound=None)], 2).strained
 
 
 def test_an_exact_relation_is_not_moved() -> None:
@@ -163,6 +182,7 @@ def test_right_networks_are_never_refused_and_bounds_hold(seed: int) -> None:
     found = solve(range(count), edges, 0)
     assert found.verdict is Verdict.OK
     assert found.dropped == ()
+    assert not found.strained
     assert len(found.loops) == len(edges) - count + 1
     for node in range(count):
         assert off(found.maps[node], maps[node]) <= (found.maps[node].bound_ns or 0) + 5
@@ -190,3 +210,23 @@ def test_one_wrong_relation_of_nine_is_found_or_refused_but_never_another_one_dr
             dropped += 1
     assert dropped + refused == 60
     assert dropped >= 20
+
+
+def test_files_on_such_a_loop_are_warned_of() -> None:
+    traces = [one(name, 0) for name in "abc"]
+    sides = [(trace.clocks[0].owned_by(str(index)), Side(index, 0, trace)) for index, trace in enumerate(traces)]
+    accepted = [
+        Accepted(a, b, PairEstimate(sides[a][1], sides[b][1], Estimate("m", Verdict.OK, ""), 0, 0, way, 1000))
+        for a, b, way in ((0, 1, ClockMap(0, 1000)), (1, 2, ClockMap(0, 1000)), (0, 2, ClockMap(6400, 1000)))
+    ]
+    warnings: Warnings = defaultdict(list)
+    graph = ClockGraph([domain for domain, _ in sides], [])
+    relate_all(sides, accepted, graph, sides[2][0], set(), warnings)
+    assert sorted(warnings) == [(0, 0), (1, 0), (2, 0)]
+    assert all("comes back 6.4 µs off, where at most 3 µs are possible" in text for (text,) in warnings.values())
+
+
+def one(name: str, at: int) -> Trace:
+    out = Builder(SourceInfo(name, "format"), ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC))
+    out.slice(out.track("t"), at, SPAN_NS, "x")
+    return lay_out(out.finish())

@@ -74,6 +74,8 @@ def relate_all(
             warnings[side.key].append(_left_out(edges[number].way, solution.worst.misclosure_ns))
         else:
             _warn_of_dropped(accepted[number - first], solution.worst, warnings)
+    for loop in solution.strained:
+        _warn_of_strained(loop, sides, target, warnings)
     kept = [one for row, one in enumerate(accepted, first) if row not in solution.dropped]
     for one in kept:
         if not solution.loops or one.a not in solution.maps:
@@ -109,7 +111,7 @@ def _inconsistent(
 ) -> InconsistentClocks:
     """Which loop does not close, and by how much."""
     loop = solution.worst
-    names = [sides[number][1].name if number < len(sides) else target.name for number in loop.clocks]
+    names = _names(loop, sides, target)
     files = list(dict.fromkeys(name for name, number in zip(names, loop.clocks, strict=True) if number < len(sides)))
     return InconsistentClocks(
         f"the clocks of {', '.join(files)} contradict each other: a time that is taken from one to the next, "
@@ -119,6 +121,21 @@ def _inconsistent(
         f"for instance --offset {PurePath(files[-1]).name}=TIME",
         pairs=pairs,
     )
+
+
+def _names(loop: Loop, sides: Sequence[Placed], target: ClockDomain) -> list[str]:
+    """What a loop leads through."""
+    return [sides[number][1].name if number < len(sides) else target.name for number in loop.clocks]
+
+
+def _warn_of_strained(loop: Loop, sides: Sequence[Placed], target: ClockDomain, warnings: Warnings) -> None:
+    text = (
+        f"a time that is taken from one clock to the next, {' -> '.join(_names(loop, sides, target))}, comes back "
+        f"{format_time(abs(loop.misclosure_ns))} off, where at most {format_time(loop.bound_ns)} are possible: one of "
+        "these relations is less exact than it says"
+    )
+    for number in sorted({number for number in loop.clocks if number < len(sides)}):
+        warnings[sides[number][1].key].append(text)
 
 
 def _warn_of_dropped(one: Accepted, loop: Loop, warnings: Warnings) -> None:

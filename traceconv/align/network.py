@@ -25,6 +25,8 @@ LEAST_LEAD = 25.0
 #: Of a standard normal: one right network in a thousand is beyond it.
 _RARE = 3.09
 _LEAST_BOUND = 1.0
+#: What a map is off by integers alone.
+_ROUNDING_NS = 2
 #: Stands for a bound that nobody knows: such a relation places a clock and checks nothing.
 _UNKNOWN_BOUND = 1e12
 
@@ -68,12 +70,14 @@ class Loop:
         clocks: what it leads through, the begin again at the end.
         misclosure_ns: how far from the begin it ends, in the middle of where the last edge is known from.
         bound_ns: the sum of the bounds: how far it may be.
+        bounded: whether all bounds are known.
     """
 
     edges: tuple[int, ...]
     clocks: tuple[int, ...]
     misclosure_ns: int
     bound_ns: int
+    bounded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,20 @@ class Solution:
     loops: tuple[Loop, ...] = ()
     chi2: float = 0.0
     limit: float = 0.0
+
+    @property
+    def strained(self) -> list[Loop]:
+        """The loops without dropped edges that miss their begin by more than their bounds allow, if by little.
+
+        One of the relations is less exact than it says; the sum of squares leaves room for that.
+        """
+        return [
+            loop
+            for loop in self.loops
+            if loop.bounded
+            and abs(loop.misclosure_ns) > loop.bound_ns + _ROUNDING_NS * len(loop.edges)
+            and not set(loop.edges) & set(self.dropped)
+        ]
 
     @property
     def worst(self) -> Loop:
@@ -256,7 +274,8 @@ class _Network:
         middle = (edge.span[0] + edge.span[1]) // 2
         apart = other.way.at(edge.way.at(middle)) - one.way.at(middle)
         bound = sum(self.edges[number].way.bound_ns or 0 for number in edges)
-        return Loop(edges, clocks, apart, bound)
+        bounded = all(self.edges[number].way.bound_ns is not None for number in edges)
+        return Loop(edges, clocks, apart, bound, bounded)
 
     def bridges(self, rows: Sequence[int]) -> tuple[int, ...]:
         """The edges that are on no loop."""
