@@ -11,6 +11,7 @@ import pytest
 
 from tests.benchmarks.alignment.sequences import row
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, inner, outer, run
+from tests.benchmarks.alignment.trials import replayed_pair
 from tests.golden import ROOT, Case
 from traceconv.align.estimate import Events, Prior
 from traceconv.align.matching import Line, Matcher, Pairs
@@ -151,3 +152,20 @@ def test_usual_places_are_those_of_a_class() -> None:
     pairs = Pairs.of(a, b, Matcher(a, b).holding(line, 0.0), line)
     assert pairs.begin.tolist() == [0, 0, 0, 0, 0, 0, 3, 0]
     assert pairs.end.tolist() == [0, 0, 0, 0, 0, 0, -3, 0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_two_runs_of_one_replayed_schedule_are_told_by_their_durations(seed: int) -> None:
+    """A load generator gave both the same work at the same times, to some microseconds."""
+    assert align_sequences(*replayed_pair(seed, same=True), Prior()).verdict is Verdict.OK
+    found = align_sequences(*replayed_pair(seed, same=False), Prior())
+    assert found.verdict is Verdict.INSUFFICIENT
+    assert "these look like two different runs" in found.reason
+
+
+def test_durations_that_say_nothing_leave_it_open_whether_it_is_one_run() -> None:
+    a, b = replayed_pair(3, same=False)
+    equal = replace(b, dur=np.full(len(b), float(np.min(b.dur))))
+    found = align_sequences(a, equal, Prior())
+    assert found.verdict is Verdict.UNVERIFIED
+    assert "may be of two runs" in found.reason

@@ -20,7 +20,7 @@ import numpy as np
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Prior, refused
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line
-from traceconv.align.robust import rank_correlation, robust_line
+from traceconv.align.robust import robust_line, since_last, vary_alike
 from traceconv.clocks import Verdict
 from traceconv.ir.trace import Trace
 
@@ -405,22 +405,11 @@ def _same_gaps(pairs: Pairs, kept: Array) -> tuple[float, int]:
 
 
 def _agreement(x: F64, y: F64, name: Array, ids: Array) -> tuple[float, int]:
-    """The rank correlation of what is between two events, less what was there the last time between such two.
+    """Whether what is between two events varies alike in both, and how many gaps tell.
 
-    What a programme does each time anew is the same in each of its runs; only how long it takes this time tells them
-    apart. Where some of the work is lost, a gap is longer in both, whichever run they are of: so such two are as many
-    ids apart. Of paced work on a coarse clock most gaps are equal, and tell nothing: they are not counted.
+    Where some of the work is lost, a gap is longer in both, whichever run they are of: so gaps are of one kind that are
+    between the same work, as many ids apart.
     """
     if len(x) < 3:
         return 0.0, 0
-    between = name[:-1], name[1:], np.diff(ids)
-    order = np.lexsort(between)
-    again = np.all([kind[order][1:] == kind[order][:-1] for kind in between], axis=0)
-    more_x, more_y = (np.diff(np.diff(times)[order])[again] for times in (x, y))
-    return rank_correlation(more_x, more_y), min(_varying(more_x), _varying(more_y))
-
-
-def _varying(values: F64) -> int:
-    """How many values are not the commonest one."""
-    counts = np.unique(values, return_counts=True)[1]
-    return len(values) - (int(np.max(counts)) if len(values) else 0)
+    return vary_alike(*since_last((name[:-1], name[1:], np.diff(ids)), np.diff(x), np.diff(y)))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from traceconv.align.geometry import F64
 
+Array = npt.NDArray[Any]
 _TUKEY = 4.685
 _TO_SIGMA = 1.4826
 #: A line that moves by less than this in a step is found.
@@ -46,6 +50,32 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
         if abs(a - before[0]) + abs(b - before[1]) * longest < _ENOUGH_NS:
             break
     return a, b, scale
+
+
+def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
+    """By how much each value differs from the last one of its kind, kind by kind.
+
+    What a programme does each time anew is the same in each of its runs; only how long it takes this time tells them
+    apart.
+
+    Args:
+        kinds: of each value; one kind is what is equal in all of them.
+        columns: the values.
+    """
+    order = np.lexsort(kinds)
+    again = np.all([kind[order][1:] == kind[order][:-1] for kind in kinds], axis=0)
+    return [np.diff(values[order])[again] for values in columns]
+
+
+def vary_alike(x: F64, y: F64) -> tuple[float, int]:
+    """The rank correlation of two sides, and how many values tell: the equal ones of a coarse clock do not."""
+    return rank_correlation(x, y), min(_varying(x), _varying(y))
+
+
+def _varying(values: F64) -> int:
+    """How many values are not the commonest one."""
+    counts = np.unique(values, return_counts=True)[1]
+    return len(values) - (int(np.max(counts)) if len(values) else 0)
 
 
 def rank_correlation(x: F64, y: F64) -> float:

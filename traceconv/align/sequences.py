@@ -15,6 +15,8 @@ iterations repeat:
    bounds is the estimate, since latencies are one-sided and bias a fit.
 
 A margin says nothing about two runs of one programme: so a good share of b must match, closely, within feasible bounds.
+Nor does that tell much where both runs were given their work at the same times, as by a load generator: unless
+durations match closely, too, they must vary alike.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from traceconv.align.geometry import F64, Constraints, Region, everything, feasi
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.nesting import Nest, best_near, fits_on, possible
 from traceconv.align.pieces import align_pieces, bent, described
-from traceconv.align.robust import robust_line
+from traceconv.align.robust import robust_line, since_last, vary_alike
 from traceconv.clocks import SLEWED_DRIFT, Verdict
 from traceconv.times import format_short
 
@@ -81,6 +83,9 @@ _STRETCHES = 20
 #: A drift from a fit is taken if its standard error is so much smaller than what the bounds leave on either side.
 _SURER = 4.0
 _LEAST_OF_SHARE = 0.6
+#: With so many durations that can be compared, less rank correlation than this is that of two runs: the least of the
+#: recordings has 0.43, simulated runs of one schedule reach 0.1. Believed is what chance hardly gives, in sigma.
+_LEAST_CHANGES, _CHANCE_ALIKE, _LEAST_SIGMA = 20, 0.3, 4.0
 _LEAST_PAUSE = 10e6
 _SAME_PLACE = 200 * _US
 
@@ -183,6 +188,12 @@ def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None
         prior: what is known beforehand; it narrows the search.
         nest: what the threads of a did at each time, with all events of b, if that says more than a and b do.
     """
+    found = _by_places(a, b, prior, nest)
+    return _of_one_run(a, b, found) if found.verdict is Verdict.OK else found
+
+
+def _by_places(a: Events, b: Events, prior: Prior, nest: Nest | None = None) -> Estimate:
+    """Where the two fit, be they of one run or not."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         reason = f"only {min(len(a), len(b))} events of common kinds, {_LEAST_EVENTS} are needed"
         return refused(METHOD, Verdict.INSUFFICIENT, reason)
@@ -241,7 +252,7 @@ def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
         over_a, over_b = _left_over(a, b, found, line, at_begin=at_begin)
         if min(len(over_a), len(over_b)) < _LEAST_EVENTS or 2 * len(over_b) > len(b):
             continue
-        other = align_sequences(over_a, over_b, Prior())
+        other = _by_places(over_a, over_b, Prior())
         if other.verdict is Verdict.OK:
             bent_there, why = _along_pieces(
                 a, b, found, Line(other.offset_ns, other.drift, other.x0) if at_begin else line
@@ -273,7 +284,7 @@ def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: b
 
 def _along_pieces(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, str]:
     """The answer along several lines, the first of which is near one at the begin of b; None with the reason."""
-    pieces, why = align_pieces(a, b, line, lambda a, rest: align_sequences(a, rest, Prior()), _of_piece)
+    pieces, why = align_pieces(a, b, line, lambda a, rest: _by_places(a, rest, Prior()), _of_piece)
     if len(pieces) < 2:
         return None, why
     pairs, share, least = _matched(a, b, bent(pieces))
@@ -700,3 +711,27 @@ def _verdict(
     if not rivals and not prior.known and matches < 2 * _LEAST_EVENTS:
         return Verdict.INSUFFICIENT, f"only {matches} events match"
     return Verdict.OK, f"{matches} events match, {share:.0%} of those that could"
+
+
+def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
+    """The answer, if it does not look like that of two runs that were given their work at the same times."""
+    if found.pairs is None:
+        return found
+    rows_a, rows_b = found.pairs
+    kinds = a.sorts[rows_a], b.sorts[rows_b]
+    outside, inside = since_last(kinds, a.dur[rows_a], b.dur[rows_b])
+    apart = float(np.median(np.abs(outside - inside))) if len(outside) else 0.0
+    if max(found.residuals.median, apart) <= _GREATEST_RESIDUAL:
+        return found
+    same, count = vary_alike(outside, inside)
+    compared = f"{count} durations vary alike in both, to {max(same, 0):.0%}"
+    if count >= _LEAST_CHANGES and same < _CHANCE_ALIKE:
+        return replace(
+            found,
+            verdict=Verdict.INSUFFICIENT,
+            reason=f"{found.reason}, but durations do not vary alike: these look like two different runs ({compared})",
+        )
+    if same < _CHANCE_ALIKE or same * np.sqrt(max(count - 1, 0)) < _LEAST_SIGMA:
+        reason = f"{found.reason}; but they may be of two runs that had the same work at the same times ({compared})"
+        return replace(found, verdict=Verdict.UNVERIFIED, reason=reason)
+    return found

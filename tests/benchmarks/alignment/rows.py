@@ -71,6 +71,7 @@ def all_rows(seeds: int, quick: bool, recorded: Sequence[Attempt], exact: Sequen
         partial(bends, few),
         partial(periodic, few),
         partial(unrelated, few),
+        partial(replayed, few),
         partial(unrelated_samples, few),
         lambda: coverage(pool.outcomes()),
         lambda: activity_coverage([*watched[True].outcomes(), *watched[False].outcomes()], recorded),
@@ -315,6 +316,14 @@ def unrelated(count: int) -> Row:
     """Two runs of one programme."""
     accepted = sum(one.accepted for one in trials.tried(trials.unrelated_trial, range(FIRST_SEED, FIRST_SEED + count)))
     return Row("unrelated runs", "refused, all", f"{count - accepted} of {count} refused", not accepted)
+
+
+def replayed(count: int) -> Row:
+    """Two runs that were given the same work at the same times; beside them pairs of one such run."""
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    accepted, right = (sum(trials.replayed_trial(seed, same=same).accepted for seed in seeds) for same in (False, True))
+    text = f"{accepted} of {count} ok; of one run {right} of {count} ok"
+    return Row("two runs of one replayed schedule, timestamped sequences", "never ok", text, not accepted)
 
 
 def unrelated_samples(count: int) -> Row:

@@ -187,6 +187,30 @@ def unrelated_trial(seed: int) -> Outcome:
     return Outcome(align_sequences(*two_runs(seed), Prior()))
 
 
+def replayed_pair(seed: int, *, same: bool) -> tuple[Events, Events]:
+    """Logs of one run, or of two that a load generator gave the same work at the same times, some us late each time."""
+    rng = np.random.default_rng(seed)
+    arrivals = np.cumsum(2.5 * MS + rng.exponential(5 * MS, 600))
+    kind = rng.integers(0, 3, len(arrivals)).astype(np.int32)
+    late = (5 * US, 20 * US, 50 * US, 100 * US)[seed % 4]
+
+    def one_run() -> tuple[Array, Array]:
+        start = arrivals + late * np.abs(rng.normal(size=len(arrivals)))
+        return start, 2 * MS * (1 + 0.02 * rng.normal(size=len(arrivals)))
+
+    first = one_run()
+    start, dur = first if same else one_run()
+    start = start + 150 * US * (1 + 0.1 * rng.random(len(start)))
+    dur = dur - 300 * US * (1 + 0.1 * rng.random(len(dur)))
+    inside = Events(np.floor((start - start[0]) / US) * US, np.floor(dur / US) * US, kind, int(start[0]), US)
+    return Events(*(np.floor(column / US) * US for column in first), kind, 0, US), inside
+
+
+def replayed_trial(seed: int, *, same: bool) -> Outcome:
+    """Logs with timestamps of a replayed schedule."""
+    return Outcome(align_sequences(*replayed_pair(seed, same=same), Prior()))
+
+
 def long_trial(seed: int, iterations: int) -> Outcome:
     """A long run with 50 ppm, of which b saw three quarters."""
     rng = np.random.default_rng(seed)
