@@ -141,6 +141,15 @@ def test_an_error_is_not_judged_finer_than_the_truth_is_known() -> None:
     assert not rows.exact_metadata([off(0, 2200)]).good
 
 
+def test_nothing_placed_is_not_called_reached() -> None:
+    refused = Attempt("ort_stat_pauses", ("a", "perf.stat.csv"), "as recorded", None, None, 0, "refused", "")
+    placed = replace(refused, error_ns=1000, bound_ns=5000, verdict="ok", related=True)
+    marks = [
+        rows.bins_recorded(found).mark for found in ([refused], [refused, placed], [replace(placed, error_ns=10**6)])
+    ]
+    assert marks == ["refused", "reached", "missed"]
+
+
 def test_a_wrong_place_would_be_seen(recorded: list[Attempt]) -> None:
     def off(error_ns: int, verdict: str) -> Attempt:
         return Attempt("r", ("a", "b"), "as recorded", error_ns, 5000, 2000, verdict, "")

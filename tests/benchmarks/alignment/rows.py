@@ -35,16 +35,20 @@ class Row:
         goal: what is to reach.
         reached: what is.
         good: whether it is reached; None if it was not measured.
+        refused: nothing was placed, which is no fault here, and no success either.
     """
 
     regime: str
     goal: str
     reached: str
     good: bool | None
+    refused: bool = False
 
     @property
     def mark(self) -> str:
         """For the last column."""
+        if self.good and self.refused:
+            return "refused"
         return {True: "reached", False: "missed", None: NOT_MEASURED}[self.good]
 
 
@@ -236,7 +240,8 @@ def _placed_row(regime: str, goal: str, real: Sequence[Attempt], limit: float, *
         text += f", median {np.median(errors) / 1e3:.1f} µs, worst {errors[-1] / 1e3:.1f} µs, stated within ±"
         text += f"{bound / 1e3:.0f} µs or less"
     text += f"; not {missed}" if missed else ""
-    return Row(regime, goal, text, max(errors, default=0) <= limit and (bool(errors) or may_refuse))
+    good = max(errors, default=0) <= limit and (bool(errors) or may_refuse)
+    return Row(regime, goal, text, good, refused=not errors)
 
 
 def samples(found: Sequence[Outcome], narrowed: bool) -> Row:
