@@ -85,7 +85,14 @@ class AlignmentError(TraceconvError):
 
 
 class UnrelatedClocks(AlignmentError):
-    """The clocks of two inputs cannot be related by anything that is known."""
+    """The clocks of two inputs cannot be related by anything that is known.
+
+    Its verdict is `unverified` if all that is missing is that both are of one run.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", pairs: Sequence[Any] = (), verdict: str = "") -> None:
+        super().__init__(message, hint=hint, pairs=pairs)
+        self.verdict = verdict or self.verdict
 
 
 class AmbiguousAlignment(AlignmentError):

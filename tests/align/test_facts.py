@@ -585,6 +585,22 @@ def test_several_machines_need_a_name() -> None:
     assert "--clock b=monotonic@HOST" in error.value.hint
 
 
+@pytest.mark.parametrize(("host", "warned"), [("vm", False), ("vm3", True)])
+def test_a_machine_that_no_input_names_may_be_mistyped(host: str, warned: bool) -> None:
+    names = ["a", "b", "c"]
+    traces = [
+        trace("a", MONOTONIC, [5 * S], [ClockSnapshot(MONOTONIC, 5 * S, REALTIME, UNIX, 0, "read")]),
+        trace("b", PRIVATE, [5 * S]),
+        trace("c", REALTIME, [UNIX]),
+    ]
+    facts = parse_facts(names, clocks=[f"b=monotonic@{host}"])
+    warnings = [] if warned else list(align(traces, facts=facts).receipt[1].warnings)
+    if warned:
+        found = align(traces, {1: UNIX}, facts=facts)
+        warnings = list(found.receipt[1].warnings)
+    assert any("is the name right?" in text for text in warnings) == warned
+
+
 def test_the_clock_of_perf() -> None:
     own = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC, 1, "vm")
     both = [trace("perf.data", own, [5 * S]), trace("b", PRIVATE, [6 * S])]

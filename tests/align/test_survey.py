@@ -41,6 +41,18 @@ def test_no_advice_for_a_file_that_is_on_the_wall_clock() -> None:
     assert not [line for line in advice(wall(), trace("b.json", PRIVATE)) if line.startswith("wall.json:")]
 
 
+def test_no_clock_is_suggested_for_a_file_that_says_where_it_is() -> None:
+    based = trace("a.json", PRIVATE, snapshots=[ClockSnapshot(PRIVATE, 0, REALTIME, UNIX, 0, "base time")])
+    assert "--clock" not in " ".join(advice(based, trace("b.json", PRIVATE)))
+
+
+def test_an_anchor_file_is_not_asked_for_again() -> None:
+    wanted = "traceconv anchor -o"
+    assert wanted in " ".join(advice(wall(), trace("b.json", BOOT)))
+    read = trace("anchor.json", REALTIME, [UNIX], format="clock-anchor")
+    assert not [line for pair in survey([read, trace("b.json", BOOT)]).pairs for line in pair.advice if wanted in line]
+
+
 def test_samples_are_no_events_to_anchor() -> None:
     words = advice(wall(), samples("perf.txt"))
     assert "if you know an instant of both: --anchor wall.json@TIME=perf.txt@TIME" in words

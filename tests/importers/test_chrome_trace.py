@@ -42,6 +42,25 @@ def read_text(tmp_path: Path, text: str | bytes) -> Trace:
     return read(path)
 
 
+@pytest.mark.parametrize(
+    ("written", "base", "counted"),
+    [
+        ("1700000000123456789", 1700000000123456789, 0),
+        ('"1700000000123456789"', 1700000000123456789, 0),
+        ("1.7e18", None, 1),
+        ("1700000000123456789.0", None, 1),
+        ('"yesterday"', None, 1),
+    ],
+)
+def test_a_base_time_is_a_whole_number(tmp_path: Path, written: str, base: int | None, counted: int) -> None:
+    """A double has lost the last digits: what is left of them is not taken in silence."""
+    text = '{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":1}],"baseTimeNanoseconds":%s}'
+    trace = read_text(tmp_path, text % written)
+    assert [snap.other_ts for snap in trace.snapshots] == ([base] if base is not None else [])
+    found = {entry.code.name: entry.count for entry in trace.sources[0].diagnostics}
+    assert found.get("chrome.bad_base_time", 0) == counted
+
+
 def rows(trace: Trace) -> list[Any]:
     """The slices, instants and counters with what they mean, in order of the file."""
     found: list[Any] = []

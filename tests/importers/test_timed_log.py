@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from traceconv.align import align
+from traceconv.align.domains import zone_option
 from traceconv.clocks import LocalTime, Run, Zero
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
 from traceconv.importers import _log_times as log_times
@@ -166,7 +167,7 @@ def test_zone_of_the_user(read: Any) -> None:
     ("line", "options", "words"),
     [
         ("[ 3.5] a", {"utc_offset": "UTC"}, "utc_offset does not fit"),
-        ("03:04:05 a", {"utc_offset": "UTC"}, "utc_offset does not fit"),
+        ("03:04:05 a", {"utc_offset": "UTC"}, "the date is needed, too"),
         ("2024-01-02T03:04:05Z a", {"utc_offset": "+02:00"}, "needs no zone: its times state their zone"),
         ("1704164645.5 a", {"utc_offset": "+02:00"}, "needs no zone"),
         ("Jan  2 03:04:05 h p: a", {"utc_offset": "UTC"}, "needs the year"),
@@ -319,6 +320,14 @@ def test_a_clock_is_as_fine_as_its_times_are_printed(read: Any, text: str, step_
 def test_the_bound_holds_the_step_of_the_times(read: Any) -> None:
     alignment = align([read("2024-01-02 03:04:05 a\n2024-01-02 03:04:06 b\n", utc_offset="UTC")])
     assert alignment.receipt[0].bound_ns == S
+
+
+def test_a_time_of_day_with_a_zone_needs_the_date(read: Any) -> None:
+    with pytest.raises(MalformedInput, match="the date is needed, too") as caught:
+        read("07:17:41.010 a\n07:17:42.010 b\n", utc_offset="UTC")
+    assert "--date run.log=" in caught.value.hint
+    trace = read("07:17:41.010 a\n07:17:42.010 b\n")
+    assert zone_option(trace, trace.clocks[0]).endswith("--tz run.log=+HH:MM --date run.log=DAY")
 
 
 def test_coarse_times_do_not_cut_durations(read: Any) -> None:

@@ -319,6 +319,7 @@ def _refuse_unrelated(
             + f", for instance {offset}{format_option(shift)} to let both begin together; `traceconv clocks {files}` "
             "says what else would relate them",
             pairs=pairs,
+            verdict=Verdict.UNVERIFIED.value if _word_wanted(index, pairs, policy) else "",
         )
 
 

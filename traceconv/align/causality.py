@@ -105,7 +105,7 @@ class Check(Struct, frozen=True):
         if self.before is not None:
             worst = f", by up to {format_time(self.before.worst_ns)}" if self.before.count else ""
             return f"{line}; before the correction: {self.before.count}{worst}"
-        return line if self.known else f"{line}; before, the clocks were not related"
+        return line if self.known else f"{line}; how it was before is not known"
 
     def as_json(self) -> dict[str, Any]:
         """For the report."""

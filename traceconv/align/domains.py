@@ -72,7 +72,7 @@ def one_clock_options(one: Trace, clock: ClockDomain, other: Trace, other_clock:
         return ""
     first, last = (max(span[0] for *_, span in sides if span), min(span[1] for *_, span in sides if span))
     missing = [trace for trace, domain, _ in sides if not (domain.machine and domain.name == MONOTONIC.name)]
-    if first > last:
+    if first > last or any(_is_on_the_wall_clock(trace, domain) for trace, domain, _ in sides):
         return ""
     return " ".join(f"--clock {shlex.quote(trace.sources[0].name)}=monotonic" for trace in missing)
 
@@ -89,6 +89,12 @@ def one_machine_advice(one: Trace, clock: ClockDomain, other: Trace, other_clock
 
 def _span_on(trace: Trace, clock: ClockDomain) -> tuple[int, int] | None:
     return next((span for number, span in spans(trace).items() if trace.clocks[number] == clock), None)
+
+
+def _is_on_the_wall_clock(trace: Trace, domain: ClockDomain) -> bool:
+    """Whether a file says itself where a clock of unknown zero is on the wall clock: --clock cannot say otherwise."""
+    said = (snap for snap in trace.snapshots if snap.clock == domain and snap.ts == 0 and not snap.assumed)
+    return domain.zero is Zero.UNKNOWN and any(snap.other.zero is Zero.UNIX_EPOCH for snap in said)
 
 
 def _may_be_monotonic(domain: ClockDomain, span: tuple[int, int]) -> bool:

@@ -614,7 +614,7 @@ def _verdict(
     if count < _LEAST_DEVIATIONS:
         return Verdict.UNVERIFIED, f"{found_in}; too few ({count}) are comparable to exclude another run"
     if same < SAME_RUN:
-        return Verdict.UNVERIFIED, f"{found_in}; {together}, but {SAME_RUN:.0%} would be certain of one run"
+        return Verdict.UNVERIFIED, f"{found_in}; {together}, which is too little to be certain of one run"
     return Verdict.OK, f"{found_in}; {together} ({count} compared)"
 
 

@@ -261,7 +261,7 @@ def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAli
     files = " ".join(shlex.quote(name) for name in (pair.a.name, pair.b.name))
     settle = (
         f"`traceconv clocks {files}` says what would relate their clocks; or say it: --offset FILE=TIME, --anchor; "
-        "--on-ambiguous best takes the best place and marks it unverified"
+        "--on-ambiguous best takes the best place and says so beside it"
     )
     return AmbiguousAlignment(f"{names} cannot be lined up: {pair.why_refused()}", hint=settle, pairs=made)
 

@@ -481,7 +481,7 @@ def _causality(checks: Sequence[Json]) -> str:
 
 def _before(check: Json) -> str:
     if check["before"] is None:
-        return "—" if len(check["files"]) == 1 else "clocks not related"
+        return "—" if len(check["files"]) == 1 else "not known"
     return _breaches(check["before"])
 
 

@@ -696,9 +696,13 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     loose = share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL
     if region is None or share < _LEAST_SHARE or loose:
+        if share >= _LEAST_SHARE and not loose:
+            return Verdict.INSUFFICIENT, (
+                f"{share:.0%} of the events match in order, but no steady clock puts all of them inside each other "
+                f"({format_short(residuals.median)} apart), {OTHER_RUN}"
+            )
         return Verdict.INSUFFICIENT, (
-            f"only {share:.0%} of the events match, {format_short(residuals.median)} apart"
-            f"{'' if region is not None else ', and contradict each other'}, {OTHER_RUN}"
+            f"only {share:.0%} of the events match, {format_short(residuals.median)} apart, {OTHER_RUN}"
         )
     rivals = rivalry.rivals
     if rivals and rivalry.margin < LEAST_MARGIN:

@@ -243,6 +243,7 @@ def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -
         clocks = [order if one == domain else one for one in trace.clocks]
         kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
         return trace.with_tables(clocks=clocks, snapshots=kept)
+    _note_unknown_machine(found, index, number, fact)
     base = _base(trace, domain)
     _refuse_other_clock(trace, number, fact, base)
     if fact.kind is ClockKind.REALTIME and (domain.zero is Zero.UNIX_EPOCH or base is not None):
@@ -254,6 +255,16 @@ def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -
     snapshot = ClockSnapshot(domain, 0, stated, 0, _apart_ns(domain, fact), method, assumed=True)
     _refuse_other_place(found, index, number, snapshot)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
+
+
+def _note_unknown_machine(found: Stated, index: int, number: int, fact: ClockFact) -> None:
+    """Say that no input names the machine that the user does, where inputs name others: it may be mistyped."""
+    named = {domain.machine for trace in found.traces for domain in trace.clocks if domain.machine}
+    if fact.machine and named and fact.machine not in named:
+        found.warnings[index, number].append(
+            f"--clock says that it is of {fact.machine}, but the inputs name {', '.join(sorted(named))} only: "
+            "is the name right?"
+        )
 
 
 def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:

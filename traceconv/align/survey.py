@@ -90,10 +90,11 @@ def survey(
     sides = [
         _Side(index, trace, clock) for index, trace in enumerate(traces) if (clock := _main_clock(trace)) is not None
     ]
+    anchored = any(trace.sources[0].format == "clock-anchor" for trace in traces)
     pairs = []
     for one, other in combinations(sides, 2):
         way = ways.between(one, other)
-        advice = () if way is not None else _advice(one, other, ways)
+        advice = () if way is not None else _advice(one, other, ways, anchored=anchored)
         pairs.append(PairLine(one.name, other.name, way, advice))
     return Survey(clocks, pairs)
 
@@ -148,7 +149,7 @@ def _main_clock(trace: Trace) -> ClockDomain | None:
     return next((domain for domain in used if not domain.synthetic), used[0] if used else None)
 
 
-def _advice(one: _Side, other: _Side, ways: _Ways) -> tuple[str, ...]:
+def _advice(one: _Side, other: _Side, ways: _Ways, *, anchored: bool) -> tuple[str, ...]:
     """What would relate two inputs: what their formats say of themselves, then what the user can."""
     lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.clock) is None]
     words = [
@@ -165,7 +166,7 @@ def _advice(one: _Side, other: _Side, ways: _Ways) -> tuple[str, ...]:
             for side in lost
             if side.clock.zero is Zero.BOOT and not side.clock.machine
         ]
-    if Zero.BOOT in (one.clock.zero, other.clock.zero):
+    if Zero.BOOT in (one.clock.zero, other.clock.zero) and not anchored:
         words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")
     words.append(f"if you know an instant of both: --anchor {shlex.quote(_anchor(one, other))}")
     words.append(f"if you know how far apart they are: --offset {lost[-1].quoted}=TIME")

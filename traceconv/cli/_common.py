@@ -60,7 +60,8 @@ _FACT_OPTIONS = (
         metavar="POINT=POINT[~TIME]",
         help="Two points are one instant, within TIME: times on the clocks of two files, a.json@1.25s=b.log@30ms~5us, "
         "or begins and ends of events, 'a.json:Conv#3.start=b.log:convolution#-1.end' (the third, the last). Two "
-        "anchors of two files give the drift, too.",
+        "anchors of two files give the drift, too. Without TIME, an anchor is as exact as its digits: @1s is ±1 s, "
+        "@1.000s is ±1 ms.",
     ),
     click.option(
         "--drift",

@@ -19,6 +19,11 @@ LARGE_VALUE = declare(
     "chrome.large_value", Severity.NOTICE, "a top-level value of the trace is larger than 16 KB and was left out"
 )
 NO_SAMPLE = declare("chrome.no_sample", Severity.DATA_LOSS, "an element of `samples` is no object, and was skipped")
+BAD_BASE = declare(
+    "chrome.bad_base_time",
+    Severity.NOTICE,
+    "baseTimeNanoseconds is no whole number, so it is not exact and was left out; --offset can say it",
+)
 NOT_READ = declare("chrome.not_read", Severity.DATA_LOSS, "ftrace or ETW text inside a Chrome trace is not read")
 
 _LARGE = 16 * 1024
@@ -26,6 +31,7 @@ _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
 _STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds")
 _EVENT = regex(rb'"ph"\s*:\s*"')
 _EVENTS = regex(rb'"traceEvents"\s*:')
+_WHOLE = regex(r"-?[0-9]{1,19}")
 #: The escapes of JSON that stand for control characters, as they were written.
 _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 
@@ -88,9 +94,20 @@ def base_time(top: dict[str, Any]) -> int | None:
     """`baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
     for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
         value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
+        if isinstance(value, str) and _WHOLE.fullmatch(value):
+            return int(value)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return None
+
+
+def _note_bad_base(top: dict[str, Any], out: Builder) -> None:
+    """Count base times that are no whole number: a double cannot hold the nanoseconds since 1970."""
+    for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
+        value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
+        if value is not None:
+            out.problem(BAD_BASE, "baseTimeNanoseconds", repr(value)[:60])
+            return
 
 
 def set_clock(
@@ -112,6 +129,8 @@ def set_clock(
     """
     out.set_clock(private)
     base = base_time(top)
+    if base is None:
+        _note_bad_base(top, out)
     if looks_like_unix_time(out.first_ts()):
         if base is not None:
             out.note("the times count from 1970 by their size, so baseTimeNanoseconds was not added to them")

@@ -19,6 +19,7 @@ Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://go
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from datetime import date
 from itertools import islice
@@ -54,6 +55,7 @@ from traceconv.times import format_time
 
 UNKNOWN_START = ClockDomain("time of the log, zero not stated", Zero.UNKNOWN, Run.UNKNOWN)
 LOCAL_TIME = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL)
+TIME_OF_DAY = replace(LOCAL_TIME, name="local time of day, date and zone not stated")
 #: What -O clockid may say.
 CLOCKS = {"monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "boottime": BOOTTIME}
 
@@ -432,7 +434,8 @@ class TimedLog(msgspec.Struct, frozen=True):
             return clock, -_day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
         if self.clockid:
             return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=self.host), 0
-        clock = UNKNOWN_START if kind is Kind.SINCE_START else LOCAL_TIME
+        other = TIME_OF_DAY if kind is Kind.TIME_OF_DAY else LOCAL_TIME
+        clock = UNKNOWN_START if kind is Kind.SINCE_START else other
         return replace(clock, resolution_ns=step_ns), 0
 
     def _check_options(self, source: Source, kind: Kind, year: int | None) -> None:
@@ -450,13 +453,20 @@ class TimedLog(msgspec.Struct, frozen=True):
             raise MalformedInput(source.display, "", found, hint="it is for times since an unknown start")
         if kind is Kind.UNIX:
             refuse_zone(self.name, self.utc_offset, source.name, "its times state their zone, or count from 1970")
-        if self.utc_offset and (kind is Kind.SINCE_START or (kind is Kind.TIME_OF_DAY and not self.date)):
+        if self.utc_offset and kind is Kind.TIME_OF_DAY and not self.date:
+            raise MalformedInput(
+                source.display,
+                "",
+                "its times are times of day: beside the zone, the date is needed, too",
+                hint=f"--date {shlex.quote(source.name)}=2018-10-26 (or -O date=2018-10-26); or use --offset FILE=TIME",
+            )
+        if self.utc_offset and kind is Kind.SINCE_START:
             found = f"option utc_offset does not fit: the times are {kind.value}"
             raise MalformedInput(
                 source.display,
                 "",
                 found,
-                hint="it is for times with a date (-O date=2018-10-26); or use --offset FILE=TIME",
+                hint="it is for local times; --offset FILE=TIME places any file",
             )
         if self.utc_offset and kind is Kind.YEARLESS and year is None:
             found = "option utc_offset needs the year, which the times do not state"
@@ -465,7 +475,7 @@ class TimedLog(msgspec.Struct, frozen=True):
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
         """What would make the times comparable with those of other files."""
         if kind is Kind.SINCE_START and not self.clockid:
-            out.note("if the times are those of CLOCK_MONOTONIC, say so: -O clockid=monotonic")
+            out.note("if the times are those of CLOCK_MONOTONIC, -O clockid=monotonic (or --clock) says so")
         elif kind is Kind.YEARLESS and year is None:
             out.note("a leap year was assumed; -O year=2024 -O utc_offset=+02:00 makes these times real ones")
         elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.utc_offset:
