@@ -130,6 +130,8 @@ _WORST = 2**63
 #: Drifts are counted in these: 2**-40 is 9e-13, that is 1 ns in 18 minutes.
 _DRIFT_BITS = 40
 DRIFT_UNIT = 2.0**-_DRIFT_BITS
+#: The largest drift that maps can be applied with, in these units: 1953 ppm.
+MOST_DRIFT = 2**31 - 1
 #: How fast two clocks may run apart, as a ratio. Two that nobody corrects: oscillators of computers are within 100 ppm.
 FREE_DRIFT = 200e-6
 #: Two clocks of one machine: its kernel slews the wall clock by no more than this.

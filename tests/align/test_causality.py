@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.align.pairs import private, recordings
-from traceconv.align import Alignment, align
+from traceconv.align import Alignment, _refuse_far, align
 from traceconv.align.causality import Breaches, Rule, causality
-from traceconv.clocks import NO_TIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Verdict, Zero
+from traceconv.clocks import MOST_DRIFT, NO_TIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Verdict, Zero
+from traceconv.errors import InconsistentClocks
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
+from traceconv.times import parse_duration
 
 US = 1000
 
@@ -169,6 +172,31 @@ def test_what_the_user_says_is_judged_by_the_launches() -> None:
     (check,) = causality(files, align(files, {1: -15 * US})).checks
     assert (check.before, check.after.count, check.after.worst_ns) == (None, 40, 4 * US)  # such clocks count in µs
     assert "how it was before is not known" in check.describe()
+
+
+@pytest.mark.parametrize("early_us", [10, 5_000, 5_000_000])
+@pytest.mark.parametrize("turned", [False, True])
+def test_clocks_under_which_most_kernels_begin_before_their_launches_are_refused(early_us: int, turned: bool) -> None:
+    """As the files state them, also of two files of one format; the word of the user stands, with a warning."""
+    host, device = (replace(one, sources=[replace(one.sources[0], format="one")]) for one in gpu_files())
+    early = device.slices.ts - (early_us + 10) * US
+    wrong = device.with_tables(slices=replace(device.slices, ts=early))
+    with pytest.raises(InconsistentClocks, match="40 of 40 kernels begin before the calls that launched them") as error:
+        align([wrong, host] if turned else [host, wrong])
+    assert error.value.exit_code == 4
+    (option,) = re.findall(r"--offset device.csv=(\S+) lets none", error.value.hint)
+    assert parse_duration(option) == early_us * US
+    found = align([host, device], {1: -(early_us + 10) * US})
+    assert any("40 of 40 kernels begin before the calls" in text for text in found.receipt[1].warnings)
+    assert found.receipt[1].verdict == "assumed"
+
+
+def test_a_drift_beyond_all_clocks_is_refused() -> None:
+    """Whatever it comes from: maps cannot be applied with it, and keep no order."""
+    (trace,) = gpu_files()[:1]
+    _refuse_far([trace], [{0: ClockMap(drift=MOST_DRIFT)}])
+    with pytest.raises(InconsistentClocks, match="contradicts itself"):
+        _refuse_far([trace], [{0: ClockMap(drift=MOST_DRIFT + 1)}])
 
 
 def test_launches_of_several_processes_are_not_mixed_up() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.alignment.simulate import Run, Shape, run
-from traceconv.align import align, evidence
+from traceconv.align import align, consistency, evidence
 from traceconv.align.facts import parse_facts
 from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.names import NameMap
@@ -206,7 +206,7 @@ def test_no_warning_where_events_say_nothing() -> None:
     assert not any(line.warnings for line in align(traces, {1: 5_000_000}).receipt)
 
 
-@pytest.mark.parametrize("late_ns", [0, 500, 20_000, 600_000])
+@pytest.mark.parametrize("late_ns", [0, 500])
 def test_a_small_difference_is_no_contradiction(late_ns: int) -> None:
     work = made()
     traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS + late_ns, REALTIME, 1)]
@@ -217,8 +217,63 @@ def test_two_runs_on_one_clock_are_no_contradiction() -> None:
     one, other = made(1000), made(1001)
     traces = [view("a.json", one, EPOCH_NS, REALTIME), view("b.json", other, EPOCH_NS + 3_000_000, REALTIME, 1)]
     assert [line.offset_ns for line in align(traces).receipt] == [0, 0]
-    later = [view("a.json", one, EPOCH_NS, REALTIME), view("b.json", one, EPOCH_NS + 10**12, REALTIME, 1)]
+    later = [view("a.json", one, EPOCH_NS, REALTIME), view("b.json", other, EPOCH_NS + 10**12, REALTIME, 1)]
     assert [line.offset_ns for line in align(later).receipt] == [0, 0]
+
+
+@pytest.mark.parametrize("late_ns", [20_000, -600_000, 7_000_000, 10**9, -3600 * 10**9])
+def test_clocks_that_are_stated_to_be_equal_are_contradicted_beyond_what_events_leave_open(late_ns: int) -> None:
+    """Also where the two do not overlap as their files have it."""
+    with pytest.raises(InconsistentClocks, match="by what both files say of their times") as caught:
+        align(two(late_ns))
+    (moved,) = re.findall(r"--offset a\.json=(\S+) believes the events", caught.value.hint)
+    assert abs(parse_duration(moved) - late_ns) < 5_000
+
+
+def based(off_ns: int) -> list[Trace]:
+    """Three views of a run: two say what their times count from, but not how well, the second wrongly."""
+    work = made()
+    bases = [(ClockSnapshot(OWN, 0, REALTIME, EPOCH_NS + off, None, "base time of the file"),) for off in (0, off_ns)]
+    return [view(f"{name}.json", work, 0, OWN, i, (*bases, ())[i]) for i, name in enumerate("abc")]
+
+
+@pytest.mark.parametrize("off_ns", [100_000, 5_000_000, -(10**9)])
+def test_base_times_that_contradict_each_other_are_refused(off_ns: int) -> None:
+    for traces in (based(off_ns), based(off_ns)[:2]):
+        with pytest.raises(InconsistentClocks, match=r"a\.json and b\.json: .*\(base time of the file\) contradict"):
+            align(traces)
+
+
+def test_base_times_that_agree_place_all() -> None:
+    assert [line.offset_ns for line in align(based(0)).receipt] == pytest.approx([EPOCH_NS] * 3, abs=5_000)
+
+
+def test_base_times_of_which_no_pair_is_compared_close_their_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third file alone relates the two."""
+    right = evidence.estimate_pair
+    monkeypatch.setattr(evidence, "estimate_pair", lambda a, b, *args: right(a, b, *args) if b.index == 2 else None)
+    assert [line.offset_ns for line in align(based(0)).receipt] == pytest.approx([EPOCH_NS] * 3, abs=5_000)
+    for off_ns in (5_000_000, -(10**9)):
+        with pytest.raises(InconsistentClocks, match="contradict each other"):
+            align(based(off_ns))
+
+
+def test_what_is_too_much_to_compare_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consistency, "_MOST_SLICES", 100)
+    (warning,) = align(two(40_000_000)).receipt[0].warnings
+    assert "was not checked by its events and those of b.json, since there are more than 100 slices" in warning
+
+
+def test_stated_clocks_under_which_events_fit_nowhere_near_but_in_several_places() -> None:
+    one = made(iterations=1)
+    period = float(one.start[-1] + one.dur[-1]) + 3_000_000
+    starts = np.concatenate([one.start + number * period for number in range(6)])
+    work = replace(one, start=starts, dur=np.tile(one.dur, 6), kind=np.tile(one.kind, 6))
+    for late, warned in ((0, 0), (round(period / 2), 1)):
+        traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS + late, REALTIME, 1)]
+        warnings = align(traces).receipt[0].warnings
+        assert len(warnings) == warned
+        assert all("do not fit each other here, but elsewhere" in warning for warning in warnings)
 
 
 def guessed(off_ns: int, local: LocalTime, bound_ns: int = 500_000) -> list[Trace]:

@@ -22,10 +22,20 @@ from traceconv.align.overlap import lonely
 from traceconv.align.readings import lines_of_readings, warn_of_set_clocks, with_set_clocks
 from traceconv.align.stated import Relation, Stated, state
 from traceconv.align.twins import notes_on_twins
-from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Run, Verdict
-from traceconv.errors import UnrelatedClocks, UsageError
+from traceconv.clocks import (
+    DRIFT_UNIT,
+    MOST_DRIFT,
+    REALTIME,
+    SINCE_BOOT,
+    ClockDomain,
+    ClockGraph,
+    ClockMap,
+    Run,
+    Verdict,
+)
+from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
-from traceconv.times import LIMIT_NS, format_option
+from traceconv.times import LIMIT_NS, format_drift, format_option
 
 if TYPE_CHECKING:
     from traceconv.align.estimate import Estimate
@@ -325,6 +335,13 @@ def _refuse_unrelated(
 
 def _refuse_far(traces: Sequence[Trace], maps: list[dict[int, ClockMap]]) -> None:
     for trace, found in zip(traces, maps, strict=True):
+        drift = max((abs(line.drift) for way in found.values() for line in way.lines), default=0)
+        if drift > MOST_DRIFT:
+            raise InconsistentClocks(
+                f"{trace.sources[0].name}: what is known of its clock contradicts itself: it would run "
+                f"{format_drift(drift * DRIFT_UNIT * 1e6)} off",
+                hint="leave a file out, or say with --offset where this one belongs",
+            )
         ends = [found[clock].at(end) for clock, span in spans(trace).items() for end in span]
         if any(abs(end) > LIMIT_NS for end in ends):
             raise UsageError(

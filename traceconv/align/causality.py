@@ -16,7 +16,6 @@ import enum
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -213,17 +212,13 @@ def _on_trace_time(ts: I64, clocks: Array, maps: dict[int, ClockMap]) -> I64:
 
 
 def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
-    """A check for each two files of which one alone has calls that launched work, the other one alone the work.
+    """A check for the two files of which one alone has calls that launched work, the other one alone the work."""
+    from traceconv.align.launches import LEAST_SHARE, host_and_device, joined  # conversions have no use for them
 
-    Each process counts its ids from 1: where several files could be the other half, none is taken for it.
-    """
-    from traceconv.align.launches import LEAST_SHARE, are_apart, joined  # conversions have no use for them
-
-    places = permutations(range(len(traces)), 2)
-    apart = [(host, device) for host, device in places if are_apart(traces[host], traces[device])]
-    if len(apart) != 1:
+    apart = host_and_device(traces)
+    if apart is None:
         return
-    ((host, device),) = apart
+    host, device = apart
     for clock_host, way_host in alignment.maps[host].items():
         for clock_device, way_device in alignment.maps[device].items():
             both = joined(traces[host], clock_host, traces[device], clock_device)

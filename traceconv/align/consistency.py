@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
+from traceconv.align.launches import METHOD as LAUNCHES
+from traceconv.align.launches import early_work
 from traceconv.align.names import NameMap
-from traceconv.align.network import Edge, Loop, Solution, solve
+from traceconv.align.network import UNSTATED_BOUND_NS, Edge, Loop, Solution, solve
 from traceconv.align.overlap import local_time_of, zone_behind, zone_text
 from traceconv.align.sequences import LEAST_MARGIN, METHOD
 from traceconv.align.stated import Instant, Warnings
@@ -19,7 +21,7 @@ from traceconv.times import earlier_or_later, format_option, format_time
 
 #: Files are not contradicted by traces with more slices: it would cost too much to find nothing, nearly always.
 _MOST_SLICES = 50_000
-#: Files are not contradicted for less than this, nor for less than so many times their bound.
+#: What files state is not contradicted by activity for less than this, nor for less than so many times the bounds.
 _LEAST_CONTRADICTION_NS = 1_000_000
 _CONTRADICTED_BOUNDS = 10
 #: Clocks that are related within this are left alone.
@@ -147,43 +149,127 @@ def _warn_of_dropped(one: Accepted, loop: Loop, warnings: Warnings) -> None:
         warnings[side.key].append(text)
 
 
-def contradiction(a: Side, b: Side, known: ClockMap, names: NameMap) -> PairEstimate | None:
-    """What the events say, if it is certain and far from what files say; None otherwise.
+def contradiction(
+    a: Side, b: Side, known: ClockMap, names: NameMap, made: PairEstimate | None, warnings: Warnings
+) -> PairEstimate | None:
+    """What the events say, if it is certain and something else than what files say; None otherwise.
 
-    What files say for certain is believed unless the two traces overlap in time as the files have it, and yet their
-    events do not fit at all there, but fit for certain somewhere else. What is assumed of a file, such as the zone of
-    its name, is doubted wherever it puts them, and for any distance that the bounds of both leave out. What the user
-    says is not judged here.
+    The two must be further apart than the bounds of both allow. Against what a file states, activity counts only from
+    far away, since its bound is a probable one. What the user says is not judged here.
+
+    Args:
+        a, b: two clocks.
+        known: from a to b, as files have it.
+        names: which names mean the same work.
+        made: what the events said without anything known, where no bound is stated; else it is not looked at.
+        warnings: gets one where the events fit elsewhere in several places, and where they were too many to compare.
     """
-    if known.bound_ns is None or known.by_user:
+    stated = known.verdict is Verdict.OK
+    if known.by_user or (known.bound_ns is None and not stated):
         return None
-    exact = known.verdict is Verdict.OK or known.bound_ns <= WELL_KNOWN_NS
-    if exact and max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
+    if stated and known.bound_ns is not None and _too_many(a, b):
+        warnings[a.key].append(_not_compared(b))
         return None
-    if known.verdict is Verdict.OK and not _overlap(a, b, known):
-        return None
-    near = replace(known, bound_ns=max(known.bound_ns, _LEAST_CONTRADICTION_NS))
-    found = estimate_pair(a, b, near, names)
-    if found is not None and found.estimate.verdict.refused:
-        by_names = found.estimate.method == METHOD
-        if (exact or by_names) and not (by_names and found.estimate.verdict is Verdict.INSUFFICIENT):
+    left_open = stated_bound(known) + _steps(a, b)
+    found = made
+    if known.bound_ns is not None:
+        found = estimate_pair(a, b, replace(known, bound_ns=max(known.bound_ns, _LEAST_CONTRADICTION_NS)), names)
+        if found is None or (found.estimate.verdict.refused and not _is_looked_for_elsewhere(found, stated=stated)):
+            if stated and found is not None and _fits_elsewhere(found) and not _fits(found, known, left_open):
+                warnings[a.key].append(_wrong_or_two_runs(b))
             return None
-        found = estimate_pair(a, b, None, names)
-    elif exact:
-        return None
-    if found is None or not _is_certain(found):
+        if found.estimate.verdict.refused:
+            found = estimate_pair(a, b, None, names)
+            if stated and found is not None and _fits_elsewhere(found):
+                warnings[a.key].append(_wrong_or_two_runs(b))
+    if found is None or not _is_certain(found, stated=stated):
         return None
     apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
-    least = known.bound_ns + found.bound_ns + _steps(a, b)
-    if exact:
+    least = left_open + found.bound_ns
+    if stated and found.estimate.method not in (METHOD, LAUNCHES):
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
     return found if apart > least else None
 
 
-def _is_certain(found: PairEstimate) -> bool:
-    return found.estimate.verdict is Verdict.OK and (
-        found.estimate.method != METHOD or found.estimate.margin >= 2 * LEAST_MARGIN
+def stated_bound(known: ClockMap) -> int:
+    """How far off what files state of two clocks can be, ns; where they do not say, as much as for similar files."""
+    return UNSTATED_BOUND_NS if known.bound_ns is None else known.bound_ns
+
+
+def _too_many(a: Side, b: Side) -> bool:
+    return max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES
+
+
+def _not_compared(other: Side) -> str:
+    return (
+        f"whether its clock is right was not checked by its events and those of {other.name}, since there are more "
+        f"than {_MOST_SLICES} slices"
     )
+
+
+def _several_places(other: Side) -> str:
+    return f"its events and those of {other.name} do not fit each other here, but elsewhere, in several places"
+
+
+def _wrong_or_two_runs(other: Side) -> str:
+    return f"{_several_places(other)}: a clock is wrong, or they are of two runs"
+
+
+def _is_looked_for_elsewhere(near: PairEstimate, *, stated: bool) -> bool:
+    """Whether events that tell no place near to what files say may tell one far from it."""
+    by_names = near.estimate.method == METHOD
+    return near.estimate.verdict is Verdict.INSUFFICIENT if by_names else not stated
+
+
+def _fits_elsewhere(found: PairEstimate) -> bool:
+    return found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method == METHOD
+
+
+def _is_certain(found: PairEstimate, *, stated: bool) -> bool:
+    """Whether files are contradicted on it: what they state is refused then, but what was assumed is moved."""
+    if found.estimate.verdict is not Verdict.OK:
+        return False
+    return stated or found.estimate.method != METHOD or found.estimate.margin >= 2 * LEAST_MARGIN
+
+
+def _stated_by(known: ClockMap) -> str:
+    """Where it is known from how two clocks relate, each way once."""
+    ways = dict.fromkeys(known.method.split(", then "))
+    return "by what both files say of their times" if known.method == ClockMap().method else ", then ".join(ways)
+
+
+def refuse_early_work(host: Side, device: Side, ways: tuple[ClockMap, ClockMap]) -> None:
+    """Refuse what files state of two clocks if work of the one begins before the calls of the other one launched it.
+
+    Args:
+        host, device: the clock of the calls, and that of the work.
+        ways: how both become times of one clock.
+
+    Raises:
+        InconsistentClocks: it does, by more than the files leave open.
+    """
+    known = ways[0].then(ways[1].inverse())
+    if known.verdict is not Verdict.OK or known.by_user:
+        return
+    left_open = stated_bound(known) + _steps(host, device)
+    early = early_work(host.trace, host.clock, device.trace, device.clock, ways)
+    if early is None or not early.beyond(left_open):
+        return
+    file, move = shlex.quote(device.name), format_option(early.worst_ns)
+    raise InconsistentClocks(
+        f"{host.name} and {device.name}: their clocks ({_stated_by(known)}) contradict their events: "
+        f"{early.describe()}, and at most {format_time(left_open)} are possible",
+        hint=f"--offset {file}={move} lets none begin before its call; --offset {file}=0ns leaves it where it is",
+    )
+
+
+def early_work_doubt(host: Side, device: Side, ways: tuple[ClockMap, ClockMap]) -> str:
+    """The warning if work begins before its calls, by more than is possible where the user put it; "" if not."""
+    left_open = stated_bound(ways[0].then(ways[1].inverse())) + _steps(host, device)
+    early = early_work(host.trace, host.clock, device.trace, device.clock, ways)
+    if early is None or not early.beyond(left_open):
+        return ""
+    return f"the clocks of {host.name} and {device.name} contradict their events: {early.describe()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +293,7 @@ class Doubt:
         moves = (self.begin, self.end) if is_a else (-self.begin, -self.end)
         other = self.pair.b if is_a else self.pair.a
         if not self.allowed:
-            return f"its events and those of {other.name} do not fit each other here, but elsewhere, in several places"
+            return _several_places(other)
         steady = abs(moves[1] - moves[0]) <= self.allowed
         words = [earlier_or_later(move) for move in (moves[:1] if steady else moves)]
         where = words[0] if steady else f"{words[0]} at its begin and {words[-1]} at its end"
@@ -237,7 +323,7 @@ def doubt(
         made: what was estimated before; it is not estimated again.
         instants: the anchors of the two clocks: there, what the user says is more exact than anywhere else.
     """
-    if max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES:
+    if _too_many(a, b):
         return None
     keys = [a.key, b.key]
     # What was looked for near a wrong place says nothing of other places.
@@ -340,7 +426,7 @@ def _contradicted(
     file = shlex.quote(side.name)
     settle = "".join(f"{option} would agree with the events; " for option in options)
     return InconsistentClocks(
-        f"{pair.a.name} and {pair.b.name}: their clocks ({known.method}) contradict their events: "
+        f"{pair.a.name} and {pair.b.name}: their clocks ({_stated_by(known)}) contradict their events: "
         f"{pair.estimate.matches} events fit if {side.name} is moved by {format_time(move)}, and they do not fit as it "
         "is",
         hint=f"{settle}--offset {file}={format_option(move)} believes the events; --offset {file}=0ns leaves it where "
@@ -352,10 +438,3 @@ def _contradicted(
 def _left_out(known: ClockMap, apart_ns: int) -> str:
     """What is said about a clock whose place was assumed where its events tell another one."""
     return f"{known.method}: its events say that this is {format_time(abs(apart_ns))} off, and they are believed"
-
-
-def _overlap(a: Side, b: Side, known: ClockMap) -> bool:
-    """Whether the shorter of two traces lies in the other one by half, as files have it."""
-    (first, last), (low, high) = a.span(), b.span()
-    first, last = known.at(first), known.at(last)
-    return 2 * (min(last, high) - max(first, low)) >= min(last - first, high - low)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +19,13 @@ from traceconv.align.consistency import (
     contradiction,
     contradicts,
     doubt,
+    early_work_doubt,
     overrule,
+    refuse_early_work,
     relate_all,
 )
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
+from traceconv.align.launches import host_and_device
 from traceconv.align.laying import Placement, placement_in
 from traceconv.align.placing import placement_of
 from traceconv.align.twins import same_recording
@@ -66,6 +69,7 @@ def estimated(
         if not domain.synthetic and index not in placed
     ]
     sides = [one for one in sides if not (one[1].index in said.corrections and _is_related(one, sides, graph))]
+    _check_launches(traces, sides, graph.maps_to(target))
     made, accepted, overruled = _pairs(sides, graph, target, policy, said)
     relate_all(sides, accepted, graph, target, overruled, said.warnings)
     known = graph.maps_to(target)
@@ -107,6 +111,17 @@ def _with_drifts(pair: PairEstimate, said: Stated) -> PairEstimate:
     return replace(pair, way=way, back_bound_ns=way.bound_ns)
 
 
+def _check_launches(
+    traces: Sequence[Trace], sides: list[tuple[ClockDomain, Side]], known: Mapping[ClockDomain, ClockMap]
+) -> None:
+    """Hold what files state against the order of calls in one file and the work in another one that they launched."""
+    files = host_and_device(traces)
+    if files is not None:
+        hosts, devices = ([one for one in sides if one[1].index == index and one[0] in known] for index in files)
+        for (clock, host), (other, device) in product(hosts, devices):
+            refuse_early_work(host, device, (known[clock], known[other]))
+
+
 def _pairs(
     sides: list[tuple[ClockDomain, Side]], graph: ClockGraph, target: ClockDomain, policy: Policy, said: Stated
 ) -> tuple[list[PairEstimate], list[Accepted], set[int]]:
@@ -139,20 +154,22 @@ def _pairs(
                 continue
             exact = rough is not None and rough.uncertainty <= WELL_KNOWN_NS
             pair = None if exact else estimate_pair(side, partner, rough, policy.names)
-            if pair is not None and is_accepted(pair.estimate, same_run=policy.same_run):
+            believed = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
+            against = None
+            if rough is not None and (not believed or rough.bound_ns is None):
+                against = contradiction(side, partner, rough, policy.names, pair, said.warnings)
+            if rough is not None and against is not None:
+                made.append(replace(against, taken=True))
+                wrong = overrule(against, rough, [there[domain], there[other]], said.warnings)
+                overruled.add(i if wrong is side else j)
+                accepted.append(Accepted(i, j, against))
+            elif pair is not None and believed:
                 taken = not contradicts(pair, said.instants)
                 made.append(replace(pair, taken=taken))
                 if taken:
                     accepted.append(Accepted(i, j, _with_drifts(pair, said)))
                     work.relate(domain, other, accepted[-1].pair.way, accepted[-1].pair.back)
                     progress = True
-                continue
-            against = contradiction(side, partner, rough, policy.names) if rough is not None else None
-            if rough is not None and against is not None:
-                made.append(replace(against, taken=True))
-                wrong = overrule(against, rough, [there[domain], there[other]], said.warnings)
-                overruled.add(i if wrong is side else j)
-                accepted.append(Accepted(i, j, against))
             elif pair is not None:
                 made.append(pair)
     return made, accepted, overruled
@@ -253,6 +270,14 @@ def doubts(
             if one.key not in doubted:
                 said.warnings[one.key].append(found.against(one, offsets.get(one.index)))
             doubted.add(one.key)
+    files = host_and_device(traces)
+    hosts, devices = ([side for side in sides if files and side.index == files[end]] for end in (0, 1))
+    for host, device in product(hosts, devices):
+        ways_of_two = (maps[host.index][host.clock], maps[device.index][device.clock])
+        placed_here = [one for one, way in zip((host, device), ways_of_two, strict=True) if way.by_user]
+        text = early_work_doubt(host, device, ways_of_two) if placed_here else ""
+        if text and placed_here[-1].key not in doubted:
+            said.warnings[placed_here[-1].key].append(text)
 
 
 def _ambiguous(pair: PairEstimate, made: Sequence[PairEstimate]) -> AmbiguousAlignment:

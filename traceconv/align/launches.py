@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 import numpy as np
 
@@ -21,8 +23,9 @@ from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Prior, refused
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line
 from traceconv.align.robust import robust_line, since_last, vary_alike
-from traceconv.clocks import Verdict
-from traceconv.ir.trace import Trace
+from traceconv.clocks import ClockMap, Verdict
+from traceconv.ir.trace import I64, Trace
+from traceconv.times import format_time
 
 METHOD = "launches and their kernels"
 _CALLS = ("cuda_runtime", "cuda_driver", "HIP_RUNTIME_API", "hip_api")
@@ -37,6 +40,8 @@ _TO_HOST = re.compile(r"DtoH|DEVICE_TO_HOST")
 
 _LEAST_PAIRS = 30
 _LEAST_WAITS = 5
+#: Where more than this share of the work is too early, wrong ids do not explain it.
+_LEAST_EARLY = 0.02
 #: Of the work of the device, so much must have a call, or it is of another run.
 LEAST_SHARE = 0.5
 #: So many pairs must be in order: with wrong ids each in twenty, more than 0.9 are.
@@ -157,6 +162,49 @@ def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Jo
     call_rows, work_rows = calls.rows[of_calls], work.rows[of_work]
     order = np.argsort(host.slices.ts[call_rows], kind="stable")
     return Joined(call_rows[order], work_rows[order], ids[order], len(ids) / common, calls.repeated + work.repeated)
+
+
+def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
+    """The numbers of the file with the calls and of the one with the work; None if there are not just these two.
+
+    Each process counts its ids from 1: where several files could be the other half, none is taken for it.
+    """
+    places = permutations(range(len(traces)), 2)
+    apart = [(host, device) for host, device in places if are_apart(traces[host], traces[device])]
+    return apart[0] if len(apart) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyWork:
+    """By how much each of some work begins before the call that launched it, ns; less than 0 if after it."""
+
+    by_ns: I64
+
+    @property
+    def worst_ns(self) -> int:
+        """The most."""
+        return int(np.max(self.by_ns))
+
+    def beyond(self, left_open: int) -> bool:
+        """Whether most of it is early, and some of it by more than is possible; a few ids may be wrong."""
+        impossible = int((self.by_ns > left_open).sum())
+        return 2 * int((self.by_ns > 0).sum()) > len(self.by_ns) and impossible > _LEAST_EARLY * len(self.by_ns)
+
+    def describe(self) -> str:
+        """How much is early, for people."""
+        count = int((self.by_ns > 0).sum())
+        worst = format_time(self.worst_ns)
+        return f"{count} of {len(self.by_ns)} kernels begin before the calls that launched them, by up to {worst}"
+
+
+def early_work(
+    host: Trace, clock_host: int, device: Trace, clock_device: int, ways: tuple[ClockMap, ClockMap]
+) -> EarlyWork | None:
+    """By how much work begins before its calls, two clocks put on one by maps; None with too few launches in common."""
+    both = joined(host, clock_host, device, clock_device)
+    if both is None or both.share < LEAST_SHARE or len(both.ids) < _LEAST_PAIRS:
+        return None
+    return EarlyWork(ways[0].apply(host.slices.ts[both.calls]) - ways[1].apply(device.slices.ts[both.work]))
 
 
 def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Pairs | None:

@@ -27,6 +27,8 @@ _RARE = 3.09
 _LEAST_BOUND = 1.0
 #: What a map is off by integers alone.
 _ROUNDING_NS = 2
+#: How far off files can be that state how their clocks relate, but not how well: like those that were measured.
+UNSTATED_BOUND_NS = 40_000
 #: Stands for a bound that nobody knows: such a relation places a clock and checks nothing.
 _UNKNOWN_BOUND = 1e12
 
@@ -58,7 +60,9 @@ class Edge:
     @property
     def bound(self) -> float:
         """What its residuals are measured by, ns."""
-        return _UNKNOWN_BOUND if self.way.bound_ns is None else max(float(self.way.bound_ns), _LEAST_BOUND)
+        if self.way.bound_ns is None:
+            return UNSTATED_BOUND_NS if self.exact and self.way.verdict is Verdict.OK else _UNKNOWN_BOUND
+        return max(float(self.way.bound_ns), _LEAST_BOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +277,9 @@ class _Network:
         clocks = (*reversed(one.clocks[shared:]), *other.clocks[shared + 1 :], edge.a)
         middle = (edge.span[0] + edge.span[1]) // 2
         apart = other.way.at(edge.way.at(middle)) - one.way.at(middle)
-        bound = sum(self.edges[number].way.bound_ns or 0 for number in edges)
-        bounded = all(self.edges[number].way.bound_ns is not None for number in edges)
+        ways = [self.edges[number] for number in edges]
+        bound = sum(round(one.bound) if one.way.bound_ns is None else one.way.bound_ns for one in ways)
+        bounded = all(one.way.bound_ns is not None for one in ways)
         return Loop(edges, clocks, apart, bound, bounded)
 
     def bridges(self, rows: Sequence[int]) -> tuple[int, ...]:
