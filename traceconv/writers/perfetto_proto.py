@@ -20,8 +20,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
@@ -307,6 +308,7 @@ class _Writing:
     def _in_kernel(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> memoryview:
         encoder, at = self._encoder, 0
         kinds, times, rows = map(np.ascontiguousarray, (order.kind, order.ts, order.row))
+        taken = np.flatnonzero((kinds != Kind.SAMPLE) & (kinds != Kind.LOG))
         annotations = None
         while True:
             at = encoder.encode(kinds, times, rows, at, annotations)
@@ -318,8 +320,10 @@ class _Writing:
                 table: Any = self._trace.slices if kinds[at] == Kind.BEGIN else self._trace.instants
                 annotations = self._annotated(int(table.args_at[rows[at]]), int(table.args_len[rows[at]]))
             else:
-                encoder.append(next(others)[1])
-                at += 1
+                following = int(np.searchsorted(taken, at))
+                end = int(taken[following]) if following < len(taken) else len(kinds)
+                encoder.append(b"".join([packet for _, packet in islice(others, end - at)]))
+                at = end
 
     def _in_python(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> list[bytes]:
         packets = [b""] * len(order.ts)
@@ -452,17 +456,32 @@ class _Writing:
 
     def _samples(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         table: Samples = take(self._trace.samples, rows)
+        totals = self._totals(table)
         packets = []
-        columns = (table.track, table.stack, table.name, table.weight)
-        for stamp, track, stack, name, weight in zip(stamps, *(column.tolist() for column in columns), strict=True):
+        columns = (table.track, table.stack, table.name)
+        for stamp, total, track, stack, name in zip(
+            stamps, totals, *(column.tolist() for column in columns), strict=True
+        ):
+            packets.append(self._sampling[name].sample(stamp, track, stack, total))
+        return packets
+
+    def _totals(self, table: Samples) -> list[bytes]:
+        """For each sample the encoded total of what was counted under its name so far."""
+        totals = np.zeros(len(table.ts), np.int64)
+        for name in np.unique(table.name).tolist():
             sampling = self._sampling.get(name)
             if sampling is None:
                 number = _SEQUENCE + 1 + len(self._sampling)
-                sampling = self._sampling[name] = _Sampling(self._trace, number, name, self._clock_id)
-            identity = self._ids[track]
-            tid = identity.pid if self._trace.tracks[track].kind is TrackKind.PROCESS else identity.tid
-            packets.append(sampling.sample(stamp, identity.pid, tid, stack, weight))
-        return packets
+                sampling = self._sampling[name] = _Sampling(self._trace, number, name, self._clock_id, self._who)
+            own = table.name == name
+            totals[own] = sampling.counted(table.weight[own])
+        return wire.integers(_SAMPLE_TOTAL, totals)
+
+    def _who(self, track: int) -> bytes:
+        """The process and the thread of the samples on a track."""
+        identity = self._ids[track]
+        tid = identity.pid if self._trace.tracks[track].kind is TrackKind.PROCESS else identity.tid
+        return wire.integer(2, identity.pid) + wire.integer(3, tid)
 
 
 class _Sampling:
@@ -472,8 +491,12 @@ class _Sampling:
     weight of the second.
     """
 
-    def __init__(self, trace: Trace, sequence: int, name: int, clock_id: int | None) -> None:
+    def __init__(
+        self, trace: Trace, sequence: int, name: int, clock_id: int | None, who: Callable[[int], bytes]
+    ) -> None:
         self._frames = trace.frames
+        self._who = who
+        self._fields: dict[tuple[int, int], bytes] = {}
         self._state = wire.integer(_SEQUENCE_ID, sequence) + wire.integer(_SEQUENCE_FLAGS, _NEEDS_STATE)
         defaults = wire.integer(_DEFAULT_CLOCK, clock_id) if clock_id is not None else b""
         timebase = wire.text(10, trace.strings[name] or "samples")
@@ -496,13 +519,27 @@ class _Sampling:
             self._interned = []
         return head
 
-    def sample(self, stamp: bytes, pid: int, tid: int, stack: int, weight: int) -> bytes:
-        self._total += weight
-        fields = wire.integer(2, pid) + wire.integer(3, tid)
-        if stack >= 0:
-            fields += wire.integer(4, self._stack(stack))
-        fields += wire.integer(6, self._total)
-        return wire.packet(stamp + self._state + wire.blob(_PERF_SAMPLE, fields))
+    def counted(self, weights: I64) -> I64:
+        """The running totals of the next samples."""
+        totals = self._total + np.cumsum(weights)
+        self._total = int(totals[-1])
+        return totals
+
+    def sample(self, stamp: bytes, track: int, stack: int, total: bytes) -> bytes:
+        """A packet; the total is encoded."""
+        fields = self._fields.get((track, stack)) or self._new_fields(track, stack)
+        size = wire.length(len(fields) + len(total))
+        state = self._state
+        inside = len(stamp) + len(state) + len(_SAMPLE_HEAD) + len(size) + len(fields) + len(total)
+        return b"".join((b"\x0a", wire.length(inside), stamp, state, _SAMPLE_HEAD, size, fields, total))
+
+    def _new_fields(self, track: int, stack: int) -> bytes:
+        """What samples of one thread and stack have in common, kept for the next ones."""
+        if len(self._fields) >= _MAX_PIECES:
+            self._fields.clear()
+        fields = self._who(track) + (wire.integer(4, self._stack(stack)) if stack >= 0 else b"")
+        self._fields[track, stack] = fields
+        return fields
 
     def _stack(self, stack: int) -> int:
         if stack not in self._known_stacks:
@@ -544,6 +581,7 @@ class _Sampling:
 
 
 _STATE = wire.integer(_SEQUENCE_ID, _SEQUENCE) + wire.integer(_SEQUENCE_FLAGS, _NEEDS_STATE)
+_SAMPLE_HEAD, _SAMPLE_TOTAL = wire.tag(_PERF_SAMPLE, 2), 6
 _EVENT_HEAD = _STATE + wire.tag(_TRACK_EVENT, 2)
 
 
