@@ -107,7 +107,7 @@ def _with_drifts(pair: PairEstimate, said: Stated) -> PairEstimate:
     if pair.back_bound_ns is not None and (bound is None or pair.back_bound_ns < bound):
         middle, bound = pair.back.at(sum(pair.b.span()) // 2), pair.back_bound_ns
     at, there = _correction(pair.a, said).at(middle), _correction(pair.b, said).at(pair.way.at(middle))
-    way = ClockMap(there - at, bound, pair.way.method, pair.way.verdict)
+    way = ClockMap(there - at, bound, pair.way.method, pair.way.verdict, rests_on=pair.way.rests_on)
     return replace(pair, way=way, back_bound_ns=way.bound_ns)
 
 
