@@ -25,16 +25,16 @@ NAME, CATEGORY, KEY, TEXT, TRACK, DEFAULT_TRACK, SERIES = range(7)
 FIELDS = 8
 SLICE_KIND = 6
 
-_ODD = cython.declare(cython.int, 1)
-_FULL = cython.declare(cython.int, 2)
-_NEED = cython.declare(cython.int, 3)
-_NAME = cython.declare(cython.int, 0)
-_CATEGORY = cython.declare(cython.int, 1)
-_KEY = cython.declare(cython.int, 2)
-_TEXT = cython.declare(cython.int, 3)
-_TRACK = cython.declare(cython.int, 4)
-_DEFAULT_TRACK = cython.declare(cython.int, 5)
-_SERIES = cython.declare(cython.int, 6)
+_ODD = cython.declare(cython.int, ODD)
+_FULL = cython.declare(cython.int, FULL)
+_NEED = cython.declare(cython.int, NEED)
+_NAME = cython.declare(cython.int, NAME)
+_CATEGORY = cython.declare(cython.int, CATEGORY)
+_KEY = cython.declare(cython.int, KEY)
+_TEXT = cython.declare(cython.int, TEXT)
+_TRACK = cython.declare(cython.int, TRACK)
+_DEFAULT_TRACK = cython.declare(cython.int, DEFAULT_TRACK)
+_SERIES = cython.declare(cython.int, SERIES)
 _ALL = cython.declare(cython.ulonglong, 2**64 - 1)
 _HALF = cython.declare(cython.ulonglong, 2**63)
 _IDS = cython.declare(cython.ulonglong, 2**32)
@@ -42,12 +42,40 @@ _MIXER = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 #: Differs from run to run, so that nobody can prepare ids that fall into the same place; it changes no output.
 _SEED = cython.declare(cython.ulonglong, int.from_bytes(os.urandom(8), "little"))
 _MAX_PACKET = cython.declare(cython.ulonglong, 2**28 - 1)
+#: What a track event has, as bits; args and flows may stand there several times.
+_HAS_ARGS = cython.declare(cython.int, 1)
+_HAS_TYPE = cython.declare(cython.int, 2)
+_HAS_TRACK = cython.declare(cython.int, 4)
+_HAS_NAME = cython.declare(cython.int, 8)
+_HAS_CATEGORY = cython.declare(cython.int, 16)
+_HAS_INTEGER = cython.declare(cython.int, 32)
+_HAS_DOUBLE = cython.declare(cython.int, 64)
+#: The values of TrackEvent.type.
+_BEGIN = cython.declare(cython.ulonglong, 1)
+_END = cython.declare(cython.ulonglong, 2)
+_INSTANT = cython.declare(cython.ulonglong, 3)
+_COUNTER = cython.declare(cython.ulonglong, 4)
+_STATE = cython.declare(cython.ulonglong, 5)
+_SLICE = cython.declare(cython.ulonglong, SLICE_KIND)
+#: Fields of DebugAnnotation with their wire types: name_iid, name; bool_value, uint_value, int_value, double_value,
+#: string_value, string_value_iid; dict_entries, array_values.
+_KEY_IID = cython.declare(cython.ulonglong, 1 << 3)
+_KEY_TEXT = cython.declare(cython.ulonglong, 10 << 3 | 2)
+_BOOL = cython.declare(cython.ulonglong, 2 << 3)
+_UNSIGNED = cython.declare(cython.ulonglong, 3 << 3)
+_SIGNED = cython.declare(cython.ulonglong, 4 << 3)
+_DOUBLE = cython.declare(cython.ulonglong, 5 << 3 | 1)
+_TEXT_VALUE = cython.declare(cython.ulonglong, 6 << 3 | 2)
+_TEXT_IID = cython.declare(cython.ulonglong, 17 << 3)
+_ENTRY = cython.declare(cython.ulonglong, 11 << 3 | 2)
+_ITEM = cython.declare(cython.ulonglong, 12 << 3 | 2)
 _MAX_DEPTH = cython.declare(cython.int, 32)
 #: A slot that no sequence has.
 NO_SLOT = 1 << 28
 _FIRST_ROOM = 1 << 10
 
 
+@cython.final
 @cython.cclass
 class Numbers:
     """Numbers, not negative, for keys of 64 bits."""
@@ -111,6 +139,7 @@ class Numbers:
         return number if cython.compiled else int(number)
 
 
+@cython.final
 @cython.cclass
 class Packets:
     """Reads packets into columns, call after call.
@@ -163,6 +192,20 @@ class Packets:
     _piece_count: cython.int
     _value: cython.ulonglong
     _used: cython.Py_ssize_t
+    _has: cython.int
+    _type: cython.ulonglong
+    _uuid: cython.ulonglong
+    _name_iid: cython.ulonglong
+    _category_iid: cython.ulonglong
+    _counted: cython.ulonglong
+    _flow_end: cython.Py_ssize_t
+    _key_tag: cython.ulonglong
+    _key_iid: cython.ulonglong
+    _key_at: cython.Py_ssize_t
+    _key_end: cython.Py_ssize_t
+    _value_tag: cython.ulonglong
+    _number_or_size: cython.ulonglong
+    _text_at: cython.Py_ssize_t
 
     def __init__(self, rows: int, room: int, double: Callable[[int], bytes]) -> None:
         self._double = double
@@ -339,20 +382,51 @@ class Packets:
         slot: cython.int,
         ts: cython.ulonglong,
     ) -> cython.int:
-        i: cython.Py_ssize_t = begin
-        seen: cython.int = 0
+        """One track event into the columns."""
+        row: cython.Py_ssize_t = self.count
+        status: cython.int = self._event_fields(p, begin, end)
+        if status:
+            return status
+        if not self._is_plain_event():
+            return _ODD
+        status = self._names(row, slot)
+        if status:
+            return status
+        status = self._track(row, slot)
+        if status:
+            return status
+        if self._type == _COUNTER:
+            status = self._counter(row, slot)
+            if status:
+                return status
+        if self._has & _HAS_ARGS:
+            status = self._annotations(p, begin, end, slot)
+            if status:
+                return status
+        self._fields[0, row] = _SLICE if self._type == _INSTANT and self._flow_end != self.flow_count else self._type
+        self._fields[2, row] = ts
+        self._fields[3, row] = self._slots[0, slot]
+        self.number += 1
+        self._fields[6, row] = self.number
+        self._fields[7, row] = self._used
+        self.args_size = self._used
+        self.flow_count = self._flow_end
+        self.count += 1
+        return 0
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.exceptval(check=False)
+    def _event_fields(
+        self, p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.int:
+        """What a track event holds; args are passed over, flows are noted behind those that count."""
+        has: cython.int = 0
         bit: cython.int
         tag: cython.ulonglong
-        kind: cython.ulonglong = 0
-        uuid: cython.ulonglong = 0
-        name_iid: cython.ulonglong = 0
-        category_iid: cython.ulonglong = 0
-        value: cython.ulonglong = 0
-        name: cython.int = 0
-        category: cython.int = 0
-        track: cython.int
-        flows: cython.Py_ssize_t = self.flow_count
-        status: cython.int
+        self._name_iid = 0
+        self._flow_end = self.flow_count
         while i < end:
             i = self._varint(p, i, end)
             if i < 0:
@@ -362,91 +436,119 @@ class Packets:
             if i < 0:
                 return _ODD
             bit = 0
-            if tag == 34:  # annotation
+            if tag == 34:  # debug_annotations
                 if self._value > cython.cast(cython.ulonglong, end - i):
                     return _ODD
                 i += cython.cast(cython.Py_ssize_t, self._value)
-                seen |= 1
-            elif tag == 72:
-                bit = 2
-                kind = self._value
-            elif tag == 88:
-                bit = 4
-                uuid = self._value
-            elif tag == 80:
-                bit = 8
-                name_iid = self._value
-            elif tag == 24:
-                bit = 16
-                category_iid = self._value
-            elif tag == 240:  # integer value
-                bit = 32
-                value = self._value
-            elif tag == 353:  # double value
-                bit = 64
-                value = self._value
-            elif tag == 376 or tag == 377 or tag == 384 or tag == 385:  # flow ids
-                if flows >= self._flows.shape[1]:
+                has |= _HAS_ARGS
+            elif tag == 72:  # type
+                bit = _HAS_TYPE
+                self._type = self._value
+            elif tag == 88:  # track_uuid
+                bit = _HAS_TRACK
+                self._uuid = self._value
+            elif tag == 80:  # name_iid
+                bit = _HAS_NAME
+                self._name_iid = self._value
+            elif tag == 24:  # category_iids
+                bit = _HAS_CATEGORY
+                self._category_iid = self._value
+            elif tag == 240:  # counter_value
+                bit = _HAS_INTEGER
+                self._counted = self._value
+            elif tag == 353:  # double_counter_value
+                bit = _HAS_DOUBLE
+                self._counted = self._value
+            elif tag == 376 or tag == 377 or tag == 384 or tag == 385:  # flow_ids, terminating_flow_ids
+                if not self._flow(tag >= 384):
                     return _FULL
-                self._flows[0, flows] = self.count
-                self._flows[1, flows] = _signed(self._value)
-                self._flows[2, flows] = tag >= 384
-                flows += 1
             else:
                 return _ODD
-            if seen & bit:
+            if has & bit:
                 return _ODD
-            seen |= bit
-        if kind == 4:
-            if flows != self.flow_count or seen & 1 or (seen & 96 != 32 and seen & 96 != 64):
-                return _ODD
-        elif kind < 1 or kind > 5 or seen & 96:
-            return _ODD
-        if name_iid:
-            name = self._number(slot, _NAME, name_iid)
+            has |= bit
+        self._has = has
+        return 0
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.exceptval(check=False)
+    def _flow(self, ends: cython.bint) -> cython.bint:
+        """Note the id of a flow; whether there is room."""
+        if self._flow_end >= self._flows.shape[1]:
+            return False
+        self._flows[0, self._flow_end] = self.count
+        self._flows[1, self._flow_end] = _signed(self._value)
+        self._flows[2, self._flow_end] = ends
+        self._flow_end += 1
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _is_plain_event(self) -> cython.bint:
+        """Whether the event has what its type needs, and nothing that belongs to another one."""
+        values: cython.int = self._has & (_HAS_INTEGER | _HAS_DOUBLE)
+        if not self._has & _HAS_TYPE:
+            return False
+        if self._type == _COUNTER:
+            is_one: cython.bint = values == _HAS_INTEGER or values == _HAS_DOUBLE
+            return is_one and self._flow_end == self.flow_count and not self._has & _HAS_ARGS
+        if self._type == _END and self._flow_end != self.flow_count:  # the caller counts them
+            return False
+        return _BEGIN <= self._type <= _STATE and not values
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.exceptval(check=False)
+    def _names(self, row: cython.Py_ssize_t, slot: cython.int) -> cython.int:
+        """The numbers of name and category into the columns, 0 for none."""
+        name: cython.int = 0
+        category: cython.int = 0
+        if self._name_iid:
+            name = self._number(slot, _NAME, self._name_iid)
             if name < 0:
                 return _NEED if name == -1 else _ODD
-        if seen & 16:
-            category = self._number(slot, _CATEGORY, category_iid)
+        if self._has & _HAS_CATEGORY:
+            category = self._number(slot, _CATEGORY, self._category_iid)
             if category < 0:
                 return _NEED if category == -1 else _ODD
-        if seen & 4:
-            track = self._tracks.get(uuid)
+        self._fields[4, row] = name
+        self._fields[5, row] = category
+        return 0
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.exceptval(check=False)
+    def _track(self, row: cython.Py_ssize_t, slot: cython.int) -> cython.int:
+        """The number of the track into the columns: the one that the event names, or the default of its sequence."""
+        track: cython.int
+        if self._has & _HAS_TRACK:
+            track = self._tracks.get(self._uuid)
             if track < 0:
-                return self._ask(slot, _TRACK, uuid)
+                return self._ask(slot, _TRACK, self._uuid)
         else:
             track = self._slots[2, slot]
             if track < 0:
                 return self._ask(slot, _DEFAULT_TRACK, 0)
-        if kind == 4:
-            if self._slots[3, slot] < 0:
-                return self._ask(slot, _SERIES, 0)
-            category = self._slots[3, slot]
-            name = self.value_count
-            self._kinds[name] = seen & 32 != 0
-            self._values[name] = _signed(value)
-            self.value_count += 1
-        if seen & 1:
-            status = self._annotations(p, begin, end, slot)
-            if status:
-                return status
-        if kind == 3 and flows != self.flow_count:
-            kind = SLICE_KIND
-        if kind == 2:
-            flows = self.flow_count
-        row: cython.Py_ssize_t = self.count
-        self._fields[0, row] = kind
         self._fields[1, row] = track
-        self._fields[2, row] = ts
-        self._fields[3, row] = self._slots[0, slot]
-        self._fields[4, row] = name
-        self._fields[5, row] = category
-        self.number += 1
-        self._fields[6, row] = self.number
-        self._fields[7, row] = self._used
-        self.args_size = self._used
-        self.flow_count = flows
-        self.count += 1
+        return 0
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.exceptval(check=False)
+    def _counter(self, row: cython.Py_ssize_t, slot: cython.int) -> cython.int:
+        """The value of a counter, and where it is instead of a name and a category."""
+        if self._slots[3, slot] < 0:
+            return self._ask(slot, _SERIES, 0)
+        self._fields[4, row] = self.value_count
+        self._fields[5, row] = self._slots[3, slot]
+        self._kinds[self.value_count] = self._has & _HAS_INTEGER != 0
+        self._values[self.value_count] = _signed(self._counted)
+        self.value_count += 1
         return 0
 
     @cython.cfunc
@@ -485,7 +587,7 @@ class Packets:
         status: cython.int
         if not self._fits(2):
             return _FULL
-        self._put(123)
+        self._put(ord("{"))
         while i < end:
             i = self._varint(p, i, end)
             if self._value & 7 == 1:
@@ -500,14 +602,14 @@ class Packets:
             if not self._fits(2):
                 return _FULL
             if not first:
-                self._put(44)
+                self._put(ord(","))
             first = False
             status = self._annotation(p, inner, i, slot, 0, False)
             if status:
                 return status
         if not self._fits(1):
             return _FULL
-        self._put(125)
+        self._put(ord("}"))
         return 0
 
     @cython.cfunc
@@ -524,67 +626,98 @@ class Packets:
         is_item: cython.bint,
     ) -> cython.int:
         """One annotation: key and value, or the value of an item of an array."""
-        i: cython.Py_ssize_t = begin
-        key: cython.int = 0  # 1 for an id, 2 for a text
-        key_iid: cython.ulonglong = 0
-        key_at: cython.Py_ssize_t = 0
-        key_end: cython.Py_ssize_t = 0
-        kind: cython.ulonglong = 0
-        value: cython.ulonglong = 0
-        value_at: cython.Py_ssize_t = 0
+        status: cython.int
+        if depth > _MAX_DEPTH or not self._annotation_fields(p, begin, end):
+            return _ODD
+        if self._value_tag == 0 or (self._key_tag == 0) != is_item:
+            return _ODD
+        if not is_item:
+            status = self._key(p, slot)
+            if status:
+                return status
+        if self._value_tag == _TEXT_IID:
+            return self._piece(slot, _TEXT, self._number_or_size)
+        if self._value_tag == _TEXT_VALUE:
+            return self._plain(p, self._text_at, self._text_at + cython.cast(cython.Py_ssize_t, self._number_or_size))
+        if self._value_tag == _ENTRY or self._value_tag == _ITEM:
+            return self._nested(p, begin, end, slot, depth)
+        return self._scalar(self._value_tag, self._number_or_size)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _annotation_fields(
+        self, p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.bint:
+        """What an annotation holds, entries and items only by their kind; whether it is plain."""
+        tag: cython.ulonglong
+        start: cython.Py_ssize_t
+        self._key_tag = self._value_tag = 0
+        while i < end:
+            i = self._varint(p, i, end)
+            if i < 0:
+                return False
+            tag = self._value
+            i = self._fixed(p, i, end) if tag & 7 == 1 else self._varint(p, i, end)
+            if i < 0:
+                return False
+            start = i
+            if tag & 7 == 2:
+                if self._value > cython.cast(cython.ulonglong, end - i):
+                    return False
+                i += cython.cast(cython.Py_ssize_t, self._value)
+            if tag == _KEY_IID or tag == _KEY_TEXT:
+                if self._key_tag:
+                    return False
+                self._key_tag, self._key_iid, self._key_at, self._key_end = tag, self._value, start, i
+            elif tag == _ENTRY or tag == _ITEM:
+                if self._value_tag and self._value_tag != tag:
+                    return False
+                self._value_tag = tag
+            elif _is_value(tag):
+                if self._value_tag:
+                    return False
+                self._value_tag, self._number_or_size, self._text_at = tag, self._value, start
+            else:
+                return False
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=True)
+    def _key(self, p: cython.pointer(cython.const_uchar), slot: cython.int) -> cython.int:
+        """The key of the annotation, and the colon behind it."""
+        status: cython.int
+        if self._key_tag == _KEY_IID:
+            status = self._piece(slot, _KEY, self._key_iid)
+        else:
+            status = self._plain(p, self._key_at, self._key_end)
+        if status:
+            return status
+        if not self._fits(1):
+            return _FULL
+        self._put(ord(":"))
+        return 0
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.exceptval(-2, check=True)
+    def _nested(
+        self,
+        p: cython.pointer(cython.const_uchar),
+        i: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        slot: cython.int,
+        depth: cython.int,
+    ) -> cython.int:
+        """The entries of an object or the items of an array, in an annotation whose fields are known to be whole."""
+        wanted: cython.ulonglong = self._value_tag
         tag: cython.ulonglong
         start: cython.Py_ssize_t
         status: cython.int
         first: cython.bint = True
-        if depth > _MAX_DEPTH:
-            return _ODD
-        while i < end:
-            i = self._varint(p, i, end)
-            if i < 0:
-                return _ODD
-            tag = self._value
-            i = self._fixed(p, i, end) if tag & 7 == 1 else self._varint(p, i, end)
-            if i < 0:
-                return _ODD
-            start = i
-            if tag & 7 == 2:
-                if self._value > cython.cast(cython.ulonglong, end - i):
-                    return _ODD
-                i += cython.cast(cython.Py_ssize_t, self._value)
-            if tag == 8 or tag == 82:  # the key
-                if key:
-                    return _ODD
-                key = 1 if tag == 8 else 2
-                key_iid, key_at, key_end = self._value, start, i
-            elif tag == 90 or tag == 98:  # an entry of an object, an item of an array
-                if kind and kind != tag:
-                    return _ODD
-                kind = tag
-            elif tag == 16 or tag == 24 or tag == 32 or tag == 41 or tag == 50 or tag == 136:
-                if kind:
-                    return _ODD
-                kind, value, value_at = tag, self._value, start
-            else:
-                return _ODD
-        if kind == 0 or (key == 0) != is_item:
-            return _ODD
-        if not is_item:
-            status = self._piece(slot, _KEY, key_iid) if key == 1 else self._plain(p, key_at, key_end)
-            if status:
-                return status
-            if not self._fits(1):
-                return _FULL
-            self._put(58)
-        if kind == 136:
-            return self._piece(slot, _TEXT, value)
-        if kind == 50:
-            return self._plain(p, value_at, value_at + cython.cast(cython.Py_ssize_t, value))
-        if kind != 90 and kind != 98:
-            return self._scalar(kind, value)
         if not self._fits(1):
             return _FULL
-        self._put(123 if kind == 90 else 91)
-        i = begin
+        self._put(ord("{") if wanted == _ENTRY else ord("["))
         while i < end:
             i = self._varint(p, i, end)
             tag = self._value
@@ -593,36 +726,36 @@ class Packets:
                 continue
             start = i
             i += cython.cast(cython.Py_ssize_t, self._value)
-            if tag != kind:
+            if tag != wanted:
                 continue
             if not self._fits(1):
                 return _FULL
             if not first:
-                self._put(44)
+                self._put(ord(","))
             first = False
-            status = self._annotation(p, start, i, slot, depth + 1, kind == 98)
+            status = self._annotation(p, start, i, slot, depth + 1, wanted == _ITEM)
             if status:
                 return status
         if not self._fits(1):
             return _FULL
-        self._put(125 if kind == 90 else 93)
+        self._put(ord("}") if wanted == _ENTRY else ord("]"))
         return 0
 
     @cython.cfunc
     @cython.exceptval(-2, check=True)
-    def _scalar(self, kind: cython.ulonglong, value: cython.ulonglong) -> cython.int:
+    def _scalar(self, tag: cython.ulonglong, value: cython.ulonglong) -> cython.int:
         """A bool, integer or double."""
         if not self._fits(32):
             return _FULL
-        if kind == 16:
+        if tag == _BOOL:
             return self._bytes(b"true", 4) if value else self._bytes(b"false", 5)
-        if kind == 41:
+        if tag == _DOUBLE:
             if value >> 52 & 2047 == 2047:
                 return _ODD
             text: bytes = self._double(value)
             return self._bytes(text, len(text)) if len(text) <= 32 else _ODD
-        if kind == 32 and value >= _HALF:
-            self._put(45)
+        if tag == _SIGNED and value >= _HALF:
+            self._put(ord("-"))
             value = (_ALL - value) + 1
         digits: cython.int = 1
         rest: cython.ulonglong = value // 10
@@ -635,7 +768,7 @@ class Packets:
         while digits:
             i -= 1
             digits -= 1
-            self._args[i] = 48 + value % 10
+            self._args[i] = ord("0") + value % 10
             value //= 10
         return 0
 
@@ -678,13 +811,13 @@ class Packets:
         """A text of printable ASCII that needs no escapes."""
         if not self._fits(end - i + 2):
             return _FULL
-        self._put(34)
+        self._put(ord('"'))
         while i < end:
-            if p[i] < 32 or p[i] > 126 or p[i] == 34 or p[i] == 92:
+            if p[i] < ord(" ") or p[i] > ord("~") or p[i] == ord('"') or p[i] == ord("\\"):
                 return _ODD
             self._put(p[i])
             i += 1
-        self._put(34)
+        self._put(ord('"'))
         return 0
 
     @cython.cfunc
@@ -745,6 +878,16 @@ class Packets:
             value |= part << (8 * k)
         self._value = value
         return i + 8
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_value(tag: cython.ulonglong) -> cython.bint:
+    """Whether a field of an annotation is its value, other than an entry or item."""
+    return (
+        tag == _BOOL or tag == _UNSIGNED or tag == _SIGNED or tag == _DOUBLE or tag == _TEXT_VALUE or tag == _TEXT_IID
+    )
 
 
 @cython.cfunc
