@@ -23,6 +23,7 @@ from traceconv.clocks import REALTIME
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Args, Level, SourceInfo, Trace
 from traceconv.lanes import lay_out
+from traceconv.times import LIMIT_NS
 from traceconv.writers import _order, perfetto_proto
 from traceconv.writers._annotations import Limits
 from traceconv.writers.perfetto_proto import PerfettoProto
@@ -226,6 +227,25 @@ def test_args_in_many_parts() -> None:
     parts = [whole[first:end] for first, end in pairwise(cuts)]
     assert len(parts) > 5
     assert same_bytes(trace.with_tables(args=Args(parts))) == same_bytes(trace)
+
+
+def test_the_longest_span_fits() -> None:
+    """Perfetto drops events before 0, so that the last one is moved to twice the limit."""
+    out = Builder(SourceInfo("a.json", "test"), REALTIME)
+    thread = out.thread(out.process("p", pid=1), 1, "t")
+    out.slice(thread, -(2**62), 2**62, "first", args=b'{"k": 1}')
+    out.slice(thread, LIMIT_NS - 1, 1, "last")
+    out.instant(thread, 2**62, "instant")
+    out.counter(out.counter_track("c"), 2**62, 1)
+    out.log(thread, 2**62, "line")
+    out.sample(thread, 2**62, out.frame("f"))
+    trace = lay_out(out.finish())
+    assert trace.span() == (-LIMIT_NS, LIMIT_NS)
+    decoded = pb.Trace()
+    decoded.ParseFromString(same_bytes(trace))
+    times = [packet.timestamp for packet in decoded.packet if packet.HasField("track_event")]
+    assert (times[0], times[-1]) == (0, 2 * LIMIT_NS)
+    assert max(packet.timestamp for packet in decoded.packet) < 2**63
 
 
 def _one_per_format() -> Iterator[Case]:

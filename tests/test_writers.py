@@ -22,6 +22,7 @@ from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Level, SourceInfo, Trace, TrackId
 from traceconv.lanes import lay_out
+from traceconv.times import LIMIT_NS
 from traceconv.writers import WriteCounts, Writer, _order, writer_for_path, writer_named
 from traceconv.writers import _wire as wire
 
@@ -303,6 +304,15 @@ def test_many_values_of_one_key_are_all_there() -> None:
         texts.update({s.iid: s.str.decode() for s in packet.interned_data.debug_annotation_string_values})
         found += [a.string_value or texts[a.string_value_iid] for a in packet.track_event.debug_annotations]
     assert found == [f"value {i}" for i in range(count)]
+
+
+def test_the_longest_span_fits_into_json() -> None:
+    out = builder()
+    track = out.track("t")
+    out.slice(track, -LIMIT_NS + 1, 1, "first")
+    out.slice(track, LIMIT_NS - 2, 2, "last")
+    times = [event["ts"] for event in chrome(lay_out(out.finish()))["traceEvents"] if event["ph"] == "X"]
+    assert times == [0.001, float((2 * LIMIT_NS - 2) / 1000)]
 
 
 def test_chrome_text() -> None:

@@ -11,8 +11,10 @@ import re
 #: Powers of ten that turn a unit into nanoseconds.
 NS, US, MS, S = 0, 3, 6, 9
 
-#: Times beyond this are refused: far outside of any clock (292 years), and sums must still fit into an int64.
-LIMIT_NS = 2**62
+#: Times beyond this are refused: far outside of any clock (146 years). The whole span, from minus to plus this limit,
+#: is below 2**63 by more than 1 µs: the difference of any two times fits into an int64, also where a writer moves the
+#: first one to 0, be it by whole µs.
+LIMIT_NS = 2**62 // 1000 * 1000
 
 _DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
 _MAX_DIGITS = 40
@@ -26,7 +28,7 @@ def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
     """Nanoseconds of a decimal number that counts units of factor * 10**exponent ns.
 
     Digits below a nanosecond are rounded half up (away from zero). Raises ValueError for anything that is not a
-    plain finite decimal number, and for times beyond ±2**62 ns.
+    plain finite decimal number, and for times beyond ±LIMIT_NS.
 
     >>> parse_ns(b"6345678901234.123", US)
     6345678901234123
