@@ -17,10 +17,12 @@ from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.importers import _nvprof_cbids as cbids
 from traceconv.importers._nvprof_device import metric_value
 from traceconv.importers._nvprof_lines import cells_of, header_of, time_ns, value_of
+from traceconv.importers._nvprof_tables import DAMAGED
 from traceconv.ir.trace import Trace
 from traceconv.lanes import lay_out
 from traceconv.registry import identify
 from traceconv.source import Source
+from traceconv.sqlite import quoted
 from traceconv.validate import validate
 
 VECTOR_ADD = "vectorAdd(float const*, float const*, float*, int)"
@@ -179,6 +181,24 @@ def test_the_database_is_only_read(tmp_path: Path) -> None:
     assert sums(trace, "kernel", "memset") == {VECTOR_ADD: (1, 4_321)}
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.nvvp"]
+
+
+@pytest.mark.parametrize("name", ['quo"te', f'X", "{PREFIX}X" a, "{PREFIX}X" b -- ', "a'; b", "ключ"])
+def test_names_of_tables_are_only_names(name: str, tmp_path: Path) -> None:
+    """Made by hand: no name becomes a part of a statement, such as a join of tables that would run for ever."""
+    path = make("vector-add", tmp_path / "run.nvvp")
+    expected = read(path)
+    connection = sqlite3.connect(path)
+    connection.execute(f"CREATE TABLE {PREFIX}X(_id_ INTEGER PRIMARY KEY)")
+    connection.executemany(f"INSERT INTO {PREFIX}X VALUES(?)", [(number,) for number in range(1, 21)])
+    connection.execute(f"CREATE TABLE {quoted(PREFIX + name)}(a)")
+    connection.execute(f"INSERT INTO {quoted(PREFIX + name)} VALUES(1)")
+    connection.commit()
+    connection.close()
+    trace = read(path)
+    assert trace.counts() == expected.counts()
+    assert trace.sources[0].balance.read == expected.sources[0].balance.read + 21
+    assert DAMAGED.name not in {entry.code.name for entry in trace.sources[0].diagnostics}
 
 
 def test_threads_and_negative_numbers(tmp_path: Path) -> None:

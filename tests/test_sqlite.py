@@ -70,7 +70,13 @@ def test_virtual_tables_are_not_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["DELETE FROM kernels", "INSERT INTO kernels VALUES (3, 'x')", "ATTACH 'other.db' AS other", "PRAGMA journal_mode"],
+    [
+        "DELETE FROM kernels",
+        "INSERT INTO kernels VALUES (3, 'x')",
+        "ATTACH 'other.db' AS other",
+        "PRAGMA journal_mode",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 9) SELECT x FROM c",
+    ],
 )
 def test_only_reads(plain: Path, statement: str) -> None:
     with open_database(Source(plain)) as database, pytest.raises(InputError, match="cannot be read"):

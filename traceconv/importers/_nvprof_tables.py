@@ -17,6 +17,7 @@ import numpy as np
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import InputError
 from traceconv.ir.builder import Builder
+from traceconv.sqlite import quoted
 from traceconv.sqlite_columns import Block
 from traceconv.times import LIMIT_NS
 
@@ -108,7 +109,7 @@ class Activities:
         return sum(self._count(table) for table in tables if table in self.columns)
 
     def _count(self, table: str) -> int:
-        return sum(row[0] for row in self._guarded(table, f'SELECT count(*) FROM "{PREFIX}{table}"'))
+        return sum(row[0] for row in self._guarded(table, f"SELECT count(*) FROM {quoted(PREFIX + table)}"))
 
     def rows(self, table: str, columns: Iterable[str], order: str = "") -> Iterator[Row]:
         """All rows of a table: its row id, then the columns asked for; each is counted as read."""
@@ -161,9 +162,9 @@ class Activities:
         if known is None:
             return
         key = _key(known)
-        wanted = ", ".join([key, *(f'"{name}"' if name in known else "NULL" for name in columns)])
-        ordered = f' ORDER BY "{order}", {key}' if order in known else ""
-        query = f'SELECT {wanted} FROM "{PREFIX}{table}"'
+        wanted = ", ".join([key, *(quoted(name) if name in known else "NULL" for name in columns)])
+        ordered = f" ORDER BY {quoted(order)}, {key}" if order in known else ""
+        query = f"SELECT {wanted} FROM {quoted(PREFIX + table)}"
         rest = f" WHERE {key} > {after}" if after is not None else ""
         damaged = self._damaged
         found = self._guarded(table, f"{query}{rest}{ordered}")
@@ -199,7 +200,7 @@ class Activities:
         """The rows of one of the tables that hold no activities."""
         known = self._database.tables.get(table, ())
         if all(column in known for column in columns):
-            yield from self._guarded(table, f'SELECT {", ".join(columns)} FROM "{table}"')
+            yield from self._guarded(table, f"SELECT {', '.join(columns)} FROM {quoted(table)}")
 
     # -- times --------------------------------------------------------------------------------------------------
 
