@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +266,12 @@ def test_what_is_no_process(tmp_path: Path) -> None:
         "Global events": "TRACK",
     }
     assert places(trace)["Buffer Flush"] == "CUPTI Overhead"
+
+
+def test_many_labels_take_linear_time(tmp_path: Path) -> None:
+    """Made by hand: each process was compared with all metadata of the file."""
+    labels = [m("process_labels", number, f"GPU {number}") for number in range(20_000)]
+    path = written(tmp_path, x("cpu_op", "a", 1, 1, 1, 2), *labels)
+    begin = time.monotonic()
+    assert kinds(read(path)) == {"GPU 1": "TRACK", "GPU 1/stream 1": "TRACK"}
+    assert time.monotonic() - begin < 5

@@ -19,6 +19,7 @@ Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), w
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -290,8 +291,7 @@ class KinetoEvents(ChromeEvents):
             devices: the names of the devices by number.
             rank: the rank of the process in a distributed job, or nothing.
         """
-        for pid in {pid: None for kind, pid, _, _ in self._facts if kind == "process_labels"}:
-            self._device_by_label(pid)
+        self._devices_by_label()
         for kind, pid, tid, value in self._facts:
             device = _device_pid(pid)
             if kind.startswith("thread"):
@@ -304,18 +304,24 @@ class KinetoEvents(ChromeEvents):
         for pid, track in self._processes.items():
             self._complete_process(text_of(pid), track, devices, rank)
 
-    def _device_by_label(self, pid: bytes) -> None:
+    def _devices_by_label(self) -> None:
         """A pid with only the label of a device is none of a process, whatever the categories of its events."""
-        labels = [value for kind, one, _, value in self._facts if kind == "process_labels" and one == pid]
-        match = _DEVICE_LABEL.fullmatch(str(labels[-1]))
-        if pid not in self._processes or _HOST_LABEL in labels or match is None or match[1] != text_of(pid):
-            return
-        track = self.out.track_info(self._processes[pid])
-        track.kind, track.pid, track.name = TrackKind.TRACK, None, match[0]
-        for (owner, tid), thread in self._threads.items():
-            if owner == pid:
+        labels: defaultdict[bytes, list[Any]] = defaultdict(list)
+        for kind, pid, _, value in self._facts:
+            if kind == "process_labels" and pid in self._processes:
+                labels[pid].append(value)
+        devices = {pid for pid, found in labels.items() if self._is_device_by_label(pid, found)}
+        for pid in devices:
+            track = self.out.track_info(self._processes[pid])
+            track.kind, track.pid, track.name = TrackKind.TRACK, None, str(labels[pid][-1])
+        for (pid, tid), thread in self._threads.items():
+            if pid in devices:
                 row = self.out.track_info(thread)
                 row.kind, row.tid, row.name = TrackKind.TRACK, None, f"stream {text_of(tid)}"
+
+    def _is_device_by_label(self, pid: bytes, labels: list[Any]) -> bool:
+        match = _DEVICE_LABEL.fullmatch(str(labels[-1]))
+        return match is not None and match[1] == text_of(pid) and _HOST_LABEL not in labels
 
     def _name_process(self, kind: str, pid: bytes, value: Any) -> None:
         """One fact, for the process or the device that it is about; both may have the same number."""
