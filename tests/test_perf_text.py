@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.golden import ROOT, cases
+from tests.kernels import using
 from traceconv.api import read
+from traceconv.clocks import MONOTONIC
 from traceconv.diagnostics import Severity
 from traceconv.errors import InputError, MalformedInput, UsageError
 from traceconv.importers import _perf_stat_lines as stat
 from traceconv.importers import _perf_text as text
+from traceconv.importers import perf_script
 from traceconv.importers._perf_tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, state_name
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace, TrackKind
@@ -420,6 +423,23 @@ def test_long_lines_take_linear_time(line: bytes, tmp_path: Path) -> None:
     read(path, format="perf-script")
     read(stat_path, format="perf-stat")
     assert time.monotonic() - begin < 5
+
+
+def test_lines_of_frames_are_kept_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by hand: with addresses that all differ, no line of a frame is like another one."""
+    head = "python 10/11 [001] {}.000001: 1 cycles:u: \n"
+    stack = "\t{:16x} f+0x{:x} (/lib/a.so)\n\t               7 main (/bin/a)\n\n"
+    lines = [head.format(n) + stack.format(n, n) for n in range(1, 50)]
+    path = written(tmp_path, "".join(lines))
+    with using("lines", None):
+        expected = read(path)
+        monkeypatch.setattr(perf_script, "_MOST_KNOWN", 4)
+        reader = perf_script._Reader(Builder(SourceInfo("a", "test"), MONOTONIC), None, delta=False)
+        reader.read(Source(path))
+        found = read(path)
+    assert 0 < len(reader._frames) <= 4
+    assert (found.frames, found.samples.stack.tolist()) == (expected.frames, expected.samples.stack.tolist())
+    assert found.counts()["samples"] == 49
 
 
 @pytest.mark.parametrize("name", FORMATS)

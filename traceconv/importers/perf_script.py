@@ -87,6 +87,7 @@ _NO_NAME = "samples"
 _NO_TID = -2
 _EVENTS_TO_JUDGE = 8
 _LINES_TO_JUDGE = 2000
+_MOST_KNOWN = 1 << 18
 
 #: What a line of the file can be merged into.
 _FRAMES, _ENDS, _HEADER = "frames of call stacks", "ends of call stacks", "header lines kept as metadata"
@@ -240,7 +241,7 @@ class _Reader:
         elif event is None:
             self._out.skip(LONE_FRAME, number)
         else:
-            self._frames[line] = frame
+            self._know(line, frame)
             event.frames.append(frame)
             self._frame_lines += 1
 
@@ -329,9 +330,15 @@ class _Reader:
             if more:
                 self._out.problem(MORE_COLUMNS, number, repr(rest[:40].decode("utf-8", "replace")))
             elif frame is not None:
-                self._frames[rest] = frame
+                self._know(rest, frame)
         if frame is not None:
             event.frames.append(frame)
+
+    def _know(self, line: bytes, frame: tuple[str, str]) -> None:
+        """Keep what a line says for the next ones like it; where each has an address of its own, there are too many."""
+        if len(self._frames) >= _MOST_KNOWN:
+            self._frames.clear()
+        self._frames[line] = frame
 
     def _flush(self) -> None:
         """Write the event whose frames are complete now."""
