@@ -91,7 +91,7 @@ class Counting(ModuleType):
     def __getattr__(self, name: str) -> Any:
         self.calls += 1
         found = getattr(KERNELS["uncompiled"], name)
-        return self._counted(found) if name == "Timed" else found
+        return self._counted(found) if name in ("Timed", "Samples") else found
 
     def _counted(self, reader: type[Any]) -> type[Any]:
         counting = self
@@ -212,18 +212,19 @@ def test_any_bytes(data: bytes, at: int) -> None:
     """Nothing is read beyond the end, whatever the bytes are."""
     for module in KERNELS.values():
         if module is not None:
-            columns = [np.empty(4, np.int64) for _ in range(3)]
-            module.Timed().read(data, at, 1, 0, *columns)
-            module.samples(data, at, 1, {b"": 1}, {b"\n": 0}, {}, {}, columns[0], 0, np.empty((6, 4), np.int64))
+            module.Timed(np.empty((3, 4), np.int64)).read(data, at, 1)
+            module.Samples({b"": 1}, {b"\n": 0}, {}, {}, 4, np.empty((6, 4), np.int64)).read(data, at, 1)
 
 
 def test_places_outside_are_refused() -> None:
-    column, columns = np.zeros(4, np.int64), np.zeros((6, 4), np.int64)
+    three, six = np.zeros((3, 4), np.int64), np.zeros((6, 4), np.int64)
     for module in filter(None, KERNELS.values()):
-        for at, row in ((-1, 0), (0, -1)):
+        for reader in (module.Timed(three), module.Samples({}, {}, {}, {}, 4, six)):
             with pytest.raises(ValueError, match="before the first"):
-                module.Timed().read(b"a\n", at, 1, row, column, column, column)
-            with pytest.raises(ValueError, match="before the first"):
-                module.samples(b"a\n", at, 1, {}, {}, {}, {}, column, row, columns)
+                reader.read(b"a\n", -1, 1)
+        with pytest.raises(ValueError, match="3 columns"):
+            module.Timed(six)
+        with pytest.raises(ValueError, match="6 columns"):
+            module.Samples({}, {}, {}, {}, 4, three)
         with pytest.raises(ValueError, match="no room"):
-            module.samples(b"a\n", 0, 1, {}, {}, {}, {}, column[:0], 0, columns)
+            module.Samples({}, {}, {}, {}, 0, six)

@@ -69,26 +69,27 @@ class AlikeLines:
         self._out = out
         self._meaning = meaning
         self._written = written
+        self._columns = np.empty((3, _ROWS), np.int64)
+        self._kernel = kernel.module("lines")
+        self._lines: Any = self._kernel.Timed(self._columns)
         self._forget()
-        self._row = 0
-        self._ts, self._what, self._origin = (np.empty(_ROWS, np.int64) for _ in range(3))
 
     def read(self, data: bytes, at: int) -> int:
         """Read on in whole lines; where the first line begins that is not a plain one, or where the data ends."""
+        lines = self._lines
         while True:
-            self._row, at, self.number, fields, last, end, kind = self._lines.read(
-                data, at, self.number, self._row, self._ts, self._what, self._origin
-            )
-            if self._row == _ROWS:
+            why = lines.read(data, at, self.number)
+            at, self.number = lines.at, lines.number
+            if lines.row == _ROWS:
                 self.flush()
-            elif not end:
-                return at
-            elif not kind:
-                # between the marker and the fields stands the timestamp
-                marker = data[at : data.rindex(b",", at, fields - 1) + 1]
-                if not self._learn_fields(marker, data[fields:last], data[last:end]):
+            elif why == self._kernel.NEW_FIELDS:
+                marker, fields = data[at : lines.time], data[lines.fields : lines.last]
+                if not self._learn_fields(marker, fields, data[lines.last : lines.end]):
                     return at
-            elif not self._learn_last(kind, data[last:end]):
+            elif why == self._kernel.NEW_LAST:
+                if not self._learn_last(lines.kind, data[lines.last : lines.end]):
+                    return at
+            else:
                 return at
 
     def _learn_fields(self, marker: bytes, fields: bytes, last: bytes) -> bool:
@@ -125,7 +126,7 @@ class AlikeLines:
         self._forget()
 
     def _forget(self) -> None:
-        self._lines: Any = kernel.module("lines").Timed()
+        self._lines.forget()
         #: By kind of lines, from the first one on.
         self._meanings: list[Fields] = []
         #: Of each kind with each last field: track, name, category, run, duration, place and length of the args.
@@ -133,14 +134,15 @@ class AlikeLines:
 
     def flush(self) -> None:
         """Write what was read."""
-        if not self._row:
+        row = self._lines.row
+        if not row:
             return
-        ts, what, origin = (column[: self._row] for column in (self._ts, self._what, self._origin))
+        ts, what, origin = self._columns[:, :row]
         ts = (ts + 500) // 1000 * 1000  # `nearest_us`
         entries = np.frombuffer(self._entries, np.int64).reshape(-1, _COLUMNS)
         track, name, category, run, dur, args_at, args_len = entries[what].T
         self._out.slice_rows(track, ts, dur, name, category, args_at, args_len, origin)
-        self._out.balance.read += self._row
-        self._out.balance.written += self._row
-        self._row = 0
+        self._out.balance.read += row
+        self._out.balance.written += row
+        self._lines.clear()
         self._written(Rows(ts, dur, run, origin))

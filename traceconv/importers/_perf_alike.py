@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -36,14 +37,11 @@ class AlikeSamples:
 
     Attributes:
         number: that of the line where the reading has stopped.
-        frame_lines, ends: how many lines of frames and blank lines were read.
-        six_decimals: whether a time had six decimals.
+        reader: the kernel's, which counts lines.
     """
 
     def __init__(self, tracks: PerfTracks, written: Written, begun: Callable[[], None]) -> None:
         self.number = 1
-        self.frame_lines = self.ends = 0
-        self.six_decimals = False
         self._tracks = tracks
         self._written = written
         self._begun = begun
@@ -54,10 +52,11 @@ class AlikeSamples:
         self._frames: list[tuple[str, str]] = [("", "")]  # their numbers begin with 1
         self._lines: dict[bytes, int] = {}
         self._stacks: dict[int, int] = {}
-        self._stack = np.empty(_MOST_FRAMES, np.int64)
         self._columns = np.empty((6, _ROWS), np.int64)
-        self._row = 0
         self._kernel = kernel.module("lines")
+        self.reader: Any = self._kernel.Samples(
+            self._heads, self._tails, self._lines, self._stacks, _MOST_FRAMES, self._columns
+        )
 
     def read(self, data: bytes, at: int) -> tuple[int, bool]:
         """Read on in whole lines.
@@ -65,40 +64,28 @@ class AlikeSamples:
         Returns:
             Where the first sample begins that is not plain or has no end in the data, and whether the data end there.
         """
+        reader = self.reader
         while True:
-            why, self._row, at, self.number, frame_lines, ends, six_decimals, is_sample, more = self._kernel.samples(
-                data,
-                at,
-                self.number,
-                self._heads,
-                self._tails,
-                self._lines,
-                self._stacks,
-                self._stack,
-                self._row,
-                self._columns,
-            )
-            self.frame_lines += frame_lines
-            self.ends += ends
-            self.six_decimals |= six_decimals
-            if is_sample:
+            why = reader.read(data, at, self.number)
+            at, self.number = reader.at, reader.line
+            if reader.any_sample:
                 self._begun()
             if why == self._kernel.NEW_STACK:
-                self._learn_stack(self._stack[:more].tolist())
+                self._learn_stack(reader.stack())
             elif why == self._kernel.NEW_FRAME:
-                if not self._learn_frames(data, more):
+                if not self._learn_frames(data, reader.new_frame):
                     return at, False
-            elif self._row == _ROWS:
+            elif reader.row == _ROWS:
                 self.flush()
             else:
                 return at, why == self._kernel.END
 
     def flush(self) -> None:
         """Write what was read."""
-        if not self._row:
+        if not self.reader.row:
             return
-        ts, at, thread, event, weight, stack = self._columns[:, : self._row]
-        self._row = 0
+        ts, at, thread, event, weight, stack = self._columns[:, : self.reader.row]
+        self.reader.clear()
         self._written(ts)
         # One event after the other is one sample after the other, as long as there is no other event.
         events = list(self._events)

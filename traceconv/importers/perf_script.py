@@ -174,9 +174,9 @@ class _Reader:
         while at < len(rest):
             line = self._single_line(alike, rest, at)
             at += len(line)
-        self._frame_lines += alike.frame_lines
-        self._ends += alike.ends
-        if alike.six_decimals:
+        self._frame_lines += alike.reader.frame_lines
+        self._ends += alike.reader.blank_lines
+        if alike.reader.six_decimals:
             self.resolution_ns = 1000
         self._end(source, alike.number - 1, alike.number - 1, line)
 
