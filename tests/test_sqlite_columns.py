@@ -183,8 +183,18 @@ def test_any_bytes_are_pages(data: bytes, usable: int, key: int) -> None:
     for module in KERNELS.values():
         for head in (b"", b"\x0d\x00\x00\x00\x03\x00\x00\x00\x00\x40\x00\x50\x01\x00"):
             columns = np.zeros((3, 40), np.int64)
-            told.append((head, module.rows(head + data, 512, usable, slots, key, 0, 0, columns), columns.tolist()))
+            rows = module.Rows(512, usable, slots, key, columns)
+            told.append((head, rows.read(head + data, 0), rows.count, columns.tolist()))
     assert told[:2] == told[-2:]
+
+
+def test_places_outside_are_refused() -> None:
+    slots, columns = np.array([1, 0, -1, 2], np.intc), np.zeros((3, 40), np.int64)
+    for module in KERNELS.values():
+        with pytest.raises(ValueError, match="no such column"):
+            module.Rows(512, 512, slots, 0, columns[:2])
+        with pytest.raises(ValueError, match="before the first"):
+            module.Rows(512, 512, slots, 0, columns).read(bytes(512), -1)
 
 
 @RUN

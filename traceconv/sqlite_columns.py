@@ -136,23 +136,20 @@ def blocks(path: Path, layout: Layout, wanted: Sequence[str], key: str) -> Itera
         return
     slots, key_place = plan
     columns = np.full((1 + len(wanted), _ROWS), NULL, np.int64)
-    before, count = 0, 0
     with path.open("rb") as file:
         reader = _Reader(file)
+        rows = pages.Rows(reader.page_bytes, reader.usable, slots, key_place, columns)
         for data in reader.leaves(layout.root):
             at = 0
             while at < len(data):
-                done, count, before = pages.rows(
-                    data[at:], reader.page_bytes, reader.usable, slots, key_place, before, count, columns
-                )
-                at += done * reader.page_bytes
-                if at < len(data) and not count:
-                    return
-                if at < len(data):
-                    yield Block(columns, count)
-                    count = 0
-        if count:
-            yield Block(columns, count)
+                at = rows.read(data, at)
+                if at < len(data):  # a page does not fit in, or is not plain
+                    if not rows.count:
+                        return
+                    yield Block(columns, rows.count)
+                    rows.clear()
+        if rows.count:
+            yield Block(columns, rows.count)
 
 
 class _Reader:
