@@ -82,6 +82,52 @@ def test_a_writer_that_wrote_something_else_is_left_out(tmp_path: Path) -> None:
     assert events(read(path)) == events(read(ONEDNN))
 
 
+def onednn_lines(count: int) -> list[bytes]:
+    """A log of oneDNN, made by hand."""
+    line = b"onednn_verbose,v1,%d.5,primitive,exec,cpu,reorder,jit:uni,undef,src:f32::blocked:abcd::f0,,,16,0.003\n"
+    return [b"onednn_verbose,v1,info,oneDNN v3.12.0 (commit 80afa71)\n"] + [line % (9000 + n) for n in range(1, count)]
+
+
+@pytest.mark.parametrize("count", [3, 5, 40, 900])
+@pytest.mark.parametrize("number", [b"%d: ", b"%6d: ", b"[rank%d]: "])
+def test_numbers_of_lines_are_no_writers(count: int, number: bytes, tmp_path: Path) -> None:
+    """Made by hand, as `nl -s ': '` prints: one writer for each line would be one track for each."""
+    path, plain = tmp_path / "log", tmp_path / "plain"
+    lines = onednn_lines(count)
+    plain.write_bytes(b"".join(lines))
+    path.write_bytes(b"".join(number % (n + 1) + line for n, line in enumerate(lines)))
+    if b"rank" in number and count < 900:
+        assert len(streams_of(Source(path), None)) == count  # no line has its number in brackets
+        return
+    trace = read(path)
+    assert events(trace) == events(read(plain))
+    assert len(trace.tracks) == len(read(plain).tracks)
+    assert any("were taken off" in note for note in trace.sources[0].notes)
+
+
+@pytest.mark.parametrize("buffer", [1, 3000, 1 << 24])
+def test_many_writers_take_one_pass(buffer: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by hand: however many writers there are, the log is read to count them, and to put their lines apart."""
+    monkeypatch.setattr("traceconv.streams._BUFFER_BYTES", buffer)
+    path = tmp_path / "log"
+    lines = onednn_lines(12)
+    texts = [b"%d: %s" % (rank, line) for line in lines for rank in range(60)]
+    path.write_bytes(b"no mark yet\n" + b"".join(texts) + b"continued")
+    passes = []
+    whole = Source(path)
+    monkeypatch.setattr(whole, "open", lambda opened=whole.open: passes.append(1) or opened())
+    streams = streams_of(whole, None)
+    assert len(streams) == 60
+    for rank, stream in enumerate(streams):
+        found = list(stream.lines(keep_ends=True))
+        more = [b"continued"] if rank == 59 else []
+        assert [line.text for line in found] == [*lines, *more]
+        assert [line.number for line in found] == [2 + rank + 60 * n for n in range(len(lines))] + [722] * len(more)
+        with stream.open() as opened:
+            assert opened.read() == b"".join([*lines, *more])
+    assert len(passes) == 3  # one for the head
+
+
 def test_a_log_of_its_own_is_left_alone(tmp_path: Path) -> None:
     """A number or a time at the begin of each line may be part of a format."""
     for text in (

@@ -143,6 +143,8 @@ def _read_streams(
         about.balance.read += lines
         about.balance.skipped["lines of a writer that could not be read"] += lines
         about.diagnostics.add(REFUSED, problem.message)
+    for stream in streams:
+        about.notes += stream.notes if isinstance(stream, Stream) else []
     if any(traces):
         words = ", ".join([*list(traces)[:4], *(["..."] if len(traces) > 4 else [])])
         about.notes.append(f"the lines bear marks of who wrote them ({words}): each writer was read by itself")

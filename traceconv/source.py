@@ -32,6 +32,7 @@ from traceconv.errors import InputError
 HEAD_BYTES = 64 * 1024
 CHUNK_BYTES = 4 * 1024 * 1024
 
+_GZIP = b"\x1f\x8b"
 #: The last one is an archive without any file.
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 #: What the standard library raises for damaged archives, besides EOFError for those that end early.
@@ -72,6 +73,7 @@ class Source:
 
     Args:
         path: a path, or "-" for standard input (copied to a temporary file, since it is read twice).
+        whole: an input of which this one is a part; it is opened by that one only.
 
     Attributes:
         display: the input as the user named it, for messages.
@@ -83,20 +85,26 @@ class Source:
         InputError: when there is nothing readable.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    _path: Path
+
+    def __init__(self, path: str | os.PathLike[str], *, whole: Source | None = None) -> None:
         self.damage = ""
         self.recoded = False
         self.display = os.fspath(path)
         self._spooled: IO[bytes] | None = None
+        self._head: Head | None = None
+        self._path = Path(path) if whole is None else whole._path
+        if whole is not None:
+            self.damage, self.recoded = whole.damage, whole.recoded
+            self._spooled = whole._spooled
+            return
         if self.display == "-":
             self.display = "<stdin>"
             self._spooled = _spool(sys.stdin.buffer)
         else:
-            self._path = Path(path)
             self._spooled = _spool_if_stream(self._path, self.display)
         if self._spooled is not None:
             weakref.finalize(self, self._spooled.close)
-        self._head: Head | None = None
 
     @property
     def name(self) -> str:
@@ -107,6 +115,16 @@ class Source:
     def path(self) -> Path | None:
         """The file itself, for what lies beside it; None for standard input and pipes."""
         return None if self._spooled else self._path
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the file itself is an archive.
+
+        Raises:
+            InputError: when it cannot be read.
+        """
+        with contextlib.ExitStack() as stack:
+            return _is_packed(_magic(self._open_raw(stack), self.display))
 
     def is_same_file(self, path: str | os.PathLike[str]) -> bool:
         """Whether `path` names this very file (so that an output never replaces an input)."""
@@ -127,17 +145,12 @@ class Source:
 
     def _open_plain(self, stack: contextlib.ExitStack) -> IO[bytes]:
         raw = self._open_raw(stack)
-        try:
-            magic = raw.read(4)
-        except OSError as error:
-            raise _unreadable(self.display, error) from None
-        raw.seek(0)
-        if magic[:2] == b"\x1f\x8b":
+        magic = _magic(raw, self.display)
+        if magic.startswith(_GZIP):
             raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb")))
         elif magic in _ZIP:
             raw = self._zip_member(raw, stack)
-        packed = magic[:2] == b"\x1f\x8b" or magic in _ZIP
-        plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, packed, self)), buffer_size=1 << 18)
+        plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, _is_packed(magic), self)), buffer_size=1 << 18)
         encoding = _UTF16.get(plain.peek(2)[:2])
         if encoding is None:
             return plain
@@ -259,6 +272,20 @@ class _Recoded(io.RawIOBase):
         piece, self._rest = self._rest[: len(view)], self._rest[len(view) :]
         view[: len(piece)] = piece
         return len(piece)
+
+
+def _magic(raw: IO[bytes], display: str) -> bytes:
+    """The first four bytes of an open file, which stays at its begin."""
+    try:
+        magic = raw.read(4)
+    except OSError as error:
+        raise _unreadable(display, error) from None
+    raw.seek(0)
+    return magic
+
+
+def _is_packed(magic: bytes) -> bool:
+    return magic.startswith(_GZIP) or magic in _ZIP
 
 
 def _spool(stream: IO[bytes]) -> IO[bytes]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from traceconv.source import Source
 
 MAGIC = b"SQLite format 3\x00"
-_GZIP, _ZIP = b"\x1f\x8b", b"PK"
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 _MAX_TABLES = 1000
 _MAX_VALUE_BYTES = 64 << 20
@@ -130,10 +129,8 @@ def open_database(source: Source) -> Iterator[Database]:
 
 def _plain_file(source: Source, stack: contextlib.ExitStack) -> Path:
     """The file itself; what is compressed or came through a pipe is copied, since SQLite reads files only."""
-    if source.path is not None:
-        with source.path.open("rb") as file:
-            if file.read(2) not in (_GZIP, _ZIP):
-                return source.path
+    if source.path is not None and not source.is_packed:
+        return source.path
     copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceconv-"))) / "input.sqlite"
     with source.open() as stream, copy.open("wb") as file:
         shutil.copyfileobj(stream, file)

@@ -12,16 +12,23 @@ a stream, as if it had written a file of its own; lines without a mark stay with
 writer are taken off from every known format. A bare number or a time of arrival is taken off only if what is behind it
 is more than a log with times, since such a time may be all that a log has; an importer that makes use of times of
 arrival says so (`reads_arrivals`).
+
+Writers write several lines each. Where nearly each line has a mark of its own, as the numbers of lines are
+(`nl -s ': '`), the marks are taken off, and the lines stay together as one stream.
 """
 
 from __future__ import annotations
 
 import io
 import re
+import tempfile
+import weakref
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat
@@ -29,7 +36,7 @@ from traceconv.ir.trace import NO_TRACK, ClockId, SourceInfo, Trace, Track, Trac
 from traceconv.merging import concatenate_traces
 from traceconv.patterns import regex
 from traceconv.registry import Certainty, identify, importer_class
-from traceconv.source import Head, Line, Source
+from traceconv.source import Line, Source
 
 REFUSED = declare(
     "streams.refused",
@@ -45,7 +52,7 @@ _WRITERS = (
     regex(rb"\[(\d{1,6},\d{1,6})\]<std(?:out|err)>: ?"),
     regex(_COLOUR + rb"([\w.-]{1,60}[-_]\d{1,6}) {1,60}\|" + _COLOUR + _GAP),
 )
-_NUMBERS = (regex(rb" {0,5}(\d{1,6}):" + _GAP),)
+_NUMBERS = (regex(rb" {0,5}(\d{1,9}):" + _GAP),)
 _ARRIVALS = (
     regex(rb"()\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"),
     regex(rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+ [\w./-]+(?:\[\d+\])?):" + _GAP),
@@ -53,54 +60,133 @@ _ARRIVALS = (
 _LEAST_LINES = 3
 #: So many of the lines must bear the mark; others are continued lines or output that went another way.
 _LEAST_SHARE = 0.8
+#: No job has more writers, nor does a log with more of them get a track for each.
+_MOST_WRITERS = 10_000
+#: So many lines writers have on the average; any oneDNN log has two before its first primitive.
+_LEAST_LINES_EACH = 3
+#: As many writers are believed to have written less, if the mark is a name, and if it may be the number of a line.
+_SURE_NAMES, _SURE_NUMBERS = 256, 2
+_BUFFER_BYTES, _SPOOL_BYTES = 16 << 20, 64 << 20
 
 
-class Stream(Source):
-    """The lines of one writer of a log, without the mark.
+class _Piece(NamedTuple):
+    """Some lines of a writer in a temporary file: their numbers, in 8 bytes each, and behind these the text."""
+
+    at: int
+    lines: int
+    size: int
+
+
+class _Parted:
+    """The lines of all writers of a log, put apart in one pass over it, however many writers there are.
 
     Args:
         whole: the log.
         mark: the expression of the mark; its group names the writer.
-        writer: the name of the writer.
     """
 
-    def __init__(self, whole: Source, mark: re.Pattern[bytes], writer: bytes) -> None:
-        self._whole, self._mark, self._writer = whole, mark, writer
-        self.display = whole.display
-        self.damage, self.recoded = whole.damage, whole.recoded
-        self._spooled = whole._spooled
-        if whole.path is not None:
-            self._path = whole.path
-        self._head: Head | None = None
+    def __init__(self, whole: Source, mark: re.Pattern[bytes]) -> None:
+        self._whole, self._mark = whole, mark
+        self._file: IO[bytes] | None = None
+        self._pieces: defaultdict[bytes, list[_Piece]] = defaultdict(list)
+
+    def pieces(self, writer: bytes) -> Iterator[tuple[array[int], bytes]]:
+        """The lines of a writer: the numbers of some, and their text without marks."""
+        if self._file is None:
+            self._file = self._part()
+        for piece in self._pieces[writer]:
+            self._file.seek(piece.at)
+            numbers = array("q", self._file.read(8 * piece.lines))
+            yield numbers, self._file.read(piece.size)
+
+    def _part(self) -> IO[bytes]:
+        file = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES))  # noqa: SIM115 - closed with this
+        weakref.finalize(self, file.close)
+        buffers: dict[bytes, tuple[array[int], bytearray]] = {}
+        buffered = 0
+        for number, writer, text in _marked_lines(self._whole, self._mark):
+            if writer not in buffers:
+                buffers[writer] = (array("q"), bytearray())
+            numbers, lines = buffers[writer]
+            numbers.append(number)
+            lines += text
+            buffered += 8 + len(text)
+            if buffered > _BUFFER_BYTES:
+                self._write(file, buffers)
+                buffers, buffered = {}, 0
+        self._write(file, buffers)
+        return file
+
+    def _write(self, file: IO[bytes], buffers: dict[bytes, tuple[array[int], bytearray]]) -> None:
+        for writer, (numbers, text) in buffers.items():
+            self._pieces[writer].append(_Piece(file.tell(), len(numbers), len(text)))
+            file.write(numbers.tobytes())
+            file.write(text)
+
+
+def _marked_lines(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
+    """Number, writer and text of each line of a log."""
+    writer = b""
+    for number, text in whole.lines(keep_ends=True):
+        found = mark.match(text)
+        if found is None:
+            yield number, writer, text
+        else:
+            writer = found[1]
+            yield number, writer, text[found.end() :]
+
+
+class Stream(Source):
+    """Lines of a log without their marks: those of one writer, or all.
+
+    Args:
+        whole: the log.
+        mark: the expression of the mark; its group names the writer.
+        writer: the name of the writer; None for the lines of all, where the marks name none.
+        parted: the lines of all writers, if there are several.
+    """
+
+    def __init__(
+        self, whole: Source, mark: re.Pattern[bytes], writer: bytes | None, parted: _Parted | None = None
+    ) -> None:
+        super().__init__(whole.display, whole=whole)
+        self._whole, self._mark, self._writer, self._parted = whole, mark, writer, parted
 
     @property
     def writer(self) -> str:
         """Who wrote the lines: "rank0"; "" if the mark does not say."""
-        return self._writer.decode("utf-8", "replace")
+        return (self._writer or b"").decode("utf-8", "replace")
 
     @property
     def is_whole(self) -> bool:
-        """Never: lines of others stand between."""
+        """Never: lines of others stand between, or marks before."""
         return False
+
+    @property
+    def notes(self) -> list[str]:
+        """What users should know about the marks."""
+        if self._writer is not None:
+            return []
+        return ["nearly each line has a mark of its own before it, such as its number: the marks were taken off"]
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """The lines of the writer as one text."""
+        """The lines as one text."""
         yield io.BufferedReader(cast(io.RawIOBase, _Pieces(text for _, text in self._own())), buffer_size=1 << 18)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
-        """The lines of the writer, with their numbers in the log."""
+        """The lines, with their numbers in the log."""
         for number, text in self._own():
             yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
 
     def _own(self) -> Iterator[tuple[int, bytes]]:
-        writer = b""
-        for number, text in self._whole.lines(keep_ends=True):
-            found = self._mark.match(text)
-            if found is not None:
-                writer = found[1]
-            if writer == self._writer:
-                yield number, text if found is None else text[found.end() :]
+        if self._parted is None or self._writer is None:
+            for number, writer, text in _marked_lines(self._whole, self._mark):
+                if self._writer in (None, writer):
+                    yield number, text
+        else:
+            for numbers, texts in self._parted.pieces(self._writer):
+                yield from zip(numbers, io.BytesIO(texts), strict=True)
         self.damage = self._whole.damage
 
 
@@ -134,13 +220,30 @@ def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Strea
     for mark in marks:
         found = [mark.match(line) for line in lines]
         if sum(one is not None for one in found) >= _LEAST_SHARE * len(lines):
-            names: dict[bytes, None] = {}
-            for _, text in source.lines():
-                one = mark.match(text)
-                if one is not None:
-                    names.setdefault(one[1])
-            return [Stream(source, mark, name) for name in names]
+            names = _names(source, mark, _SURE_NAMES if marks is _WRITERS else _SURE_NUMBERS)
+            if names is None:
+                return [Stream(source, mark, None)]
+            parted = _Parted(source, mark) if len(names) > 1 else None
+            return [Stream(source, mark, name, parted) for name in names]
     return []
+
+
+def _names(source: Source, mark: re.Pattern[bytes], sure: int) -> list[bytes] | None:
+    """The writers in the order in which they appear; None if there are too many of them for the lines.
+
+    Args:
+        sure: so many are never too many.
+    """
+    names: dict[bytes, None] = {}
+    count = 0
+    for _, text in source.lines():
+        one = mark.match(text)
+        if one is not None:
+            count += 1
+            names.setdefault(one[1])
+            if len(names) > _MOST_WRITERS:
+                return None
+    return list(names) if len(names) <= max(sure, count // _LEAST_LINES_EACH) else None
 
 
 def streams_of(source: Source, format: str | None) -> list[Source]:
