@@ -164,11 +164,49 @@ def _set_value(annotation: Any, value: Any) -> None:
             _set_value(entry, item)
 
 
+def row_by_row(source: Path, target: Path) -> None:
+    """What nvprof2json does: each row becomes a dict with the members of a complete event, and one `json.dump`.
+
+    It knows calls of the runtime and kernels only, draws no arrows, and demangles nothing here.
+    """
+    import json
+    import sqlite3
+
+    database = sqlite3.connect(source)
+    database.row_factory = sqlite3.Row
+    texts = {row["id"]: row["value"] for row in database.execute("SELECT _id_ AS id, value FROM StringTable")}
+    events: list[dict[str, Any]] = []
+    for row in database.execute("SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
+        where = {"pid": f"[{row['processId']}] Process", "tid": f"Thread {row['threadId']}: Runtime API"}
+        args = {"cbid": row["cbid"], "correlationId": row["correlationId"], "returnValue": row["returnValue"]}
+        events.append(_complete(row, f"cbid {row['cbid']}", "cuda", where, args))
+    for row in database.execute("SELECT * FROM CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"):
+        where = {"pid": f"[{row['deviceId']}:{row['contextId']}] Overview", "tid": f"Stream {row['streamId']}"}
+        args = {
+            "grid": [row["gridX"], row["gridY"], row["gridZ"]],
+            "block": [row["blockX"], row["blockY"], row["blockZ"]],
+            "registersPerThread": row["registersPerThread"],
+            "staticSharedMemory": row["staticSharedMemory"],
+            "dynamicSharedMemory": row["dynamicSharedMemory"],
+            "correlationId": row["correlationId"],
+            "gridId": row["gridId"],
+        }
+        events.append(_complete(row, texts[row["name"]], "cuda", where, args))
+    with target.open("w") as file:
+        json.dump(events, file)
+
+
+def _complete(row: Any, name: str, category: str, where: dict[str, str], args: dict[str, Any]) -> dict[str, Any]:
+    times = {"ts": row["start"] / 1000, "dur": (row["end"] - row["start"]) / 1000}
+    return {"name": name, "ph": "X", "cat": category, **times, **where, "args": args}
+
+
 CONTESTANTS: dict[str, Callable[..., None]] = {
     "load_only": load_only,
     "load_typed": load_typed,
     "load_and_dump": load_and_dump,
     "proto_builder": proto_builder,
+    "row_by_row": row_by_row,
     "trace_fuse": trace_fuse,
 }
 

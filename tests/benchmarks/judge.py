@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import oracle
-from tests.benchmarks.frame import NotMeasured
+from tests.benchmarks.frame import NotMeasured, Wrong
+from tests.benchmarks.generate import TRACKS, Summary
 
 _LARGE_BYTES = 20_000_000
 _LOADER = Path(__file__).with_name("tp_load.mjs")
@@ -16,7 +17,9 @@ select
   (select count() from flow) as arrows,
   (select count() from flow f join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in
    where i.ts < o.ts) as backward,
-  (select count(distinct track_id) from slice) as tracks
+  (select count(distinct track_id) from slice) as tracks,
+  (select count() from slice where dur = 0) as instants,
+  (select count() from slice where dur != 0 and arg_set_id is not null) as with_args
 """
 
 
@@ -30,6 +33,8 @@ class Seen:
         backward: those of them that lead to something earlier.
         tracks: tracks with slices on them.
         problems: what it counted as an error or as lost.
+        instants: slices of length 0.
+        with_args: slices, as above, that have args.
     """
 
     slices: int
@@ -37,6 +42,8 @@ class Seen:
     backward: int
     tracks: int
     problems: int
+    instants: int
+    with_args: int
 
     def __str__(self) -> str:
         text = f"{self.slices:,} slices on {self.tracks} tracks, {self.arrows:,} arrows"
@@ -59,7 +66,26 @@ def judge(trace: Path) -> Seen:
     finally:
         if trace.stat().st_size > _LARGE_BYTES:
             oracle.shutdown()  # it would keep the memory
-    return Seen(row["slices"], row["arrows"], row["backward"], row["tracks"], problems)
+    return Seen(**row, problems=problems)
+
+
+def all_of(*totals: Summary) -> Seen:
+    """What a trace shows that holds all of what was generated, one file or several."""
+    slices, arrows, instants = (sum(getattr(one, what) for one in totals) for what in ("slices", "arrows", "instants"))
+    return Seen(slices, arrows, 0, TRACKS * len(totals), 0, instants, slices)
+
+
+def expect(trace: Path, *totals: Summary) -> Seen:
+    """What a trace shows, which is all of what was generated.
+
+    Raises:
+        Wrong: it is not.
+        NotMeasured: the trace processor is not installed.
+    """
+    seen, right = judge(trace), all_of(*totals)
+    if seen != right:
+        raise Wrong(f"{trace.name} shows {seen!r}, the input has {right!r}")
+    return seen
 
 
 def load_command(trace: Path) -> list[str]:

@@ -1,17 +1,13 @@
-"""Databases of nvprof of any size, and what their conversion is compared with: the way of nvprof2json."""
+"""Databases of nvprof of any size, whose conversion is compared with the way of nvprof2json."""
 
 from __future__ import annotations
 
-import json
 import random
-import sqlite3
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tests.benchmarks.frame import Contestant, Race, Work, Wrong, faster, traceconv
+from tests.benchmarks.frame import Contestant, Race, Work, Wrong, faster, script, traceconv
 from tests.benchmarks.judge import judge
 from tests.benchmarks.to_pftrace import OURS
 from tests.make_nvprof import EPOCH, FACTS, PID, THREAD, Profile
@@ -67,49 +63,11 @@ def _kind(profile: Profile, number: int, rng: random.Random) -> tuple[int, int, 
     return profile.text(mangled), registers, shared, block, grids, rng.randrange(1_500, 9_000)
 
 
-def row_by_row(source: Path, target: Path) -> None:
-    """What nvprof2json does: each row becomes a dict with the members of a complete event, and one `json.dump`.
-
-    It knows calls of the runtime and kernels only, draws no arrows, and demangles nothing here.
-    """
-    database = sqlite3.connect(source)
-    database.row_factory = sqlite3.Row
-    texts = {row["id"]: row["value"] for row in database.execute("SELECT _id_ AS id, value FROM StringTable")}
-    events: list[dict[str, Any]] = []
-    for row in database.execute("SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
-        where = {"pid": f"[{row['processId']}] Process", "tid": f"Thread {row['threadId']}: Runtime API"}
-        args = {"cbid": row["cbid"], "correlationId": row["correlationId"], "returnValue": row["returnValue"]}
-        events.append(_complete(row, f"cbid {row['cbid']}", "cuda", where, args))
-    for row in database.execute("SELECT * FROM CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"):
-        where = {"pid": f"[{row['deviceId']}:{row['contextId']}] Overview", "tid": f"Stream {row['streamId']}"}
-        args = {
-            "grid": [row["gridX"], row["gridY"], row["gridZ"]],
-            "block": [row["blockX"], row["blockY"], row["blockZ"]],
-            "registersPerThread": row["registersPerThread"],
-            "staticSharedMemory": row["staticSharedMemory"],
-            "dynamicSharedMemory": row["dynamicSharedMemory"],
-            "correlationId": row["correlationId"],
-            "gridId": row["gridId"],
-        }
-        events.append(_complete(row, texts[row["name"]], "cuda", where, args))
-    with target.open("w") as file:
-        json.dump(events, file)
-
-
-def _complete(
-    row: sqlite3.Row, name: str, category: str, where: dict[str, str], args: dict[str, Any]
-) -> dict[str, Any]:
-    times = {"ts": row["start"] / 1000, "dur": (row["end"] - row["start"]) / 1000}
-    return {"name": name, "ph": "X", "cat": category, **times, **where, "args": args}
-
-
 def _prepare(folder: Path, count: int) -> Race:
     source, output, peers = folder / "profile.nvvp", folder / "nvprof.pftrace", folder / "rows.json"
     generate(source, count)
     contestants = {
-        PEER: Contestant(
-            [sys.executable, "-m", "tests.benchmarks.nvprof", str(source), str(peers)], peers, slow=count > 300_000
-        ),
+        PEER: Contestant(script("row_by_row", source, peers), peers, slow=count > 300_000),
         OURS: Contestant(traceconv("convert", source, "-o", output), output),
     }
     inputs = f"{count:,} kernels and as many calls, {source.stat().st_size / 1e6:.1f} MB"
@@ -131,6 +89,3 @@ NVPROF = Work(
     small=100_000,
     prepare=_prepare,
 )
-
-if __name__ == "__main__":
-    row_by_row(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -17,7 +17,7 @@ from tests.benchmarks.frame import Contestant, NotMeasured, Race, Work, Wrong, f
 from tests.benchmarks.judge import load_command
 from tests.benchmarks.to_pftrace import OURS
 
-PEER = "trace processor"
+PEER = "trace processor (WebAssembly)"
 
 _START_NS = 2674_579460047
 _PERIOD_NS = 2_004_008

@@ -25,6 +25,7 @@ from tests.benchmarks.frame import (
     traceconv,
 )
 from tests.benchmarks.generate import Summary, generate
+from tests.benchmarks.judge import expect
 
 PARSER = "orjson.loads"
 FLOOR = "msgspec, args raw"
@@ -47,7 +48,8 @@ def prepare(folder: Path, events: int, *, peers: bool = True) -> Race:
         contestants = {PARSER: parse, FLOOR: floor} | contestants
         contestants[BUILDER] = Contestant(script("proto_builder", source, built), built, slow=True, needs="orjson")
     facts = {"input_bytes": float(summary.bytes)}
-    return Race(contestants, describe(summary), facts, verify=partial(verify_slices, output, summary.slices))
+    verify = partial(_verify, output, summary) if peers else partial(_verify_slices, output, summary.slices)
+    return Race(contestants, describe(summary), facts, verify=verify)
 
 
 def describe(summary: Summary) -> str:
@@ -55,8 +57,17 @@ def describe(summary: Summary) -> str:
     return f"{summary.events:,} events, {summary.slices:,} slices, {summary.bytes / 1e6:.1f} MB"
 
 
-def verify_slices(output: Path, slices: int) -> list[str]:
-    """Every slice is in the output.
+def _verify(output: Path, summary: Summary) -> list[str]:
+    """All that was generated is in the output."""
+    try:
+        seen = expect(output, summary)
+    except NotMeasured:  # no trace processor
+        return _verify_slices(output, summary.slices)
+    return [f"{output.name}: {output.stat().st_size / 1e6:.1f} MB, {seen}"]
+
+
+def _verify_slices(output: Path, slices: int) -> list[str]:
+    """Every slice is in an output that is too large for the trace processor.
 
     Raises:
         Wrong: it is not.
@@ -76,7 +87,7 @@ def _prepare_growth(folder: Path, events: int) -> Race:
         contestants[name] = Contestant(traceconv("convert", source, "-o", output), output)
     sizes = " and ".join(f"{total.events:,} events ({total.bytes / 1e6:.0f} MB)" for total in totals)
     facts = {"events small": float(totals[0].events), "events large": float(totals[1].events)}
-    return Race(contestants, sizes, facts, verify=partial(verify_slices, folder / "large.pftrace", totals[1].slices))
+    return Race(contestants, sizes, facts, verify=partial(_verify_slices, folder / "large.pftrace", totals[1].slices))
 
 
 def _growth(measured: Measured) -> Reached:
