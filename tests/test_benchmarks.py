@@ -121,7 +121,9 @@ def test_the_small_version_fails_when_far_off(
     told = capsys.readouterr()
     judged, absent_row, blank, summary, skipped = told.out.splitlines()[-5:]
     assert (judged.split("|")[-2].strip(), absent_row.split("|")[-2].strip(), blank) == (verdict, "not measured", "")
-    assert summary == f"2 figures: {1 - code} well, {code} far off, 1 not judged"
+    assert summary == (
+        f"2 figures: {1 - code} reach their goal, 0 miss it by no more than is tolerated, {code} far off, 1 not judged"
+    )
     assert skipped.startswith("not judged, since it was not measured (")
     assert skipped.endswith(f"None: {goal.text}")
     assert bool(told.err) == bool(code)
@@ -183,20 +185,46 @@ def test_phases_add_up_to_the_whole(tmp_path: Path) -> None:
     assert output.stat().st_size
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--events 0", "argument --events: not a number from 1 on: 0"),
+        ("--events many", "argument --events: not a number from 1 on: many"),
+        ("start --events 20 --record", "--record keeps figures of the whole size, with 3 runs or more"),
+        ("start --repeats 1 --record", "--record keeps figures of the whole size, with 3 runs or more"),
+        ("start --small --record", "--record keeps figures of the whole size, with 3 runs or more"),
+    ],
+)
+def test_figures_that_mean_nothing_are_not_taken(
+    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments.split())
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_another_size_is_not_judged() -> None:
+    rows = [record.Row("work", "goal", "2.00 ×", 2.0), record.Row("work", "goal", "0.10 ×", 0.1)]
+    assert [line.split("|")[-2].strip() for line in record.table(rows)[2:]] == ["missed", "reached"]
+    assert [line.split("|")[-2].strip() for line in record.table(rows, with_verdict=False)[2:]] == ["another size"] * 2
+
+
 def test_the_small_version_tolerates_what_is_recorded() -> None:
     def rows(off: float | None) -> list[record.Row]:
         return [record.Row("work", "goal", "figure", off)]
 
     missed, reached = ({"work": record.Result(rows(off))} for off in (3.0, 0.2))
-    assert command.judge(rows(5.9), missed) == command.judge(rows(1.9), reached) == command.Judged(1, [], [])
+    assert command.judge(rows(5.9), missed) == command.judge(rows(1.9), reached) == command.Judged(0, 1, [], [])
+    assert command.judge(rows(0.9), missed) == command.Judged(1, 0, [], [])
     for off, recorded in ((6.1, missed), (2.1, reached)):
         judged = command.judge(rows(off), recorded)
-        assert (judged.well, len(judged.far_off), judged.skipped) == (0, 1, [])
+        assert (judged.reached, judged.near, len(judged.far_off), judged.skipped) == (0, 0, 1, [])
     unrecorded = ["not judged, since no figure of it is recorded: work: goal"]
     for recorded in ({}, {"work": record.Result(rows(None))}):
-        assert command.judge(rows(9.0), recorded) == command.Judged(0, [], unrecorded)
+        assert command.judge(rows(9.0), recorded) == command.Judged(0, 0, [], unrecorded)
     unmeasured = ["not judged, since it was not measured (figure): work: goal"]
-    assert command.judge(rows(None), missed) == command.Judged(0, [], unmeasured)
+    assert command.judge(rows(None), missed) == command.Judged(0, 0, [], unmeasured)
 
 
 def test_the_documents_show_what_is_recorded() -> None:

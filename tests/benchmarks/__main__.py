@@ -43,6 +43,7 @@ WORKS: tuple[Work, ...] = (
 )
 PEERS = ("orjson", "perfetto", "viztracer", "TraceLens")
 _TOLERATED = 2.0
+_REPEATS = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if args.record:
                 record.save({work.name: results[work.name]}, [one.name for one in WORKS])
     rows = [row for result in results.values() for row in result.rows]
-    print("", *record.table(rows), sep="\n")
+    print("", *record.table(rows, with_verdict=not args.events), sep="\n")
     if args.json:
         args.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
     sys.exit(args.small and not _is_well(judge(rows, record.load())))
@@ -76,19 +77,24 @@ class Judged:
     """What the small version says about the rows of its table: of each either that it is well, or why not.
 
     Attributes:
-        well: how many are as they should be.
-        far_off: a line for each that is not.
+        reached: how many reach their goal.
+        near: how many miss it by less than what is tolerated.
+        far_off: a line for each that misses it by more.
         skipped: a line with the reason for each that is not judged.
     """
 
-    well: int
+    reached: int
+    near: int
     far_off: Sequence[str]
     skipped: Sequence[str]
 
     def summary(self) -> str:
         """How many rows were judged, and how."""
-        rows = self.well + len(self.far_off) + len(self.skipped)
-        return f"{rows} figures: {self.well} well, {len(self.far_off)} far off, {len(self.skipped)} not judged"
+        rows = self.reached + self.near + len(self.far_off) + len(self.skipped)
+        return (
+            f"{rows} figures: {self.reached} reach their goal, {self.near} miss it by no more than is tolerated, "
+            f"{len(self.far_off)} far off, {len(self.skipped)} not judged"
+        )
 
 
 def judge(rows: Sequence[Row], recorded: Mapping[str, Result]) -> Judged:
@@ -97,7 +103,7 @@ def judge(rows: Sequence[Row], recorded: Mapping[str, Result]) -> Judged:
     What has no recorded figure is not judged: nobody knows yet whether the goal is within reach.
     """
     known = {(row.work, row.goal): row.off for result in recorded.values() for row in result.rows}
-    well, far_off, skipped = 0, [], []
+    reached, near, far_off, skipped = 0, 0, [], []
     for row in rows:
         before = known.get((row.work, row.goal))
         if row.off is None:
@@ -111,9 +117,11 @@ def judge(rows: Sequence[Row], recorded: Mapping[str, Result]) -> Judged:
             far_off.append(
                 f"far off: {row.work}: {row.reached}, {row.off:.1f} times off, tolerated {tolerated:.1f}: {row.goal}"
             )
+        elif row.off > 1:
+            near += 1
         else:
-            well += 1
-    return Judged(well, far_off, skipped)
+            reached += 1
+    return Judged(reached, near, far_off, skipped)
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -121,15 +129,23 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("works", nargs="*", metavar="WORK", help=f"any of {', '.join(work.name for work in WORKS)}")
     parser.add_argument("--all", action="store_true", help="also the works that take very long")
     parser.add_argument("--small", action="store_true", help="small inputs; fails on what is far off its goal")
-    parser.add_argument("--events", type=int, help="the size of the inputs, instead of that of each work")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each contestant (default: %(default)s)")
+    parser.add_argument("--events", type=_count, help="another size of the inputs, for which there is no goal")
+    parser.add_argument("--repeats", type=_count, default=_REPEATS, help="runs of each (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows of the table to FILE, too")
     parser.add_argument("--record", action="store_true", help="keep the figures, in the documents, too")
     args = parser.parse_args(arguments)
     unknown = set(args.works) - {work.name for work in WORKS}
     if unknown:
         parser.error(f"no such work: {', '.join(sorted(unknown))}")
+    if args.record and (args.events or args.small or args.repeats < _REPEATS):
+        parser.error(f"--record keeps figures of the whole size, with {_REPEATS} runs or more")
     return args
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"not a number from 1 on: {text}")
+    return int(text)
 
 
 def header() -> str:

@@ -51,9 +51,11 @@ class Result:
     header: str = ""
 
 
-def table(rows: Sequence[Row]) -> list[str]:
-    """The lines of a table that reads well as text and as Markdown."""
-    return laid_out([_HEAD, *((row.work, row.goal, row.reached, row.verdict) for row in rows)])
+def table(rows: Sequence[Row], *, with_verdict: bool = True) -> list[str]:
+    """The lines of a table that reads well as text and as Markdown; goals are for the usual sizes."""
+    verdicts = [row.verdict if with_verdict else "another size" for row in rows]
+    cells = ((row.work, row.goal, row.reached, verdict) for row, verdict in zip(rows, verdicts, strict=True))
+    return laid_out([_HEAD, *cells])
 
 
 def laid_out(cells: Sequence[Sequence[str]]) -> list[str]:
