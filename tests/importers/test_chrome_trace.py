@@ -42,6 +42,20 @@ def read_text(tmp_path: Path, text: str | bytes) -> Trace:
     return read(path)
 
 
+@pytest.mark.parametrize("size", [64, 101, FULL_CHUNK])
+def test_the_place_of_bytes_that_are_not_utf8(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of each piece that was read, also where the piece begins inside of a character."""
+    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", size)
+    event = b'{"ph":"X","name":"%b","pid":1,"tid":1,"ts":0,"dur":1}'
+    for name in (b"a\xff", b"a\xc3\xa9\xff\xff", b"\xe2\x82", "é".encode() * 60 + b"\x80"):
+        text = b'{"traceEvents":[' + event % "ö".encode() + b"," + event % name + b"]}"
+        trace = read_text(tmp_path, text)
+        (found,) = [entry for entry in trace.sources[0].diagnostics if entry.code.name == "chrome.not_utf8"]
+        with pytest.raises(UnicodeDecodeError) as error:
+            text.decode()
+        assert found.places[0] == f"trace.json:byte {error.value.start}"
+
+
 @pytest.mark.parametrize(
     ("written", "base", "counted"),
     [

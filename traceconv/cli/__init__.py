@@ -90,6 +90,7 @@ def main() -> None:
     try:
         sys.exit(cli.main(prog_name="traceconv", standalone_mode=False) or 0)
     except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()

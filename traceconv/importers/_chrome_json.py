@@ -187,6 +187,7 @@ class ChromeReader:
         self._data = b""
         self._pos = 0
         self._dropped = 0  # bytes of the file before self._data
+        self._read = 0  # bytes of the file that were read
         self._at_end = False
         self._plain_events = True
         self._repairs: Counter[str] = Counter()
@@ -619,6 +620,7 @@ class ChromeReader:
         more = self._stream.read(max(CHUNK_BYTES, at_least))
         self._at_end = not more
         text = self._as_utf8(more)
+        self._read += len(more)
         if text:
             self._dropped += self._pos
             self._data = b"".join((memoryview(self._data)[self._pos :], text))
@@ -634,8 +636,18 @@ class ChromeReader:
         came = pending + more
         replaced = text.count(_REPLACEMENT) - came.count(_REPLACEMENT)
         if replaced > 0:
-            self._out.problem(BAD_ENCODING, self._where(), count=replaced)
+            at = self._read - len(pending) + _not_utf8(came)
+            self._out.problem(BAD_ENCODING, f"{self._source.name}:byte {at}", count=replaced)
         return text
+
+
+def _not_utf8(text: bytes) -> int:
+    """Where the first bytes are that are not UTF-8; the end if there are none."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return len(text)
 
 
 def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:

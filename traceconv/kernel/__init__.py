@@ -3,7 +3,7 @@
 Each module here is Python that Cython compiles (its pure-Python mode), and knows bytes, arrays and integers only. Where
 no C compiler was at hand when the package was built, the modules stay as they are; byte by byte they would be slower
 in the interpreter than what the importers and writers do without them, so nobody uses them then: `COMPILED` is False,
-and the same results take longer. Setting TRACECONV_KERNEL=off has the same effect.
+and the same results take longer. Setting TRACECONV_KERNEL to off (or 0, no, false) has the same effect.
 
 Who has a use for a module asks `kernel.module` each time, so that tests may put another one in its place.
 """
@@ -29,8 +29,9 @@ def _is_compiled(module: str) -> bool:
 MODULES = ("encode", "json_rows", "lines", "nesting", "packets", "pages", "pair_rows", "scan")
 #: What a compiled module calls the CRC-32 of its source; hatch_build.py adds it.
 CHECKSUM = "SOURCE_CRC32"
+_OFF = ("off", "0", "no", "false")
 #: Whether the compiled modules are there and wanted.
-COMPILED = os.environ.get("TRACECONV_KERNEL") != "off" and all(map(_is_compiled, MODULES))
+COMPILED = os.environ.get("TRACECONV_KERNEL", "").lower() not in _OFF and all(map(_is_compiled, MODULES))
 _checked: set[str] = set()
 
 
