@@ -20,6 +20,7 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Balance, Code, Diagnostic, Diagnostics, Severity, declare, declared_codes
 from traceconv.dump import dump
 from traceconv.ir.builder import (
+    IMPOSSIBLE_WEIGHT,
     MISNAMED_END,
     NEGATIVE_DURATION,
     NOT_A_NUMBER,
@@ -824,3 +825,18 @@ def test_begins_and_ends_as_columns() -> None:
                 )
             traces.append(dump(builder.finish()))
         assert traces[0] == traces[1]
+
+
+@pytest.mark.parametrize(("weight", "kept"), [(2**64, 2**63 - 1), (-(2**64), -(2**63)), (2**63 - 1, 2**63 - 1), (0, 0)])
+def test_a_weight_fits_into_its_column(weight: int, kept: int, out: Builder) -> None:
+    out.sample(out.track("t"), 5, StackId(-1), "s", weight)
+    trace = out.finish()
+    assert trace.samples.weight.tolist() == [kept]
+    assert problems(trace) == ({IMPOSSIBLE_WEIGHT.name: 1} if weight != kept else {})
+
+
+def test_a_sample_whose_weight_is_no_integer_leaves_all_columns_alike(out: Builder) -> None:
+    track = out.track("t")
+    with pytest.raises(TypeError):
+        out.sample(track, 5, StackId(-1), "s", 1.5)  # type: ignore[arg-type]
+    validate(lay_out(out.finish()))

@@ -40,6 +40,8 @@ _DOMAINS = {
 }
 _METHOD = "clock snapshot of the file"
 
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
 #: A clock id, and the sequence that it is private to (0: none).
 _Clock = tuple[int, int]
 
@@ -111,12 +113,11 @@ class Clocks:
             return None
         multiplier = self._multipliers.get(number, 1)
         if multiplier != 1:
-            ts = np.array([min(one * multiplier, LIMIT_NS) for one in ts.tolist()], np.int64)
-        ts = np.clip(ts, -LIMIT_NS, LIMIT_NS)
+            ts = np.array([max(_LEAST, min(one * multiplier, _MOST)) for one in ts.tolist()], np.int64)
         for one, other in pairwise(path):
             readings = np.array(sorted(self._readings[one, other]), np.int64)
             latest = np.searchsorted(readings[:, 0], ts, side="right") - 1
-            ts = ts + (readings[:, 1] - readings[:, 0])[np.maximum(latest, 0)]
+            ts = moved(ts, (readings[:, 1] - readings[:, 0])[np.maximum(latest, 0)])
         return ts
 
     def _path(self, number: int) -> list[int] | None:
@@ -156,3 +157,15 @@ class Clocks:
             bound = max(offsets) - min(offsets) if len(offsets) > 1 else None
             found.append(ClockSnapshot(domain, readings[0][0], other_domain, readings[0][1], bound, _METHOD))
         return found
+
+
+def moved(ts: I64, by: I64 | int) -> I64:
+    """Times in ns, moved by at most LIMIT_NS.
+
+    Times beyond LIMIT_NS are no times on any clock: they stay there, so that whoever draws them sees it, and none comes
+    out with the wrong sign.
+    """
+    if len(ts) and np.min(ts) >= -LIMIT_NS and np.max(ts) <= min(LIMIT_NS, _MOST - int(np.max(by))):
+        return ts + by
+    most = _MOST - np.maximum(by, 0)  # only 2^62 + 2^62 does not fit
+    return np.where((ts < -LIMIT_NS) | (ts > LIMIT_NS), ts, np.minimum(ts, most) + by)

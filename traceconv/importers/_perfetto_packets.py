@@ -157,7 +157,7 @@ _ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
 #: What a packet may hold that is found again by its bytes.
 _REPEATABLE = frozenset((3, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _FLAGS, 79))
 _MEMO = 1 << 16
-_SURE = 1 << 62
+_SURE, _SIGN = 1 << 62, 1 << 63
 #: Phases of the Trace Event Format that old traces use.
 _PHASES = {"X": Kind.SLICE, **dict.fromkeys("BbS", Kind.BEGIN), **dict.fromkeys("EeF", Kind.END)}
 _PHASES |= {**dict.fromkeys("iIRn", Kind.INSTANT), **dict.fromkeys("stf", Kind.STEP)}
@@ -409,7 +409,7 @@ class PacketReader:
         ts = unsigned(found[_TIMESTAMP])
         if self.clocks.is_incremental(clock):
             ts = self.clocks.advance(clock, ts)
-        return (ts, clock) if ts < 1 << 63 else None
+        return (ts, clock) if ts < _SIGN else None
 
     # -- track events -----------------------------------------------------------------------------------------
 
@@ -424,7 +424,7 @@ class PacketReader:
         """
         event = Event(data)
         time = self._time(found, sequence) or self._old_time(event, sequence)
-        if time is None:
+        if time is None or not -_SIGN <= time[0] < _SIGN:
             self._out.skip(BAD_TIME, self._number)
             return
         name = sequence.name(event.name_iid) if event.name_iid else self._out.string(event.name)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._chrome_flows import FlowSteps
-from traceconv.importers._perfetto_clocks import Clocks
+from traceconv.importers._perfetto_clocks import Clocks, moved
 from traceconv.importers._perfetto_tracks import Tracks
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I32, Level, StackId, TrackId, TrackKind
@@ -229,7 +229,7 @@ class Emission:
                 lost = int(np.array(rows.counts, np.uint8)[here].sum())
                 self._out.skip(UNKNOWN_CLOCK, rows.at[first], self._clocks.describe(number), count=lost)
             else:
-                self._ts[here] = times - shift
+                self._ts[here] = moved(times, -shift)
         return kept
 
     def _each(self, indices: _Indices) -> Iterator[Row]:

@@ -23,6 +23,7 @@ from typing import Any
 from msgspec import Struct
 
 from traceconv.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
+from traceconv.diagnostics import Severity, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._perfetto_packets import PACKET_KINDS, PacketReader
 from traceconv.importers._perfetto_rows import Emission
@@ -32,6 +33,13 @@ from traceconv.packets import PACKET_TAG, frame_at
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
+from traceconv.times import LIMIT_NS
+
+BAD_SHIFT = declare(
+    "perfetto.bad_shift",
+    Severity.DATA_LOSS,
+    "the file says that its times were moved, but not by how many nanoseconds: they were left as they are",
+)
 
 #: Wire types of the fields of a packet that are no messages, texts or bytes.
 _NUMBERS = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 41: VARINT, 42: VARINT, 58: VARINT, 79: VARINT, 87: VARINT}
@@ -103,8 +111,7 @@ class Perfetto(Struct, frozen=True):
                 hint="`traceconv identify` says what the file is",
             )
         facts = {key: _fact(key, value) for key, value in reader.metadata.items()}
-        shift = facts.get(_SHIFT, 0)
-        Emission(reader.rows, reader.clocks, reader.tracks, out).run(shift if isinstance(shift, int) else 0)
+        Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(facts.get(_SHIFT, 0), out))
         self._set_clock(reader, facts, out)
         for key, value in facts.items():
             out.metadata(key, value)
@@ -124,9 +131,17 @@ def _fact(key: str, value: Any) -> Any:
     if key in _OWN_JSON and isinstance(value, str):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     return value
+
+
+def _shift(value: object, out: Builder) -> int:
+    """What the file says was added to its times, ns."""
+    if type(value) is int and -LIMIT_NS <= value <= LIMIT_NS:
+        return value
+    out.problem(BAD_SHIFT, _SHIFT, f"{value!r:.40}")
+    return 0
 
 
 def _own_domain(words: object) -> ClockDomain | None:

@@ -84,6 +84,12 @@ NOT_A_NUMBER = declare(
     "a counter value is infinite, too large for a double or no number at all: it was left out",
 )
 
+IMPOSSIBLE_WEIGHT = declare(
+    "sample.impossible_weight",
+    Severity.DATA_LOSS,
+    "a sample counts for more than 64 bits hold: it was kept with the greatest weight that they do",
+)
+
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -590,6 +596,7 @@ class Builder:
 
     def sample(self, track: TrackId, ts: int, stack: StackId, name: str = "", weight: int = 1, at: int = 0) -> None:
         """The call stack of a thread at a point in time; StackId(-1) where there is none."""
+        weight = self._possible_weight(weight, at)
         columns = self._columns["samples"]
         columns["ts"].append(self._possible_ts(ts, at))
         columns["track"].append(track)
@@ -602,6 +609,13 @@ class Builder:
         """Many samples at once, as columns of equal length; a `stack` of -1 is none, `name` is an interned string."""
         possible = self._possible_times(ts, origin)
         self._extend("samples", track=track, ts=possible, stack=stack, name=name, weight=weight, origin=origin)
+
+    def _possible_weight(self, weight: int, at: int) -> int:
+        """The weight of a sample, or the nearest one that the column holds."""
+        possible = max(_INT64[0], min(index(weight), _INT64[-1]))
+        if possible != weight:
+            self.problem(IMPOSSIBLE_WEIGHT, at, str(weight))
+        return possible
 
     # -- the end ----------------------------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ def utf8(value: str) -> bytes:
         return _SURROGATE.sub("\ufffd", joined).encode()
 
 
-def integers(field: int, values: npt.NDArray[np.int64]) -> list[bytes]:
+def integers(field: int, values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> list[bytes]:
     """One integer field per value, all at once; the values are not negative and best in order."""
     if not len(values):
         return []

@@ -22,10 +22,11 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.clocks import Zero
@@ -69,9 +70,12 @@ _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER, _CHILD_ORDERING = 1, 2, 3, 4
 _ORDER_RANK, _DESCRIPTION, _MERGE_BEHAVIOR, _MERGE_KEY, _PROCESS_ORDERING, _THREAD_ORDERING = 12, 14, 15, 16, 19, 20
 _EXPLICIT, _MERGE_BY_KEY = 3, 3
 _ROOT_UUID = 0
+_MAX_TOTAL = 2**64 - 1
 # InternedData
 _CATEGORIES, _NAMES, _SOURCES, _FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS = 1, 2, 4, 5, 6, 7, 17
 _MAPPINGS, _LOG_BODIES = 19, 20
+
+U64 = npt.NDArray[np.uint64]
 
 _SEQUENCE = 1
 _REALTIME, _MONOTONIC, _BOOTTIME = 1, 3, 6
@@ -95,8 +99,13 @@ class PerfettoProto:
     binary: ClassVar[bool] = True
 
     def notes(self, trace: Trace) -> list[str]:
-        """Nothing: Perfetto shows all of it."""
-        return []
+        """The weights that the format has no place for; Perfetto shows all else."""
+        bounded = _bounded_weights(trace.samples)
+        told = (
+            f"{bounded} call stack samples have another weight in the .pftrace: it holds totals from 0 to 2^64 - 1, "
+            "and the weights of one name add up to more, or to less than 0"
+        )
+        return [told] if bounded else []
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
@@ -467,7 +476,7 @@ class _Writing:
 
     def _totals(self, table: Samples) -> list[bytes]:
         """For each sample the encoded total of what was counted under its name so far."""
-        totals = np.zeros(len(table.ts), np.int64)
+        totals = np.zeros(len(table.ts), np.uint64)
         for name in np.unique(table.name).tolist():
             sampling = self._sampling.get(name)
             if sampling is None:
@@ -519,9 +528,9 @@ class _Sampling:
             self._interned = []
         return head
 
-    def counted(self, weights: I64) -> I64:
+    def counted(self, weights: I64) -> U64:
         """The running totals of the next samples."""
-        totals = self._total + np.cumsum(weights)
+        totals = _totals(self._total, weights)
         self._total = int(totals[-1])
         return totals
 
@@ -680,6 +689,25 @@ def _hash(parts: list[str]) -> int:
     """62 bits, so that it stays positive everywhere and takes nine bytes."""
     data = wire.utf8(json.dumps(parts))
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 2
+
+
+def _totals(before: int, weights: I64) -> U64:
+    """The running totals behind one, which stay at the ends of what the format can hold."""
+    if int(np.min(weights)) >= 0 and before + int(np.max(weights)) * len(weights) <= _MAX_TOTAL:
+        return np.cumsum(weights.astype(np.uint64), dtype=np.uint64) + np.uint64(before)
+    totals = accumulate(weights.tolist(), lambda total, one: max(0, min(total + one, _MAX_TOTAL)), initial=before)
+    return np.array(list(totals)[1:], np.uint64)
+
+
+def _bounded_weights(samples: Samples) -> int:
+    """How many samples get another weight by that."""
+    order = np.argsort(samples.ts, kind="stable")
+    found = 0
+    for name in np.unique(samples.name).tolist():
+        weights = samples.weight[order[samples.name[order] == name]]
+        written = np.diff(_totals(0, weights), prepend=np.uint64(0)).view(np.int64)
+        found += int(np.count_nonzero(written != weights))
+    return found
 
 
 def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
