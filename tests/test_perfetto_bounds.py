@@ -6,15 +6,24 @@ Nothing of it raises anything but our own errors, takes more than its share of t
 from __future__ import annotations
 
 import json
+import time
+import tracemalloc
+import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.kernels import using
 from tests.make_perfetto import Packets, snapshot
-from tests.test_perfetto_input import codes, instants_at, read_bytes, timed
-from traceconv import api
-from traceconv.ir.trace import Trace
+from tests.test_perfetto_input import codes, instants_at, read_bytes, slices, timed, values
+from traceconv import api, kernel
+from traceconv.clocks import REALTIME
+from traceconv.importers import _perfetto_inflate
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace
 from traceconv.times import LIMIT_NS
+from traceconv.writers.perfetto_proto import track_uuids
 
 
 def weights(trace: Trace) -> list[int]:
@@ -144,3 +153,140 @@ def test_an_old_time_beyond_64_bits(field: str, tmp_path: Path) -> None:
     trace = read_bytes(tmp_path, packets.bytes())
     assert instants_at(trace) == [7000]
     assert codes(trace) == {"bad_time": 2}
+
+
+# -- depths and sizes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("children_first", [True, False])
+def test_tracks_far_inside_of_each_other(children_first: bool, tmp_path: Path) -> None:
+    depth = 3000
+    packets = Packets()
+    for number in range(depth, 0, -1) if children_first else range(1, depth + 1):
+        packets.descriptor(number, f"t{number}", parent_uuid=number - 1)
+    packets.slice(10, 5, "op", depth)
+    trace = read_bytes(tmp_path, packets.bytes())
+    assert [track.name for track in trace.tracks] == [f"t{number}" for number in range(1, depth + 1)]
+    assert [int(track.parent) for track in trace.tracks] == list(range(-1, depth - 1))
+    api.convert(tmp_path / "other.pftrace", tmp_path / "again.pftrace")
+    assert [track.name for track in api.read(tmp_path / "again.pftrace").tracks] == [t.name for t in trace.tracks]
+
+
+def test_tracks_in_a_circle(tmp_path: Path) -> None:
+    packets = Packets()
+    for number, parent in ((1, 2), (2, 3), (3, 1)):
+        packets.descriptor(number, f"t{number}", parent_uuid=parent)
+    packets.slice(10, 5, "op", 1)
+    trace = read_bytes(tmp_path, packets.bytes())
+    assert [(track.name, int(track.parent)) for track in trace.tracks] == [("t3", -1), ("t2", 0), ("t1", 1)]
+    assert codes(trace) == {"no_parent": 1}
+
+
+def test_uuids_of_deep_tracks_take_what_shallow_ones_take() -> None:
+    def peak(depth: int) -> int:
+        out, track = Builder(SourceInfo("a", "test"), REALTIME), NO_TRACK
+        for number in range(depth):
+            track = out.track(f"t{number}", track)
+        trace = out.finish()
+        tracemalloc.start()
+        assert len(set(track_uuids(trace))) == depth
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert peak(4000) < 5 * peak(1000)
+
+
+def compressed(times: int) -> bytes:
+    packets = Packets()
+    packets.descriptor(5, "work")
+    packets.slice(10, 5, "op")
+    data = packets.bytes()
+    for _ in range(times):
+        outer = Packets()
+        outer.add(compressed_packets=zlib.compress(data))
+        data = outer.bytes()
+    return data
+
+
+@pytest.mark.parametrize("module", [kernel.module("packets"), None], ids=["kernel", "python"])
+@pytest.mark.parametrize(("times", "found"), [(4, {}), (5, {"bad_compression": 1}), (600, {"bad_compression": 1})])
+def test_packets_compressed_over_and_over(times: int, found: dict[str, int], module: Any, tmp_path: Path) -> None:
+    with using("packets", module):
+        trace = read_bytes(tmp_path, compressed(times))
+    assert codes(trace) == found
+    assert len(trace.slices.ts) == (not found)
+
+
+def test_a_small_file_that_stands_for_a_huge_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_perfetto_inflate, "MAX_UNPACKED", 10 << 20)
+    packets, inner = Packets(), Packets()
+    packets.descriptor(5, "work")
+    inner.slice(10, 5, "op")
+    # What follows is a packet of 64 MiB, of a data source that is not read.
+    huge = b"\x0a\x84\x80\x80\x20\xf2\x02\x80\x80\x80\x20" + bytes(64 << 20)
+    packets.add(compressed_packets=zlib.compress(inner.bytes() + huge))
+    packets.slice(20, 5, "behind")
+    tracemalloc.start()
+    trace = read_bytes(tmp_path, packets.bytes())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert slices(trace) == [(10, 5, "op"), (20, 5, "behind")]
+    assert codes(trace) == {"bad_compression": 1}
+    assert peak < 50 << 20
+
+
+@pytest.mark.parametrize("cut", [1, 10])
+def test_a_compressed_packet_that_is_cut(cut: int, tmp_path: Path) -> None:
+    outer, inner = Packets(), Packets()
+    inner.descriptor(5, "work")
+    inner.slice(10, 5, "op")
+    outer.add(compressed_packets=zlib.compress(inner.bytes())[:-cut])
+    trace = read_bytes(tmp_path, outer.bytes())
+    assert codes(trace)["bad_compression"] == 1
+    assert "truncated" not in codes(trace)
+
+
+def test_many_clocks_in_one_snapshot(tmp_path: Path) -> None:
+    packets = Packets()
+    packets.descriptor(5, "work")
+    count = 3000
+    snapshot(packets, (6, 10**6), *((200 + n, n) for n in range(count)))
+    for n in range(0, count, 10):
+        timed(packets, 200 + n, n + 1)
+    tracemalloc.start()
+    trace = read_bytes(tmp_path, packets.bytes())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert instants_at(trace) == [10**6 + 1] * (count // 10)
+    assert codes(trace) == {}
+    assert peak < 20 << 20
+
+
+def test_the_shortest_way_over_clocks(tmp_path: Path) -> None:
+    packets = Packets()
+    packets.descriptor(5, "work")
+    for clocks in (((200, 0), (201, 10)), ((201, 0), (202, 100)), ((200, 0), (203, 5)), ((203, 0), (6, 1000))):
+        snapshot(packets, *clocks)
+    snapshot(packets, (202, 0), (6, 7777))
+    snapshot(packets, (300, 0), (301, 0))
+    for clock in (200, 201, 202, 203, 300):
+        timed(packets, clock, 0)
+    trace = read_bytes(tmp_path, packets.bytes())
+    assert instants_at(trace) == [1000, 1005, 7777, 7877]
+    assert codes(trace) == {"unknown_clock": 1}
+
+
+@pytest.mark.parametrize("field", ["flow_ids", "extra_counter_values", "categories"])
+def test_an_event_with_very_many_values(field: str, tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        packets = Packets()
+        packets.descriptor(5, "work")
+        packets.slice(10, 5, "op", **{field: ["c"] * count if field == "categories" else list(range(1, count + 1))})
+        data = packets.bytes()
+        start = time.process_time()
+        read_bytes(tmp_path, data)
+        return time.process_time() - start
+
+    # Tuples that grew one by one took 50 s for 100,000 flow ids.
+    assert min(seconds(100_000) for _ in range(2)) < 10

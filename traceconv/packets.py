@@ -7,12 +7,19 @@ Perfetto's SDK cannot write a packet of 2^28 bytes or more, so a greater length 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple, Protocol
 
 #: The first byte of a trace, and of each packet in it.
 PACKET_TAG = 0x0A
 _MAX_PACKET = 2**28 - 1
 _READ_BYTES = 1 << 20
+
+
+class Readable(Protocol):
+    """A file, or what is like one."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end only."""
 
 
 class Damage(NamedTuple):
@@ -30,7 +37,7 @@ class PacketBuffer:
         at: where the next packet begins in it.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Readable) -> None:
         self.data = b""
         self.at = 0
         self._file, self._base = file, 0
@@ -50,7 +57,7 @@ class PacketBuffer:
             self.data, self.at = self.data[self.at :] + more, 0
 
 
-def read_packets(file: BinaryIO) -> Generator[bytes, None, Damage | None]:
+def read_packets(file: Readable) -> Generator[bytes, None, Damage | None]:
     """The packets in file order, without their frame; the value of the generator is what is wrong with the rest."""
     buffer = PacketBuffer(file)
     while True:

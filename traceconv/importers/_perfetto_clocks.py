@@ -12,7 +12,7 @@ Other than in Perfetto, all snapshots of the file count, also those behind the e
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 
@@ -54,7 +54,10 @@ class Clocks:
         self._clocks: list[_Clock] = [(0, 0)]
         self._multipliers: dict[int, int] = {}
         self._running: dict[int, int] = {}
-        self._readings: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        self._snapshots: list[dict[int, int]] = []  # of two clocks or more, which each says in ns
+        self._with: dict[int, list[int]] = defaultdict(list)  # the snapshots of a clock
+        self._next: dict[int, int] | None = None  # the clocks on the way to that of the trace
+        self._pairs: dict[tuple[int, int], I64] = {}
         self._primary = 0  # a clock id
 
     def number(self, clock_id: int, sequence: int) -> int:
@@ -89,8 +92,10 @@ class Clocks:
             if entry.unsigned(3):
                 self._running[number] = entry.unsigned(2)
             readings[number] = min(entry.unsigned(2) * multiplier, LIMIT_NS)
-        for (one, ts), (other, other_ts) in permutations(readings.items(), 2):
-            self._readings[one, other].append((ts, other_ts))
+        if len(readings) > 1:
+            for number in readings:
+                self._with[number].append(len(self._snapshots))
+            self._snapshots.append(readings)
 
     # -- the end ----------------------------------------------------------------------------------------------
 
@@ -98,7 +103,7 @@ class Clocks:
         """Decide which clock is that of the trace, given the clocks of all events."""
         if not self._primary:
             only = {self._clocks[number][0] for number in used}
-            alone = len(only) == 1 and not self._readings
+            alone = len(only) == 1 and not self._snapshots
             self._primary = (only.pop() if alone else 0) or _BOOTTIME
 
     @property
@@ -115,7 +120,7 @@ class Clocks:
         if multiplier != 1:
             ts = np.array([max(_LEAST, min(one * multiplier, _MOST)) for one in ts.tolist()], np.int64)
         for one, other in pairwise(path):
-            readings = np.array(sorted(self._readings[one, other]), np.int64)
+            readings = self._readings(one, other)
             latest = np.searchsorted(readings[:, 0], ts, side="right") - 1
             ts = moved(ts, (readings[:, 1] - readings[:, 0])[np.maximum(latest, 0)])
         return ts
@@ -125,16 +130,41 @@ class Clocks:
         goal = self.number(self._primary, 0)
         if number in (TRACE_TIME, goal):
             return [goal]
-        paths = [[number]]
-        seen = {number}
-        for _ in range(_MAX_HOPS):
-            longer = [[*path, to] for path in paths for (at, to) in self._readings if at == path[-1] and to not in seen]
-            for path in longer:
-                if path[-1] == goal:
-                    return path
-            seen.update(path[-1] for path in longer)
-            paths = longer
-        return None
+        if self._next is None:
+            self._next = self._ways_to(goal)
+        path = [number]
+        while path[-1] != goal and path[-1] in self._next:
+            path.append(self._next[path[-1]])
+        return path if path[-1] == goal else None
+
+    def _ways_to(self, goal: int) -> dict[int, int]:
+        """For each clock the next one on the shortest way; of several the one that the file names first.
+
+        Each snapshot is looked at twice: there may be many clocks in one, and many of them.
+        """
+        hops = {goal: 0}
+        seen: set[int] = set()
+        reached = [goal]
+        for far in range(1, _MAX_HOPS + 1):
+            met = dict.fromkeys(one for number in reached for one in self._with[number])
+            found = dict.fromkeys(number for one in met.keys() - seen for number in self._snapshots[one])
+            seen.update(met)
+            reached = [number for number in found if number not in hops]
+            hops.update(dict.fromkeys(reached, far))
+        ways: dict[int, int] = {}
+        for snapshot in self._snapshots:
+            first = min(snapshot, key=lambda number: hops.get(number, _MAX_HOPS + 1))
+            for number in snapshot:
+                if hops.get(number) == hops.get(first, _MAX_HOPS) + 1:
+                    ways.setdefault(number, first)
+        return ways
+
+    def _readings(self, one: int, other: int) -> I64:
+        """All readings of two clocks, in order of the first one's."""
+        if (one, other) not in self._pairs:
+            both = [self._snapshots[place] for place in self._with[one] if other in self._snapshots[place]]
+            self._pairs[one, other] = np.array(sorted((here[one], here[other]) for here in both), np.int64)
+        return self._pairs[one, other]
 
     def describe(self, number: int) -> str:
         """A clock for messages."""
@@ -148,11 +178,15 @@ class Clocks:
             domain: the domain of the clock of the trace.
         """
         goal = self.number(self._primary, 0)
+        pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for place in self._with[goal]:
+            snapshot = self._snapshots[place]
+            for other, ts in snapshot.items():
+                if other != goal and self._clocks[other][0] in _DOMAINS:
+                    pairs[other].append((snapshot[goal], ts))
         found = []
-        for (one, other), readings in self._readings.items():
-            other_domain = _DOMAINS.get(self._clocks[other][0])
-            if one != goal or other_domain is None:
-                continue
+        for other, readings in pairs.items():
+            other_domain = _DOMAINS[self._clocks[other][0]]
             offsets = [there - here for here, there in readings]
             bound = max(offsets) - min(offsets) if len(offsets) > 1 else None
             found.append(ClockSnapshot(domain, readings[0][0], other_domain, readings[0][1], bound, _METHOD))

@@ -60,22 +60,22 @@ class Event:
     track: int | None = None
     name = ""
     name_iid = 0
-    category_iids: tuple[int, ...] = ()
-    categories: tuple[str, ...] = ()
     value: float | None = None
-    flows: tuple[tuple[int, bool], ...] = ()
-    extra: tuple[int, ...] = ()
-    extra_tracks: tuple[int, ...] = ()
-    double_extra: tuple[float, ...] = ()
-    double_tracks: tuple[int, ...] = ()
     legacy: bytes | None = None
     log: Message | None = None
     step_us: int | None = None
     time_us: int | None = None
     is_plain = True
-    unknown: tuple[int, ...] = ()
 
     def __init__(self, data: bytes) -> None:
+        self.category_iids: list[int] = []
+        self.categories: list[str] = []
+        self.flows: list[tuple[int, bool]] = []
+        self.extra: list[int] = []
+        self.extra_tracks: list[int] = []
+        self.double_extra: list[float] = []
+        self.double_tracks: list[int] = []
+        self.unknown: list[int] = []
         self._annotations: list[bytes] = []
         self._context: dict[int, Value] = {}
         for number, value in fields(data):
@@ -94,7 +94,7 @@ class Event:
             elif number == _DOUBLE_VALUE:
                 self.value = as_double(value)
             elif number in _FLOWS:
-                self.flows += tuple((id, _FLOWS[number]) for id in _ids(value))
+                self.flows += [(id, _FLOWS[number]) for id in _ids(value)]
             else:
                 self._rare(number, value)
             if number not in _PLAIN:
@@ -104,9 +104,9 @@ class Event:
         if number == _NAME:
             self.name = as_text(value)
         elif number == _CATEGORY:
-            self.categories += (as_text(value),)
+            self.categories.append(as_text(value))
         elif number == _EXTRA:
-            self.extra += tuple(signed(one) for one in _ids(value))
+            self.extra += [signed(one) for one in _ids(value)]
         elif number == _EXTRA_TRACKS:
             self.extra_tracks += _ids(value)
         elif number == _DOUBLE_EXTRA:
@@ -124,7 +124,7 @@ class Event:
         elif number in _CONTEXT:
             self._context[number] = value
         elif number not in _THREAD_TIME:
-            self.unknown += (number,)
+            self.unknown.append(number)
 
     def args(self, sequence: Sequence) -> bytes:
         """The args as a JSON object, empty without any."""
@@ -167,14 +167,14 @@ def place_of(location: Message) -> str:
     return (f"{file}:{location.unsigned(4)}" if 4 in location else file) or location.text(3)
 
 
-def _ids(value: Value) -> tuple[int, ...]:
+def _ids(value: Value) -> list[int]:
     """A repeated integer field, packed or not."""
-    return (value,) if isinstance(value, int) else tuple(unpacked(value))
+    return [value] if isinstance(value, int) else unpacked(value)
 
 
-def _doubles(value: Value) -> tuple[float, ...]:
+def _doubles(value: Value) -> list[float]:
     """A repeated double field, packed or not."""
     if isinstance(value, int):
-        return (as_double(value),)
+        return [as_double(value)]
     words = [int.from_bytes(value[at : at + 8], "little") for at in range(0, len(value) - 7, 8)]
-    return tuple(as_double(word) for word in words)
+    return [as_double(word) for word in words]

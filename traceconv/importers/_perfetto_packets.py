@@ -9,16 +9,15 @@ begin of one of some name without args. What stands behind the timestamp is ther
 
 from __future__ import annotations
 
-import io
-import zlib
 from collections import Counter
 from collections.abc import Generator
-from typing import Any, BinaryIO
+from typing import Any
 
 from traceconv import kernel
 from traceconv.diagnostics import Severity, declare
 from traceconv.importers._perfetto_clocks import TRACE_TIME, Clocks
 from traceconv.importers._perfetto_event import Event, place_of
+from traceconv.importers._perfetto_inflate import Inflated
 from traceconv.importers._perfetto_plain import PlainPackets
 from traceconv.importers._perfetto_rows import Entry, Kind, Rows, Step, Taken
 from traceconv.importers._perfetto_sequence import Sequence
@@ -34,7 +33,7 @@ from traceconv.importers._wire_reader import (
 )
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import Level, StackId
-from traceconv.packets import Damage, PacketBuffer, read_packets
+from traceconv.packets import Damage, PacketBuffer, Readable, read_packets
 
 NOT_A_PACKET = declare("perfetto.not_a_packet", Severity.DATA_LOSS, "a packet that is no protobuf message was skipped")
 TRUNCATED = declare(
@@ -44,7 +43,9 @@ CORRUPT = declare(
     "perfetto.corrupt", Severity.DATA_LOSS, "no packet where one must begin: the rest of the file was not read"
 )
 BAD_COMPRESSION = declare(
-    "perfetto.bad_compression", Severity.DATA_LOSS, "compressed packets that cannot be unpacked were skipped"
+    "perfetto.bad_compression",
+    Severity.DATA_LOSS,
+    "compressed packets that cannot be unpacked, or not to their end: what is missing was skipped",
 )
 OTHER_SOURCE = declare(
     "perfetto.other_data_source",
@@ -158,6 +159,8 @@ _ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
 _REPEATABLE = frozenset((3, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _FLAGS, 79))
 _MEMO = 1 << 16
 _SURE, _SIGN = 1 << 62, 1 << 63
+#: Perfetto compresses packets once; each level multiplies what a small file can stand for.
+_MAX_NESTING = 4
 #: Phases of the Trace Event Format that old traces use.
 _PHASES = {"X": Kind.SLICE, **dict.fromkeys("BbS", Kind.BEGIN), **dict.fromkeys("EeF", Kind.END)}
 _PHASES |= {**dict.fromkeys("iIRn", Kind.INSTANT), **dict.fromkeys("stf", Kind.STEP)}
@@ -177,7 +180,7 @@ class PacketReader:
         self.metadata: dict[str, Any] = {}
         self._out = out
         self._sequences: dict[int, Sequence] = {}
-        self._number = 0
+        self._number = self._nesting = 0
         self._known: dict[bytes, tuple[Sequence, int, int, int, int]] = {}
         self._high: dict[bytes, int] = {}
         self._others: Counter[int] = Counter()
@@ -199,7 +202,7 @@ class PacketReader:
         self._out.balance.read += self._number
         self._report()
 
-    def _read_packets(self, stream: BinaryIO) -> Damage | None:
+    def _read_packets(self, stream: Readable) -> Damage | None:
         """All packets of a stream; what is wrong with its end."""
         if self._plain is None:
             return self._read_known(read_packets(stream))
@@ -354,13 +357,18 @@ class PacketReader:
 
     def _unpack(self, compressed: bytes) -> None:
         """Packets inside a packet."""
-        try:
-            plain = zlib.decompress(compressed)
-        except zlib.error as error:
-            self._out.skip(BAD_COMPRESSION, self._number, str(error))
+        at = self._number
+        if self._nesting == _MAX_NESTING:
+            self._out.skip(BAD_COMPRESSION, at, f"compressed more than {_MAX_NESTING} times over")
+            return
+        stream = Inflated(compressed)
+        self._nesting += 1
+        damage = self._read_packets(stream)
+        self._nesting -= 1
+        if stream.wrong:
+            self._out.skip(BAD_COMPRESSION, at, stream.wrong)
             return
         self._out.balance.merged["compressed packets unpacked"] += 1
-        damage = self._read_packets(io.BytesIO(plain))
         if damage is not None:
             self._out.problem(TRUNCATED if damage.truncated else CORRUPT, self._number, "inside of compressed packets")
 

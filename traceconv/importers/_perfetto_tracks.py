@@ -221,24 +221,33 @@ class _Building(msgspec.Struct):
         # Processes first: threads may stand before the process of their pid in the file.
         for number, track in enumerate(self.known):
             if track.kind is TrackKind.PROCESS:
-                self.processes.setdefault((track.machine, track.pid), self._make(number, ()))
+                self.processes.setdefault((track.machine, track.pid), self._make(number))
         for number, track in enumerate(self.known):
             if number in self.used or (track.declared and track.key != DEFAULT_TRACK):
-                self._make(number, ())
+                self._make(number)
         self._rank_by_name()
         self._join_lanes()
         return [self.made.get(number, NO_TRACK) for number in range(len(self.known))]
 
-    def _make(self, number: int, inside: tuple[int, ...]) -> TrackId:
-        if number in self.made:
-            return self.made[number]
+    def _make(self, number: int) -> TrackId:
+        # No recursion: how deep tracks lie in each other is up to the file.
+        above: dict[int, None] = {}
+        at: int | None = number
+        while at is not None and at not in self.made and at not in above:
+            above[at] = None
+            at = self._declared_parent(at)
+        for one in reversed(above):
+            self._make_one(one)
+        return self.made[number]
+
+    def _make_one(self, number: int) -> None:
+        """A track whose parent is there, unless it has none or lies in itself."""
         track = self.known[number]
         if not track.declared and track.key != DEFAULT_TRACK:
             self.out.problem(UNDECLARED, f"uuid {track.key}")
-        self.made[number] = made = self.out.add_track(self._new(number, track, inside))
-        return made
+        self.made[number] = self.out.add_track(self._new(number, track))
 
-    def _new(self, number: int, track: Descriptor, inside: tuple[int, ...]) -> Track:
+    def _new(self, number: int, track: Descriptor) -> Track:
         rank = track.rank if self._ordering(track) == _EXPLICIT else None
         name = self._name(track)
         if track.kind is TrackKind.PROCESS:
@@ -247,7 +256,7 @@ class _Building(msgspec.Struct):
         elif track.kind is TrackKind.THREAD:
             new = Track(track.kind, name, self._process_of(track), tid=track.tid, rank=rank)
         else:
-            new = Track(track.kind, name, self._parent(number, track, inside), unit=track.unit, rank=rank)
+            new = Track(track.kind, name, self._parent(number, track), unit=track.unit, rank=rank)
         new.description, new.shares_lanes = track.description, track.shares_lanes
         return new
 
@@ -274,14 +283,22 @@ class _Building(msgspec.Struct):
             self.processes[key] = self.out.process(name, pid=track.pid)
         return self.processes[key]
 
-    def _parent(self, number: int, track: Descriptor, inside: tuple[int, ...]) -> TrackId:
+    def _declared_parent(self, number: int) -> int | None:
+        """The parent that a track names, unless it belongs to a process anyway."""
+        track = self.known[number]
+        if track.kind in (TrackKind.PROCESS, TrackKind.THREAD) or not track.parent:
+            return None
+        parent = self.numbers.get(track.parent)
+        return parent if parent is not None and self.known[parent].declared else None
+
+    def _parent(self, number: int, track: Descriptor) -> TrackId:
         if not track.parent:
             return NO_TRACK
-        parent = self.numbers.get(track.parent)
-        if parent is None or not self.known[parent].declared or parent == number or parent in inside:
+        parent = self._declared_parent(number)
+        if parent is None or parent not in self.made:
             self.out.problem(NO_PARENT, repr(track.name))
             return NO_TRACK
-        return self._make(parent, (*inside, number))
+        return self.made[parent]
 
     def _rank_by_name(self) -> None:
         """Children in the order of their names, where the parent asks for it."""

@@ -81,6 +81,7 @@ _SEQUENCE = 1
 _REALTIME, _MONOTONIC, _BOOTTIME = 1, 3, 6
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 _MAX_PIECES = 1 << 16
+_LONG_PATH = 1000
 _LIMITS = Limits()
 
 
@@ -670,7 +671,8 @@ def track_uuids(trace: Trace) -> list[int]:
     for track in trace.tracks:
         own = [track.kind.name, track.name, str(track.pid), str(track.tid)]
         path = (paths[track.parent] if track.parent != NO_TRACK else [_origin(trace, track)]) + own
-        paths.append(path)
+        # What lies deep needs no longer path than what lies at the top.
+        paths.append(path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))])
         ordinal = seen[tuple(path)]
         seen[tuple(path)] += 1
         uuid = _hash([*path, str(ordinal)])
