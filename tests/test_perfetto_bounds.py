@@ -99,7 +99,7 @@ def test_times_that_were_moved_nobody_knows_how_far(value: str | int, tmp_path: 
 def test_times_that_were_moved_as_far_as_can_be(tmp_path: Path) -> None:
     packets = Packets()
     packets.descriptor(5, "work")
-    packets.event(2**62, "INSTANT", name="x")
+    packets.event(LIMIT_NS, "INSTANT", name="x")
     packets.add().trace_attributes.attribute.add(key="traceconv.time_shift_ns", long_value=-LIMIT_NS)
     trace = read_bytes(tmp_path, packets.bytes())
     assert instants_at(trace) == [LIMIT_NS]
@@ -109,9 +109,9 @@ def test_times_that_were_moved_as_far_as_can_be(tmp_path: Path) -> None:
 def test_a_clock_far_ahead_keeps_the_order(tmp_path: Path) -> None:
     packets = Packets()
     packets.descriptor(5, "work")
-    snapshot(packets, (6, 2**62), (3, 0))
-    timed(packets, 6, 2**62)
-    timed(packets, 3, 2**62)
+    snapshot(packets, (6, LIMIT_NS), (3, 0))
+    timed(packets, 6, LIMIT_NS)
+    timed(packets, 3, LIMIT_NS)
     timed(packets, 3, 2**63 - 1)
     timed(packets, 3, 0)
     trace = read_bytes(tmp_path, packets.bytes())
@@ -122,8 +122,8 @@ def test_a_clock_far_ahead_keeps_the_order(tmp_path: Path) -> None:
 def test_a_time_beyond_the_limit_does_not_come_back_by_another_clock(tmp_path: Path) -> None:
     packets = Packets()
     packets.descriptor(5, "work")
-    snapshot(packets, (4, 0), (3, 2**62))
-    snapshot(packets, (3, 2**62), (6, 0))
+    snapshot(packets, (4, 0), (3, LIMIT_NS))
+    snapshot(packets, (3, LIMIT_NS), (6, 0))
     timed(packets, 4, 2**61)
     timed(packets, 4, 0)
     trace = read_bytes(tmp_path, packets.bytes())
@@ -290,3 +290,34 @@ def test_an_event_with_very_many_values(field: str, tmp_path: Path) -> None:
 
     # Tuples that grew one by one took 50 s for 100,000 flow ids.
     assert min(seconds(100_000) for _ in range(2)) < 10
+
+
+# -- losses -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("multiplier", [1, 2])
+@pytest.mark.parametrize("module", [kernel.module("packets"), None], ids=["kernel", "python"])
+def test_a_value_that_is_no_number_is_not_counted_as_written(module: Any, multiplier: int, tmp_path: Path) -> None:
+    packets = Packets()
+    packets.descriptor(7, "memory").counter.unit_multiplier = multiplier
+    for ts, value in enumerate((float("nan"), 1.5, float("inf"))):
+        packets.event(ts, "COUNTER", 7, double_counter_value=value)
+    with using("packets", module):
+        trace = read_bytes(tmp_path, packets.bytes())
+    assert values(trace) == [(1, 1.5 * multiplier)]
+    assert codes(trace) == {"counter.not_a_number": 2}
+    assert trace.sources[0].balance.written == 1
+    assert trace.sources[0].balance.skipped == {"skipped (counter.not_a_number)": 2}
+
+
+@pytest.mark.parametrize("module", [kernel.module("packets"), None], ids=["kernel", "python"])
+def test_flow_ids_of_an_end_are_counted(module: Any, tmp_path: Path) -> None:
+    packets = Packets()
+    packets.descriptor(5, "work")
+    packets.event(10, "SLICE_BEGIN", name="op")
+    packets.event(15, "SLICE_END", flow_ids=[7], terminating_flow_ids=[8])
+    packets.slice(20, 5, "op", flow_ids=[7])
+    with using("packets", module):
+        trace = read_bytes(tmp_path, packets.bytes())
+    assert slices(trace) == [(10, 5, "op"), (20, 5, "op")]
+    assert codes(trace) == {"flow_of_end": 2, "lonely_flow": 1}

@@ -443,10 +443,11 @@ class ChromeEvents:
     def counter(self, event: Event, ts: int, number: int) -> None:
         """C: one value for each series in the args."""
         values = self.values(event, number)
-        for series, value in values.items():
-            self.out.counter(self.counter_track(event, series), ts, value, number)
+        written = [
+            self.out.counter(self.counter_track(event, series), ts, value, number) for series, value in values.items()
+        ]
         if values:
-            self.out.balance.written += 1
+            self.out.count_values(any(written), not any(written))
 
     def values(self, event: Event, number: int) -> dict[str, float]:
         """The numbers of a counter event by series; an event without any is skipped here."""

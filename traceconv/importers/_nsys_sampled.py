@@ -163,8 +163,8 @@ class Sampled:
                 track = tracks.get(whose)
                 if track is None:
                     track = tracks[whose] = self._counter(table, whose, names)
-                out.counter(track, row[0], row[1], number)
-                out.balance.written += 1
+                is_there = out.counter(track, row[0], row[1], number)
+                out.count_values(is_there, not is_there)
 
     def _names(self, table: str) -> dict[Any, tuple[str, str, str]]:
         """Name, unit and description of each metric."""

@@ -248,8 +248,8 @@ class Others:
         if not isinstance(number, int | float):
             self._out.skip(UNKNOWN_SENSOR, self._activities.place(table, row), f"value {number!s:.20}")
             return
-        self._out.counter(self._tracks.counter(self._pid, device, title, ""), ts, number, row)
-        self._out.balance.written += 1
+        is_there = self._out.counter(self._tracks.counter(self._pid, device, title, ""), ts, number, row)
+        self._out.count_values(is_there, not is_there)
 
     # -- host -----------------------------------------------------------------------------------------------------
 

@@ -199,7 +199,5 @@ def moved(ts: I64, by: I64 | int) -> I64:
     Times beyond LIMIT_NS are no times on any clock: they stay there, so that whoever draws them sees it, and none comes
     out with the wrong sign.
     """
-    if len(ts) and np.min(ts) >= -LIMIT_NS and np.max(ts) <= min(LIMIT_NS, _MOST - int(np.max(by))):
-        return ts + by
-    most = _MOST - np.maximum(by, 0)  # only 2^62 + 2^62 does not fit
-    return np.where((ts < -LIMIT_NS) | (ts > LIMIT_NS), ts, np.minimum(ts, most) + by)
+    possible = (ts >= -LIMIT_NS) & (ts <= LIMIT_NS)
+    return ts + by if possible.all() else np.where(possible, ts + by, ts)

@@ -70,6 +70,11 @@ BAD_TYPE = declare(
 NO_VALUE = declare(
     "perfetto.counter_without_value", Severity.DATA_LOSS, "a counter event without value, or a value without track"
 )
+FLOW_OF_END = declare(
+    "perfetto.flow_of_end",
+    Severity.DATA_LOSS,
+    "the end of a slice has flow ids of its own, and arrows join whole slices: these ids were left out",
+)
 TYPED_ARGS = declare(
     "perfetto.typed_args",
     Severity.NOTICE,
@@ -176,7 +181,7 @@ class PacketReader:
     """
 
     def __init__(self, out: Builder) -> None:
-        self.rows, self.clocks, self.tracks = Rows(), Clocks(), Tracks()
+        self.rows, self.clocks, self.tracks = Rows(out), Clocks(), Tracks()
         self.metadata: dict[str, Any] = {}
         self._out = out
         self._sequences: dict[int, Sequence] = {}
@@ -228,7 +233,7 @@ class PacketReader:
         # What Rows.add does, without the calls.
         add_ts, add_kind, add_track, add_clock = rows.ts.append, rows.kind.append, rows.track.append, rows.clock.append
         add_name, add_category, add_at = rows.name.append, rows.category.append, rows.at.append
-        add_counts, add_args_end, args = rows.counts.append, rows.args_end.append, rows.args
+        add_counts, args_end = rows.counts.append, rows.args_end
         end = 10  # where the timestamp of a packet ends, most of the time
         while True:
             try:
@@ -255,7 +260,7 @@ class PacketReader:
                         add_category(category)
                         add_at(self._number)
                         add_counts(True)
-                        add_args_end(len(args))
+                        args_end.append(args_end[-1])
                         continue
             self._one(data, known_from)
 
@@ -488,7 +493,10 @@ class PacketReader:
         if kind is Kind.INSTANT and event.flows:
             kind = Kind.SLICE
         self.rows.add(kind, track, ts, clock, name, category, args, at)
-        if kind is not Kind.END:
+        if kind is Kind.END:
+            if event.flows:
+                self._out.problem(FLOW_OF_END, at, f"flow {event.flows[0][0]}", count=len(event.flows))
+        else:
             for id, ends in event.flows:
                 self.rows.add_flow(id, ends)
         if entry is not None:

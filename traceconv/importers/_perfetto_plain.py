@@ -143,8 +143,8 @@ class PlainPackets:
         for column, found in ((rows.track, track), (rows.clock, clock), (rows.name, name), (rows.category, category)):
             column.frombytes(found.astype(np.int32).tobytes())
         rows.counts.frombytes(b"\x01" * packets.count)
-        rows.args_end.frombytes((args_end + len(rows.args)).tobytes())
-        rows.args += memoryview(packets.args)[: packets.args_size]
+        rows.args_end.frombytes((args_end + rows.args_size).tobytes())
+        rows.keep_args(memoryview(packets.args)[: packets.args_size])
         rows.values.frombytes(packets.values[: packets.value_count].tobytes())
         rows.is_integer.frombytes(packets.kinds[: packets.value_count].tobytes())
         row, id, ends = packets.flows[:, : packets.flow_count]

@@ -33,6 +33,8 @@ LONELY_FLOW = declare(
 )
 
 _CHUNK = 1 << 13
+_PART_BYTES = 4 << 20
+_FEW = 8  # clocks: fewer are looked for one by one
 _DOUBLE = Struct("<d")
 _Indices = npt.NDArray[np.intp]
 
@@ -95,6 +97,7 @@ class Rows:
     """The columns.
 
     Attributes:
+        args_end: where the args of each row end, which the builder keeps; those of the first row begin at the first.
         counts: whether the row stands for a packet in the balance, or comes in addition to one that does.
         durations, entries, samples: what only rows of some kinds have, by row.
         values: of counters, whose rows hold the place here instead of a name, and whether they are integers.
@@ -102,7 +105,8 @@ class Rows:
         steps: flow events of old traces.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, out: Builder) -> None:
+        self._out = out
         self.kind = array("B")
         self.track = array("i")
         self.ts = array("q")
@@ -111,8 +115,9 @@ class Rows:
         self.category = array("i")
         self.at = array("q")
         self.counts = array("B")
-        self.args = bytearray()
-        self.args_end = array("q", [0])
+        self._args = bytearray()  # since the last part
+        self.args_size = out.args_part(b"")
+        self.args_end = array("q", [self.args_size])
         self.durations: dict[int, int] = {}
         self.values = array("q")  # whole ones, of others the bits of a double
         self.is_integer = array("B")
@@ -145,8 +150,20 @@ class Rows:
         self.at.append(at)
         self.counts.append(counts)
         if args:
-            self.args += args
-        self.args_end.append(len(self.args))
+            self.keep_args(args)
+        self.args_end.append(self.args_size)
+
+    def keep_args(self, args: bytes | memoryview) -> None:
+        """Keep the args of the next rows; only this gives args to the builder before all rows are there."""
+        self._args += args
+        self.args_size += len(args)
+        if len(self._args) >= _PART_BYTES:
+            self.part_args()
+
+    def part_args(self) -> None:
+        """Hand the args so far to the builder, which may need no memory for them."""
+        self._out.args_part(self._args, len(self.kind))
+        self._args = bytearray()
 
     @property
     def last(self) -> int:
@@ -196,7 +213,8 @@ class Emission:
             rows.track[place] = threads[sample.thread]
         self._made = self._tracks.build(self._out, np.unique(np.frombuffer(rows.track, np.int32)).tolist())
         kinds = np.frombuffer(rows.kind, np.uint8)
-        self._args_start = self._out.args_part(rows.args)
+        rows.part_args()
+        self._args = self._out.kept_args()
         self._marks(np.flatnonzero(kept & (kinds <= Kind.END)))
         self._instants(np.flatnonzero(kept & (kinds == Kind.INSTANT)))
         for kind, handle in (
@@ -216,26 +234,24 @@ class Emission:
         """Bring all times to the clock of the trace; which rows have one."""
         rows = self._rows
         self._ts = np.array(rows.ts, np.int64)
-        clock = np.array(rows.clock, np.int32)
+        clock, counts = np.frombuffer(rows.clock, np.int32), np.frombuffer(rows.counts, np.uint8)
         kept = np.ones(len(clock), bool)
         numbers = np.unique(clock).tolist()
         self._clocks.settle(set(numbers))
-        for number in numbers:
-            here = clock == number
+        for number, here in _places(clock, numbers):
             times = self._clocks.to_trace_time(number, self._ts[here])
             if times is None:
-                kept &= ~here
-                first = int(np.argmax(here))
-                lost = int(np.array(rows.counts, np.uint8)[here].sum())
-                self._out.skip(UNKNOWN_CLOCK, rows.at[first], self._clocks.describe(number), count=lost)
+                kept[here] = False
+                lost = int(counts[here].sum())
+                self._out.skip(UNKNOWN_CLOCK, rows.at[int(here[0])], self._clocks.describe(number), count=lost)
             else:
-                self._ts[here] = moved(times, -shift)
+                self._ts[here] = moved(times, -shift) if shift else times
         return kept
 
     def _each(self, indices: _Indices) -> Iterator[Row]:
         """The rows at some places."""
         rows = self._rows
-        args = memoryview(rows.args)
+        args_of = self._args.get
         ends = np.frombuffer(rows.args_end, np.int64)
         columns = [
             np.frombuffer(column, column.typecode)
@@ -247,7 +263,7 @@ class Emission:
             for index, ts, begin, end, kind, track, name, category, at, counts in zip(
                 *(column.tolist() for column in picked), strict=True
             ):
-                yield Row(index, kind, track, ts, name, category, bytes(args[begin:end]), at, counts)
+                yield Row(index, kind, track, ts, name, category, args_of(begin, end - begin), at, counts)
 
     # -- tracks -----------------------------------------------------------------------------------------------
 
@@ -289,7 +305,7 @@ class Emission:
             is_begin.astype(np.uint8),
             np.frombuffer(rows.name, np.int32)[indices],
             np.where(is_begin, np.frombuffer(rows.category, np.int32)[indices], 0).astype(np.int32),
-            ends[indices] + self._args_start,
+            ends[indices],
             (ends[indices + 1] - ends[indices]).astype(np.int32),
             np.frombuffer(rows.at, np.int64)[indices],
         )
@@ -302,7 +318,7 @@ class Emission:
             self._ts[indices],
             np.frombuffer(rows.name, np.int32)[indices],
             np.frombuffer(rows.category, np.int32)[indices],
-            ends[indices] + self._args_start,
+            ends[indices],
             (ends[indices + 1] - ends[indices]).astype(np.int32),
             np.frombuffer(rows.at, np.int64)[indices],
         )
@@ -336,14 +352,15 @@ class Emission:
         plain = indices[is_plain[where]]
         places = np.frombuffer(rows.name, np.int32)[plain]
         values = np.frombuffer(rows.values, np.int64)[places]
-        self._out.counters(
+        good = self._out.counters(
             np.array(made, np.int32)[np.frombuffer(rows.track, np.int32)[plain]],
             self._ts[plain],
             values,
             np.frombuffer(rows.is_integer, np.uint8)[places],
             np.frombuffer(rows.at, np.int64)[plain],
         )
-        self._out.balance.written += int(np.frombuffer(rows.counts, np.uint8)[plain].sum())
+        counts = np.frombuffer(rows.counts, np.uint8)[plain]
+        self._out.count_values(int(counts[good].sum()), int(counts[~good].sum()))
         self._computed_counters(indices[~is_plain[where]])
 
     def _computed_counters(self, indices: _Indices) -> None:
@@ -356,8 +373,8 @@ class Emission:
                 track = self._beside_track(track, TrackKind.COUNTER)
             elif info.incremental:
                 value = totals[number, series] = totals[number, series] + value
-            self._out.counter(track, ts, value, at)
-            self._out.balance.written += counts
+            is_there = self._out.counter(track, ts, value, at)
+            self._out.count_values(counts * is_there, counts * (not is_there))
 
     def _states(self, indices: _Indices) -> None:
         """Each state lasts until the next one of its track begins; one without a name ends the one before."""
@@ -425,3 +442,14 @@ class Emission:
                 ts, at = int(self._ts[row]), rows.at[row]
                 found.add(key, phase, track, ts, at, to_next=to_next, counts=counts)
         found.resolve(self._out)
+
+
+def _places(clock: I32, numbers: list[int]) -> Iterator[tuple[int, _Indices]]:
+    """Where each clock is used, in the order of the rows."""
+    if len(numbers) <= _FEW:
+        for number in numbers:
+            yield number, np.flatnonzero(clock == number)
+        return
+    order = np.argsort(clock, kind="stable")
+    begins = np.searchsorted(clock[order], numbers)
+    yield from zip(numbers, np.split(order, begins[1:]), strict=True)

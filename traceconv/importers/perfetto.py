@@ -90,8 +90,9 @@ class Perfetto(Struct, frozen=True):
         "Args of events that need a schema of their own are left out.",
         "Stack frames keep function and module, not offset and line.",
         "An arrow has no name, and points forward in time.",
-        "Packets compressed by zstd are not read, nor what was compressed more than 4 times over, nor more than 256 MiB "
-        "of one compressed packet.",
+        "Packets compressed by zstd are not read, nor what was compressed more than 4 times over, nor more than 256 "
+        "MiB of one compressed packet.",
+        "Flow ids of the end of a slice are left out; they are counted.",
     )
 
     def sniff(self, head: Head) -> Match:

@@ -326,7 +326,7 @@ class Builder:
             return
         if not _all_possible(ts, dur):
             ts, dur, args_at, args_len = ts.copy(), dur.copy(), args_at.copy(), args_len.copy()
-            kept = self._kept_args()
+            kept = self.kept_args()
             for row in np.flatnonzero((dur < 0) | (dur > LIMIT_NS) | _beyond(ts) | (ts > LIMIT_NS - dur)).tolist():
                 args = kept.get(int(args_at[row]), int(args_len[row]))
                 ts[row], dur[row], args = self._possible(int(ts[row]), int(dur[row]), args, int(origin[row]))
@@ -343,13 +343,17 @@ class Builder:
             origin=origin,
         )
 
-    def args_part(self, part: bytes | bytearray) -> int:
+    def args_part(self, part: bytes | bytearray, waiting: int = 0) -> int:
         """Keep the args of many events as they are, without copying what is there; where they begin.
+
+        Args:
+            part: JSON objects, one behind the other.
+            waiting: how many rows the importer itself still keeps.
 
         Raises:
             OutputError: they do not fit into memory, and cannot be written to a temporary file.
         """
-        rows = sum(len(columns["origin"]) for columns in self._columns.values())
+        rows = waiting + sum(len(columns["origin"]) for columns in self._columns.values())
         for one in (self._args, part):
             self._args_parts.append(one, rows)
             self._args_before += len(one)
@@ -395,7 +399,7 @@ class Builder:
         """Where the args are, once those of events at impossible times tell the time, by the key of their row."""
         beyond = np.flatnonzero(_beyond(ts)).tolist()
         if beyond:
-            args_at, args_len, kept = args_at.copy(), args_len.copy(), self._kept_args()
+            args_at, args_len, kept = args_at.copy(), args_len.copy(), self.kept_args()
             for row in beyond:
                 args = kept.get(int(args_at[row]), int(args_len[row]))
                 args_at[row], args_len[row] = self.keep_args(join_args(args, {key(row): str(ts[row])}))
@@ -497,11 +501,14 @@ class Builder:
             origin=at,
         )
 
-    def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> None:
-        """A value that holds from `ts` until the next one of the track; one that no double holds is left out."""
+    def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> bool:
+        """A value that holds from `ts` until the next one of the track; False for one that was left out.
+
+        Left out, and counted as a problem, is what no double holds.
+        """
         if not _is_finite(value):
             self.problem(NOT_A_NUMBER, at, f"{value!s:.40}" if isinstance(value, float) else "more than 1.8e308")
-            return
+            return False
         exact = isinstance(value, int) and value in _INT64
         columns: dict[str, Any] = self._columns["counters"]
         columns["ts"].append(self._possible_ts(ts, at))
@@ -510,9 +517,12 @@ class Builder:
         columns["integer"].append(int(value) if exact else 0)
         columns["is_integer"].append(exact)
         columns["origin"].append(at)
+        return True
 
-    def counters(self, track: I32, ts: I64, value: I64, is_integer: npt.NDArray[np.uint8], at: I64) -> None:
-        """Many values at once, as columns of equal length.
+    def counters(
+        self, track: I32, ts: I64, value: I64, is_integer: npt.NDArray[np.uint8], at: I64
+    ) -> npt.NDArray[np.bool_]:
+        """Many values at once, as columns of equal length; which of them were not left out.
 
         Args:
             value: integers, and where `is_integer` is 0 the bits of doubles.
@@ -530,6 +540,13 @@ class Builder:
             is_integer=is_integer[good],
             origin=at[good],
         )
+        return good
+
+    def count_values(self, written: int, left_out: int) -> None:
+        """Count events of counters in the balance, by what `counter` and `counters` said of their values."""
+        self.balance.written += written
+        if left_out:
+            self.balance.skipped[f"skipped ({NOT_A_NUMBER.name})"] += left_out
 
     def flow(self, from_slice: SliceId, to_slice: SliceId, name: str = "", category: str = "", at: int = 0) -> None:
         """An arrow between two slices."""
@@ -642,7 +659,7 @@ class Builder:
             return
         close_at = self.last_ts()
         marks, self._marks = self._marks, Marks()
-        kept = self._kept_args()
+        kept = self.kept_args()
         begin, end, misnamed = marks.pairs()
         texts = self.strings()
         # Whole pairs go in together.
@@ -657,7 +674,7 @@ class Builder:
             done = odd + 1
         self._slices_of_marks(marks, begin[done:], end[done:], kept)
 
-    def _kept_args(self) -> Args:
+    def kept_args(self) -> Args:
         """All args so far, to be read while others are added."""
         self.args_part(b"")
         return Args(self._args_parts.so_far())
