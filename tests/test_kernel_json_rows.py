@@ -146,25 +146,24 @@ def test_plain_args_are_not_left_to_the_caller() -> None:
         assert _one(module, plain) is not None
 
 
-def _one(module: ModuleType, args: bytes, at: int = 0, room: int = 4096, part: int = 0) -> bytes | None:
+def _one(module: ModuleType, args: bytes, at: int = 0, room: int = 4096, part: int = 0, task: int = 1) -> bytes | None:
     """The line of a slice with these args; None if the kernel leaves it to the writer."""
     pieces = b'"n",\n"pid":1'.replace(b"\n", b"")
     out, ends = np.zeros(room, np.uint8), np.zeros(1, np.int64)
     one = {key: np.zeros(1, key) for key in (np.int64, np.int32, np.float64, np.uint8)}
-    size = module.write(
-        np.frombuffer(pieces, np.uint8),
-        np.array([0, 3, len(pieces)], np.int64),
+    piece_ends = np.array([0, 3, len(pieces)], np.int64)
+    writer = module.LineWriter(np.frombuffer(pieces, np.uint8), piece_ends, [memoryview(args)])
+    size = writer.write(
         np.array([module.SLICE], np.uint8),
         one[np.int64],
         np.array([1500], np.int64),
         one[np.float64],
-        np.array([1], np.int32),
+        np.array([task], np.int32),
         np.array([0], np.int32),
         np.array([-1], np.int32),
         np.array([at], np.int64),
         np.array([len(args)], np.int32),
         np.array([part], np.int32),
-        [memoryview(args)],
         out,
         ends,
     )
@@ -183,3 +182,13 @@ def test_places_outside_are_refused(name: str) -> None:
             _one(KERNELS[name], b"{}", part=part)
     with pytest.raises(OverflowError, match="room"):
         _one(KERNELS[name], b"{}", room=100)
+    for task in (-1, 2):
+        with pytest.raises(IndexError, match="no such piece"):
+            _one(KERNELS[name], b"{}", task=task)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("ends", [[0, 4], [2, 1], [-1, 1]])
+def test_pieces_outside_are_refused(name: str, ends: list[int]) -> None:
+    with pytest.raises(IndexError, match="outside of the pieces"):
+        KERNELS[name].LineWriter(np.zeros(3, np.uint8), np.array(ends, np.int64), [])

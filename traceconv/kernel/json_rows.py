@@ -1,3 +1,4 @@
+# cython: wraparound=False, initializedcheck=False
 """Rows of a trace to lines of Chrome JSON.
 
 A line is put together from pieces that are JSON already (names, categories, what tells process and thread), from times
@@ -9,6 +10,9 @@ final quote), exponents of three digits or bytes that are not UTF-8.
 from __future__ import annotations
 
 import cython
+
+if cython.compiled:
+    from cython.cimports.libc.string import strlen
 
 #: Kinds of rows. `name`, `category` and `task` are numbers of pieces, -1 for no category; `number` is the duration of a
 #: slice in ns, the id of an arrow, or the value of a whole counter. A counter has in `name` what stands before its time
@@ -24,339 +28,512 @@ _INTEGER = cython.declare(cython.int, 5)
 _DOUBLE = cython.declare(cython.int, 6)
 #: Longer than all that stands in a line beside pieces and args.
 _FRAME = cython.declare(cython.Py_ssize_t, 192)
+_MAX_DOUBLE = cython.declare(cython.Py_ssize_t, 32)
 _MAX = cython.declare(cython.longlong, 2**63 - 1)
+#: Instead of a position in the args: the caller must write them.
+_LEFT = cython.declare(cython.Py_ssize_t, -1)
 
 
-@cython.boundscheck(False)
-@cython.wraparound(False)
-def write(
-    pieces: cython.const_uchar[::1],
-    piece_ends: cython.const_longlong[::1],
-    kind: cython.const_uchar[::1],
-    ts: cython.const_longlong[::1],
-    number: cython.const_longlong[::1],
-    value: cython.const_double[::1],
-    task: cython.const_int[::1],
-    name: cython.const_int[::1],
-    category: cython.const_int[::1],
-    args_at: cython.const_longlong[::1],
-    args_len: cython.const_int[::1],
-    part: cython.const_int[::1],
-    parts: list,
-    out: cython.uchar[::1],
-    ends: cython.longlong[::1],
-) -> int:
-    """Write the lines of all rows, each with a comma and a line break before it.
+@cython.final
+@cython.cclass
+class LineWriter:
+    """Writes the lines of one trace, block after block.
 
     Args:
         pieces, piece_ends: piece n is what stands from piece_ends[n] to piece_ends[n + 1].
-        kind, ts, number, value, task, name, category: the rows; ts in ns.
-        args_at, args_len, part: where args are in which of the parts; length 0 for none.
-        parts: buffers of bytes.
-        out: where the lines go.
-        ends: is filled with the end of each line; of a row that is left out, with -1 - the place where it belongs.
-
-    Returns:
-        How many bytes of `out` are filled.
+        parts: buffers of bytes, in which the args are.
 
     Raises:
-        IndexError: columns of different lengths, or a piece, part or args outside of what is there.
-        OverflowError: `out` is too short.
+        IndexError: a piece outside of the pieces.
     """
-    rows: cython.Py_ssize_t = kind.shape[0]
-    if (
-        ts.shape[0] < rows
-        or number.shape[0] < rows
-        or value.shape[0] < rows
-        or task.shape[0] < rows
-        or name.shape[0] < rows
-        or category.shape[0] < rows
-        or args_at.shape[0] < rows
-        or args_len.shape[0] < rows
-        or part.shape[0] < rows
-        or ends.shape[0] < rows
-    ):
-        raise IndexError("columns of different lengths")
-    if out.shape[0] == 0 or pieces.shape[0] == 0:
-        raise OverflowError("no room")
-    target: cython.pointer(cython.uchar)
-    source: cython.pointer(cython.const_uchar)
-    blob: cython.pointer(cython.const_uchar)
-    if cython.compiled:
-        target, blob = cython.address(out[0]), cython.address(pieces[0])
-    else:
-        target, blob = out, pieces
-    source = blob
-    view: cython.const_uchar[::1] = pieces
-    room: cython.Py_ssize_t = out.shape[0]
-    have: cython.Py_ssize_t = piece_ends.shape[0] - 1
-    size: cython.Py_ssize_t = pieces.shape[0]
-    at: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    begin: cython.Py_ssize_t
-    args: cython.Py_ssize_t
-    first: cython.Py_ssize_t
-    last: cython.Py_ssize_t
-    where: cython.int
-    current: cython.int = -1
-    what: cython.int
-    a: cython.Py_ssize_t
-    a_end: cython.Py_ssize_t
-    b: cython.Py_ssize_t
-    b_end: cython.Py_ssize_t
-    c: cython.Py_ssize_t
-    c_end: cython.Py_ssize_t
-    for i in range(rows):
-        begin = at
-        what = kind[i]
-        args = args_len[i] if what in (_SLICE, _INSTANT, _PROCESS_INSTANT) else 0
-        if what > _DOUBLE or ts[i] < 0 or args < 0:
-            ends[i] = -1 - begin
-            continue
-        if name[i] < 0 or name[i] >= have or category[i] >= have or task[i] < 0 or task[i] >= have:
-            raise IndexError("no such piece")
-        a, a_end = piece_ends[name[i]], piece_ends[name[i] + 1]
-        b, b_end = 0, 0
-        if category[i] >= 0:
-            b, b_end = piece_ends[category[i]], piece_ends[category[i] + 1]
-        c, c_end = piece_ends[task[i]], piece_ends[task[i] + 1]
-        if (a < 0 or a > a_end or a_end > size) or (b < 0 or b > b_end or b_end > size):
-            raise IndexError("a piece outside of the pieces")
-        if c < 0 or c > c_end or c_end > size:
-            raise IndexError("a piece outside of the pieces")
-        if (a_end - a) + (b_end - b) + (c_end - c) + args + _FRAME > room - at:
+
+    _pieces: cython.const_uchar[::1]
+    _piece_ends: cython.const_longlong[::1]
+    _parts: list
+
+    # The rows that are being written.
+    _kind: cython.const_uchar[::1]
+    _ts: cython.const_longlong[::1]
+    _number: cython.const_longlong[::1]
+    _value: cython.const_double[::1]
+    _task: cython.const_int[::1]
+    _name: cython.const_int[::1]
+    _category: cython.const_int[::1]
+    _args_at: cython.const_longlong[::1]
+    _args_len: cython.const_int[::1]
+    _part: cython.const_int[::1]
+
+    # What is written, and the part in which the last args were, -1 for none.
+    _out: cython.p_uchar
+    _at: cython.Py_ssize_t
+    _room: cython.Py_ssize_t
+    _known_part: cython.int
+    _known: cython.const_uchar[::1]
+
+    def __init__(self, pieces: cython.const_uchar[::1], piece_ends: cython.const_longlong[::1], parts: list) -> None:
+        end: cython.longlong
+        before: cython.longlong = 0
+        for end in piece_ends:
+            if not before <= end <= pieces.shape[0]:
+                raise IndexError("a piece outside of the pieces")
+            before = end
+        if pieces.shape[0] == 0:
+            raise IndexError("no pieces")
+        self._pieces = pieces
+        self._piece_ends = piece_ends
+        self._parts = parts
+        self._known_part = -1
+        self._known = pieces
+
+    def write(
+        self,
+        kind: cython.const_uchar[::1],
+        ts: cython.const_longlong[::1],
+        number: cython.const_longlong[::1],
+        value: cython.const_double[::1],
+        task: cython.const_int[::1],
+        name: cython.const_int[::1],
+        category: cython.const_int[::1],
+        args_at: cython.const_longlong[::1],
+        args_len: cython.const_int[::1],
+        part: cython.const_int[::1],
+        out: cython.uchar[::1],
+        ends: cython.longlong[::1],
+    ) -> int:
+        """Write the lines of all rows, each with a comma and a line break before it.
+
+        Args:
+            kind, ts, number, value, task, name, category: the rows; ts in ns.
+            args_at, args_len, part: where args are in which of the parts; length 0 for none.
+            out: where the lines go.
+            ends: is filled with the end of each line; of a row that is left out, with -1 - the place where it belongs.
+
+        Returns:
+            How many bytes of `out` are filled.
+
+        Raises:
+            IndexError: columns of different lengths, or a piece, part or args outside of what is there.
+            OverflowError: `out` is too short.
+        """
+        self._kind, self._ts, self._number, self._value = kind, ts, number, value
+        self._task, self._name, self._category = task, name, category
+        self._args_at, self._args_len, self._part = args_at, args_len, part
+        if self._shortest() < kind.shape[0] or ends.shape[0] < kind.shape[0]:
+            raise IndexError("columns of different lengths")
+        if out.shape[0] == 0:
             raise OverflowError("no room")
-        if what == _SLICE:
-            if number[i] < 0:
-                ends[i] = -1 - begin
-                continue
-            at = _put(target, at, b',\n{"ph":"X","name":', 0, 19)
-        elif what in (_START, _END):
-            if number[i] < 0:
-                ends[i] = -1 - begin
-                continue
-            if what == _START:
-                at = _put(target, at, b',\n{"ph":"s","id":', 0, 17)
+        self._out = cython.address(out[0]) if cython.compiled else out
+        self._at, self._room = 0, out.shape[0]
+        row: cython.Py_ssize_t
+        begin: cython.Py_ssize_t
+        for row in range(kind.shape[0]):
+            begin = self._at
+            if self._line(row):
+                ends[row] = self._at
             else:
-                at = _put(target, at, b',\n{"ph":"f","bp":"e","id":', 0, 26)
-            at = _integer(target, at, number[i])
-            at = _put(target, at, b',"name":', 0, 8)
-        elif what in (_INTEGER, _DOUBLE):
-            if what == _INTEGER and number[i] < -_MAX:
-                ends[i] = -1 - begin
-                continue
-            at = _put(target, at, b",\n", 0, 2)
-            at = _put(target, at, blob, a, a_end)
-            at = _micros(target, at, ts[i])
-            at = _put(target, at, blob, b, b_end)
-            if what == _INTEGER:
-                at = _integer(target, at, number[i])
-            else:
-                text: bytes = repr(float(value[i])).encode("ascii")
-                at = _put(target, at, text, 0, min(len(text), 32))
-            at = _put(target, at, b"}}", 0, 2)
-            ends[i] = at
-            continue
+                ends[row] = -1 - begin
+                self._at = begin
+        return self._at
+
+    @cython.cfunc
+    def _shortest(self) -> cython.Py_ssize_t:
+        """The length of the shortest column."""
+        return min(
+            self._ts.shape[0],
+            self._number.shape[0],
+            self._value.shape[0],
+            self._task.shape[0],
+            self._name.shape[0],
+            self._category.shape[0],
+            self._args_at.shape[0],
+            self._args_len.shape[0],
+            self._part.shape[0],
+        )
+
+    # -- lines; each method says whether it wrote all, or leaves the row to the caller ------------------------
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _line(self, row: cython.Py_ssize_t) -> cython.int:
+        kind: cython.int = self._kind[row]
+        if kind > _DOUBLE or self._ts[row] < 0 or self._args_len[row] < 0:
+            return False
+        self._check_pieces(row)
+        self._check_room(row)
+        if kind == _SLICE:
+            return self._slice(row)
+        if kind == _START or kind == _END:
+            return self._arrow_end(row)
+        if kind == _INTEGER or kind == _DOUBLE:
+            return self._counter(row)
+        return self._instant(row)
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _slice(self, row: cython.Py_ssize_t) -> cython.int:
+        if self._number[row] < 0:
+            return False
+        self._text(b',\n{"ph":"X","name":')
+        self._named(row)
+        self._text(b',"dur":')
+        self._micros(self._number[row])
+        return self._finish(row)
+
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _instant(self, row: cython.Py_ssize_t) -> cython.int:
+        self._text(b',\n{"ph":"i","name":')
+        self._named(row)
+        if self._kind[row] == _INSTANT:
+            self._text(b',"s":"t"')
         else:
-            at = _put(target, at, b',\n{"ph":"i","name":', 0, 19)
-        at = _put(target, at, blob, a, a_end)
-        if category[i] >= 0:
-            at = _put(target, at, b',"cat":', 0, 7)
-            at = _put(target, at, blob, b, b_end)
-        at = _put(target, at, blob, c, c_end)
-        at = _put(target, at, b',"ts":', 0, 6)
-        at = _micros(target, at, ts[i])
-        if what == _SLICE:
-            at = _put(target, at, b',"dur":', 0, 7)
-            at = _micros(target, at, number[i])
-        elif what == _INSTANT:
-            at = _put(target, at, b',"s":"t"', 0, 8)
-        elif what == _PROCESS_INSTANT:
-            at = _put(target, at, b',"s":"p"', 0, 8)
-        if args > 0:
-            where = part[i]
-            if where < 0 or where >= len(parts):
-                raise IndexError("args outside of the parts")
-            if where != current:
-                view = parts[where]
-                if view.shape[0] == 0:
-                    raise IndexError("args outside of their part")
-                current = where
-                source = cython.address(view[0]) if cython.compiled else view
-            first = args_at[i]
-            last = first + args
-            if first < 0 or last > view.shape[0]:
-                raise IndexError("args outside of their part")
-            at = _put(target, at, b',"args":', 0, 8)
-            at = _args(target, at, source, first, last)
-            if at < 0:
-                at = begin
-                ends[i] = -1 - begin
-                continue
-        at = _put(target, at, b"}", 0, 1)
-        ends[i] = at
-    return at
+            self._text(b',"s":"p"')
+        return self._finish(row)
 
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.exceptval(check=False)
+    def _arrow_end(self, row: cython.Py_ssize_t) -> cython.bint:
+        if self._number[row] < 0:
+            return False
+        if self._kind[row] == _START:
+            self._text(b',\n{"ph":"s","id":')
+        else:
+            self._text(b',\n{"ph":"f","bp":"e","id":')
+        self._integer(self._number[row])
+        self._text(b',"name":')
+        self._named(row)
+        self._byte(ord("}"))
+        return True
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put(
-    target: cython.pointer(cython.uchar),
-    at: cython.Py_ssize_t,
-    source: cython.pointer(cython.const_uchar),
-    begin: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy bytes; where they end."""
-    i: cython.Py_ssize_t
-    for i in range(end - begin):
-        target[at + i] = source[begin + i]
-    return at + (end - begin)
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _counter(self, row: cython.Py_ssize_t) -> cython.int:
+        is_integer: cython.bint = self._kind[row] == _INTEGER
+        if is_integer and self._number[row] < -_MAX:
+            return False
+        self._text(b",\n")
+        self._piece(self._name[row])
+        self._micros(self._ts[row])
+        self._piece(self._category[row])
+        if is_integer:
+            self._integer(self._number[row])
+        else:
+            self._double(self._value[row])
+        self._text(b"}}")
+        return True
 
+    @cython.cfunc
+    @cython.inline
+    @cython.boundscheck(False)
+    @cython.exceptval(check=False)
+    def _named(self, row: cython.Py_ssize_t) -> cython.void:
+        """What all but counters have, from the name on."""
+        self._piece(self._name[row])
+        if self._category[row] >= 0:
+            self._text(b',"cat":')
+            self._piece(self._category[row])
+        self._piece(self._task[row])
+        self._text(b',"ts":')
+        self._micros(self._ts[row])
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.cdivision(True)
-def _integer(target: cython.pointer(cython.uchar), at: cython.Py_ssize_t, number: cython.longlong) -> cython.Py_ssize_t:
-    """A number above -2**63 in decimal digits; where they end."""
-    if number < 0:
-        target[at] = 45
-        at += 1
-        number = -number
-    digits: cython.int = 1
-    rest: cython.longlong = number // 10
-    i: cython.int
-    while rest > 0:
-        digits += 1
-        rest = rest // 10
-    for i in range(digits):
-        target[at + digits - 1 - i] = 48 + number % 10
-        number = number // 10
-    return at + digits
+    @cython.cfunc
+    @cython.inline
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _finish(self, row: cython.Py_ssize_t) -> cython.int:
+        """The args, if there are any, and the end of the line."""
+        if self._args_len[row]:
+            self._text(b',"args":')
+            if not self._args(row):
+                return False
+        self._byte(ord("}"))
+        return True
 
+    # -- checks -----------------------------------------------------------------------------------------------
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.cdivision(True)
-def _micros(target: cython.pointer(cython.uchar), at: cython.Py_ssize_t, ns: cython.longlong) -> cython.Py_ssize_t:
-    """Microseconds with the decimals that are needed, of ns that are not negative."""
-    at = _integer(target, at, ns // 1000)
-    rest: cython.int = ns % 1000
-    if rest:
-        target[at] = 46
-        target[at + 1] = 48 + rest // 100
-        at += 2
-        if rest % 100:
-            target[at] = 48 + rest // 10 % 10
-            at += 1
-            if rest % 10:
-                target[at] = 48 + rest % 10
-                at += 1
-    return at
+    @cython.cfunc
+    @cython.inline
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _check_pieces(self, row: cython.Py_ssize_t) -> cython.int:
+        count: cython.Py_ssize_t = self._piece_ends.shape[0] - 1
+        if self._category[row] >= count or not 0 <= self._name[row] < count or not 0 <= self._task[row] < count:
+            raise IndexError("no such piece")
+        return 0
 
+    @cython.cfunc
+    @cython.inline
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _check_room(self, row: cython.Py_ssize_t) -> cython.int:
+        size: cython.Py_ssize_t = self._size_of(self._name[row]) + self._size_of(self._task[row])
+        size += self._size_of(self._category[row]) + self._args_len[row]
+        if size + _FRAME > self._room - self._at:
+            raise OverflowError("no room")
+        return 0
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _is_space(byte: cython.uchar) -> cython.bint:
-    return byte == 32 or (byte >= 9 and byte <= 13)
+    @cython.cfunc
+    @cython.inline
+    @cython.boundscheck(False)
+    @cython.exceptval(check=False)
+    def _size_of(self, piece: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        return self._piece_ends[piece + 1] - self._piece_ends[piece] if piece >= 0 else 0
 
+    @cython.cfunc
+    @cython.inline
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _check_args(self, row: cython.Py_ssize_t) -> cython.int:
+        """Make the part known in which the args of a row are."""
+        part: cython.int = self._part[row]
+        if part < 0 or part >= len(self._parts):
+            raise IndexError("args outside of the parts")
+        if part != self._known_part:
+            self._known = self._parts[part]
+            self._known_part = part
+        if self._args_at[row] < 0 or self._args_at[row] + self._args_len[row] > self._known.shape[0]:
+            raise IndexError("args outside of their part")
+        return 0
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _is_digit(byte: cython.uchar) -> cython.bint:
-    return byte >= 48 and byte <= 57
+    # -- args -------------------------------------------------------------------------------------------------
 
+    @cython.cfunc
+    @cython.boundscheck(False)
+    @cython.exceptval(-1)
+    def _args(self, row: cython.Py_ssize_t) -> cython.int:
+        """Copy args without line breaks and what surrounds them, unless they are left to the caller."""
+        self._check_args(row)
+        p: cython.p_const_uchar = cython.address(self._known[0]) if cython.compiled else self._known
+        i: cython.Py_ssize_t = self._args_at[row]
+        end: cython.Py_ssize_t = i + self._args_len[row]
+        while i < end and _is_space(p[i]):
+            i += 1
+        while end > i and _is_space(p[end - 1]):
+            end -= 1
+        while 0 <= i < end:
+            i = self._copy_plain(p, i, end)
+            if i < end:
+                i = self._copy_other(p, i, end)
+        return i >= 0
 
-@cython.cfunc
-@cython.exceptval(check=False)
-def _args(
-    target: cython.pointer(cython.uchar),
-    at: cython.Py_ssize_t,
-    p: cython.pointer(cython.const_uchar),
-    i: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy args without line breaks and what surrounds them; where they end, or -1 if they are left to the caller."""
-    c: cython.uchar
-    j: cython.Py_ssize_t
-    start: cython.Py_ssize_t = at
-    breaks: cython.bint
-    while i < end and _is_space(p[i]):
-        i += 1
-    while end > i and _is_space(p[end - 1]):
-        end -= 1
-    while i < end:
-        c = p[i]
-        if c > 92 and c < 128 and c != 101:  # the lower half of ASCII holds all that needs a look, but for e
-            target[at] = c
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _copy_plain(self, p: cython.p_const_uchar, i: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Copy up to what needs a look."""
+        out: cython.p_uchar = self._out
+        at: cython.Py_ssize_t = self._at
+        while i < end and not _needs_look(p[i]):
+            out[at] = p[i]
             at += 1
             i += 1
-            continue
+        self._at = at
+        return i
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _copy_other(self, p: cython.p_const_uchar, i: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Copy what needs a look, unless args with it are left to the caller."""
+        c: cython.uchar = p[i]
         if _is_space(c):
-            j = i
-            breaks = False
-            while j < end and _is_space(p[j]):
-                breaks = breaks or p[j] == 10 or p[j] == 13
-                j += 1
-            if not breaks:
-                at = _put(target, at, p, i, j)
-            i = j
-            continue
-        if c == 92:
-            if i + 1 < end and (p[i + 1] == 117 or _is_space(p[i + 1])):
-                return -1
-            if i + 2 < end and p[i + 1] == 92 and p[i + 2] == 34:
-                return -1
-        elif (c == 101 or c == 69) and at > start and _is_digit(target[at - 1]):
-            j = i + 1
-            if j < end and p[j] == 43:
-                j += 1
-            while j < end and j < i + 5 and _is_digit(p[j]):
-                j += 1
-            if j < end and _is_space(p[j]):
-                return -1
-            if j - i > 3 and _is_digit(p[i + 3]) and (p[i + 1] != 43 or j - i > 4):
-                return -1
-        elif c >= 128:
-            j = i + _sequence(p, i, end)
-            if j == i:
-                return -1
-            at = _put(target, at, p, i, j)
-            i = j
-            continue
-        target[at] = c
-        at += 1
+            return self._copy_space(p, i, end)
+        if c >= 0x80:
+            return self._copy_character(p, i, end)
+        if c == ord("\\"):
+            if _is_odd_escape(p, i + 1, end):
+                return _LEFT
+        elif _is_digit(self._out[self._at - 1]) and _is_odd_exponent(p, i + 1, end):  # before all args is a colon
+            return _LEFT
+        self._byte(c)
+        return i + 1
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _copy_space(self, p: cython.p_const_uchar, i: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Copy white space, unless there is a line break in it, which cannot be in a text."""
+        stop: cython.Py_ssize_t = i
+        is_break: cython.bint = False
+        while stop < end and _is_space(p[stop]):
+            is_break = is_break or p[stop] == ord("\n") or p[stop] == ord("\r")
+            stop += 1
+        if not is_break:
+            self._copy(p, i, stop)
+        return stop
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _copy_character(
+        self, p: cython.p_const_uchar, i: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        size: cython.Py_ssize_t = _character_size(p, i, end)
+        if size == 0:
+            return _LEFT
+        self._copy(p, i, i + size)
+        return i + size
+
+    # -- bytes ------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _byte(self, c: cython.uchar) -> cython.void:
+        self._out[self._at] = c
+        self._at += 1
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _copy(self, p: cython.p_const_uchar, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
+        out: cython.p_uchar = self._out
+        at: cython.Py_ssize_t = self._at
+        i: cython.Py_ssize_t
+        for i in range(end - begin):
+            out[at + i] = p[begin + i]
+        self._at = at + (end - begin)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _text(self, text: cython.p_const_char) -> cython.void:
+        out: cython.p_uchar = self._out
+        at: cython.Py_ssize_t = self._at
+        size: cython.Py_ssize_t = strlen(text) if cython.compiled else len(text)
+        i: cython.Py_ssize_t
+        for i in range(size):
+            out[at + i] = text[i]
+        self._at = at + size
+
+    @cython.cfunc
+    @cython.inline
+    @cython.boundscheck(False)
+    @cython.exceptval(check=False)
+    def _piece(self, piece: cython.Py_ssize_t) -> cython.void:
+        p: cython.p_const_uchar = cython.address(self._pieces[0]) if cython.compiled else self._pieces
+        if piece >= 0:
+            self._copy(p, self._piece_ends[piece], self._piece_ends[piece + 1])
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    @cython.cdivision(True)
+    def _integer(self, number: cython.longlong) -> cython.void:
+        """A number above -2**63 in decimal digits."""
+        if number < 0:
+            self._byte(ord("-"))
+            number = -number
+        digits: cython.int = 1
+        rest: cython.longlong = number // 10
+        while rest > 0:
+            digits += 1
+            rest = rest // 10
+        last: cython.Py_ssize_t = self._at + digits - 1
+        i: cython.int
+        for i in range(digits):
+            self._out[last - i] = ord("0") + number % 10
+            number = number // 10
+        self._at = last + 1
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    @cython.cdivision(True)
+    def _micros(self, ns: cython.longlong) -> cython.void:
+        """Microseconds with the decimals that are needed, of ns that are not negative."""
+        self._integer(ns // 1000)
+        rest: cython.int = ns % 1000
+        if rest:
+            self._byte(ord("."))
+            self._byte(ord("0") + rest // 100)
+            if rest % 100:
+                self._byte(ord("0") + rest // 10 % 10)
+                if rest % 10:
+                    self._byte(ord("0") + rest % 10)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _double(self, value: cython.double) -> cython.int:
+        text: bytes = repr(float(value)).encode("ascii")
+        self._copy(text, 0, min(len(text), _MAX_DOUBLE))
+        return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _needs_look(c: cython.uchar) -> cython.bint:
+    """Whether a byte of args may be more than a byte to copy."""
+    if c > ord("\\"):  # most are
+        return c == ord("e") or c >= 0x80
+    return c == ord("\\") or c == ord("E") or _is_space(c)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_space(c: cython.uchar) -> cython.bint:
+    return c == ord(" ") or ord("\t") <= c <= ord("\r")
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_digit(c: cython.uchar) -> cython.bint:
+    return ord("0") <= c <= ord("9")
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_odd_escape(p: cython.p_const_uchar, i: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether the escape here, without its backslash, is a character by number, none, or a backslash and a quote."""
+    if i >= end:
+        return False
+    if p[i] == ord("\\"):
+        return i + 1 < end and p[i + 1] == ord('"')
+    return p[i] == ord("u") or _is_space(p[i])
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_odd_exponent(p: cython.p_const_uchar, i: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether the exponent here, without its e, may be too large, or go on behind white space."""
+    if i < end and p[i] == ord("+"):
         i += 1
-    return at
+    first: cython.Py_ssize_t = i
+    while i < end and _is_digit(p[i]):
+        i += 1
+    return i - first > 2 or (i < end and _is_space(p[i]))
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _sequence(p: cython.pointer(cython.const_uchar), i: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """The length of the character beyond ASCII that begins here, 0 if it is not UTF-8."""
-    c: cython.uchar = p[i]
-    length: cython.int = 2 if c < 224 else 3 if c < 240 else 4
-    low: cython.uchar = 128
-    high: cython.uchar = 191
+def _character_size(p: cython.p_const_uchar, i: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """The size of the character beyond ASCII that begins here, 0 if it is not UTF-8."""
+    first: cython.uchar = p[i]
+    size: cython.Py_ssize_t = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     k: cython.Py_ssize_t
-    if c < 194 or c > 244 or i + length > end:
+    if first < 0xC2 or first > 0xF4 or i + size > end or not _is_second(first, p[i + 1]):
         return 0
-    if c == 224:
-        low = 160
-    elif c == 237:
-        high = 159
-    elif c == 240:
-        low = 144
-    elif c == 244:
-        high = 143
-    if p[i + 1] < low or p[i + 1] > high:
-        return 0
-    for k in range(i + 2, i + length):
-        if p[k] < 128 or p[k] > 191:
+    for k in range(i + 2, i + size):
+        if p[k] & 0xC0 != 0x80:
             return 0
-    return length
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_second(first: cython.uchar, c: cython.uchar) -> cython.bint:
+    """Whether a character of UTF-8 may go on with this byte: not if it were too long, a surrogate or too large."""
+    low: cython.uchar = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
+    high: cython.uchar = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
+    return low <= c <= high

@@ -108,10 +108,10 @@ class PlainLines:
         for track, heads in counters.items():
             self._heads[track] = len(pieces)
             pieces += heads
-        self._pieces = np.frombuffer(b"".join(pieces), np.uint8)
         self._sizes = np.array([len(piece) for piece in pieces], np.int64)
-        self._piece_ends = np.concatenate(([0], np.cumsum(self._sizes)))
-        self._parts, self._part_starts = trace.args.located_parts()
+        parts, self._part_starts = trace.args.located_parts()
+        piece_ends = np.concatenate(([0], np.cumsum(self._sizes)))
+        self._writer = module.LineWriter(np.frombuffer(b"".join(pieces), np.uint8), piece_ends, parts)
         self._out = np.empty(0, np.uint8)
 
     def _used_texts(self) -> npt.NDArray[np.bool_]:
@@ -142,9 +142,7 @@ class PlainLines:
         if len(self._out) < room:
             self._out = np.empty(room, np.uint8)
         ends = np.empty(count, np.int64)
-        written = self._kernel.write(
-            self._pieces,
-            self._piece_ends,
+        written = self._writer.write(
             columns.kind,
             np.ascontiguousarray(ts),
             columns.number,
@@ -155,7 +153,6 @@ class PlainLines:
             columns.args_at - self._part_starts[part],
             columns.args_len,
             part.astype(np.int32),
-            self._parts,
             self._out,
             ends,
         )
