@@ -7,14 +7,15 @@ import time
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SliceId, SourceInfo, Trace, Track, TrackId, TrackKind
-from traceconv.lanes import EMPTY_TRACKS, MAX_DEPTH, OVERLAPPING, TOO_DEEP, TRIMMED, lay_out
+from traceconv.ir.trace import NO_TRACK, SliceId, Slices, SourceInfo, Trace, Track, TrackId, TrackKind
+from traceconv.lanes import EMPTY_TRACKS, MAX_DEPTH, OVERLAPPING, TOO_DEEP, TRIMMED, _slice_order, lay_out
 from traceconv.validate import validate
 
 Interval = tuple[int, int]
@@ -51,6 +52,22 @@ def found(trace: Trace, code: Any) -> int:
 
 
 some_intervals = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20)), max_size=40)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 70_000]), st.integers(0, 12), st.integers(0, 6), st.integers(0, 3)),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_slices_are_in_order(rows: list[tuple[int, int, int, int]]) -> None:
+    """By track, begin, length from the longest on, and place in the input."""
+    track, ts, dur, origin = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    none = np.zeros(len(rows), np.int32)
+    slices = Slices(ts, dur, track.astype(np.int32), none, none, none.astype(np.int64), none, origin)
+    expected = np.lexsort((origin, -dur, ts, track))
+    assert _slice_order(slices).tolist() == expected.tolist()
 
 
 @given(some_intervals)

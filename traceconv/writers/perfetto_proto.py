@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import accumulate, islice
 from typing import Any, BinaryIO, ClassVar
@@ -173,7 +173,7 @@ class _Writing:
                 *map(np.ascontiguousarray, (counters.track, counters.integer, counters.is_integer, counters.value))
             ],
             parts=args.parts,
-            parts_at=np.cumsum([0, *map(len, args.parts)]),
+            parts_at=_bounds(map(len, args.parts)),
             shift=self._shift,
             shared=_share_args(self._trace),
             **asdict(_LIMITS),
@@ -341,19 +341,23 @@ class _Writing:
             packets[place] = packet
         annotations = self._annotations_of(order)
         stamps = wire.integers(_TIMESTAMP, order.ts + self._shift)
-        for kind, encode in (
-            (Kind.BEGIN, self._begins),
-            (Kind.END, self._end_packets),
-            (Kind.INSTANT, self._instants),
-            (Kind.COUNTER, self._counters),
-        ):
+        for kind in (Kind.BEGIN, Kind.END, Kind.INSTANT, Kind.COUNTER):
             places = order.of(kind)
             if len(places):
                 at = places.tolist()
-                encoded = encode(order.row[places], [stamps[i] for i in at], [annotations[i] for i in at])
+                args = [annotations[i] for i in at] if kind in (Kind.BEGIN, Kind.INSTANT) else []
+                encoded = self._encoded(kind, order.row[places], [stamps[i] for i in at], args)
                 for i, payload in zip(at, encoded, strict=True):
                     packets[i] = payload
         return packets
+
+    def _encoded(self, kind: Kind, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
+        """The packets of entries of one kind, of which begins and instants have annotations."""
+        if kind is Kind.BEGIN:
+            return self._begins(rows, stamps, annotations)
+        if kind is Kind.INSTANT:
+            return self._instants(rows, stamps, annotations)
+        return self._end_packets(rows, stamps) if kind is Kind.END else self._counters(rows, stamps)
 
     def _others(self, order: FileOrder) -> Iterator[tuple[int, bytes]]:
         """The packets that the kernel leaves out, with their places."""
@@ -422,7 +426,7 @@ class _Writing:
     def _text_iid(self, field: int, string: int) -> bytes:
         return wire.integer(field, string + 1) if self._has_text[string] else b""
 
-    def _end_packets(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
+    def _end_packets(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         ends = self._ends
         tracks = self._trace.slices.track[rows].tolist()
         return [
@@ -430,7 +434,7 @@ class _Writing:
             for stamp, track in zip(stamps, tracks, strict=True)
         ]
 
-    def _counters(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
+    def _counters(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         table: Counters = take(self._trace.counters, rows)
         head = wire.integer(_TYPE, _TYPE_COUNTER)
         columns = (table.track, table.value, table.integer, table.is_integer)
@@ -737,7 +741,12 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
 
 def _joined(pieces: list[bytes]) -> tuple[bytes, I64]:
     """All in one, and where each begins, with the end of the last one."""
-    return b"".join(pieces), np.cumsum([0, *map(len, pieces)])
+    return b"".join(pieces), _bounds(map(len, pieces))
+
+
+def _bounds(sizes: Iterable[int]) -> I64:
+    """Where each of some pieces begins, with the end of the last one; in 64 bits also where numpy has a smaller int."""
+    return np.cumsum([0, *sizes], dtype=np.int64)
 
 
 def _share_args(trace: Trace) -> bool:
