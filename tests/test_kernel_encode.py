@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -218,6 +219,26 @@ def test_same_bytes_of_shared_args(all_args: list[bytes], order: list[int], limi
         slices=replace(trace.slices, args_at=at, args_len=length), args=Args([b"".join(all_args)])
     )
     same_bytes(shared, limits)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_large_args_take_little_more_memory(kernel: ModuleType | None) -> None:
+    """Made by hand: room for the most that args may become was eight times of them."""
+    size = 6 << 20
+    trace = trace_of([b'{"a": "%s"}' % (b"x" * size), b'{"b": 1}'], only_slices=True)
+    tracemalloc.start()
+    data = written(trace, kernel, TIGHT)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 6 * size
+    assert data == written(trace, None, TIGHT)
+
+
+@pytest.mark.parametrize("size", [(1 << 19) - 30, 1 << 19, 9 << 20])
+def test_same_bytes_of_large_args(size: int) -> None:
+    """Made by hand, around the size from which on they are left to the caller, and above what buffers are kept at."""
+    large = [b'{"k": "%s%d"}' % (b"x" * size, n) for n in range(2)]
+    same_bytes(trace_of([*large, b'{"k": 1, "l": "text"}', b'{"l": "text", "k": "\\n"}']), DEFAULT, block=3)
 
 
 def test_args_in_many_parts() -> None:

@@ -33,6 +33,11 @@ _SEED = cython.declare(cython.ulonglong, int.from_bytes(os.urandom(8), "little")
 
 _PLACES = cython.declare(cython.Py_ssize_t, 1 << 18)
 _MAX_MEMO_BYTES = cython.declare(cython.longlong, 16 << 20)
+#: Larger args go back to the caller: room is made for eight times of them.
+_MAX_PLAIN_BYTES = cython.declare(cython.Py_ssize_t, 1 << 19)
+#: Larger buffers are given back once their bytes are taken.
+_KEPT_BYTES = cython.declare(cython.Py_ssize_t, 8 << 20)
+_FIRST_BYTES = cython.declare(cython.Py_ssize_t, 1 << 16)
 _MAX_PLAIN_DEPTH = cython.declare(cython.int, 24)
 _MAX_OPEN_KEYS = cython.declare(cython.int, 256)
 
@@ -550,24 +555,34 @@ class Encoder:
 
     def append(self, packets: bytes) -> None:
         """Put packets behind those encoded so far."""
-        view: cython.const_uchar[::1] = memoryview(packets) if packets else memoryview(b"\0")
         self.out.room(len(packets))
+        self._put(packets)
+
+    @cython.cfunc
+    def _put(self, given: bytes) -> cython.int:
+        """Bytes of the caller; there is room for them."""
+        view: cython.const_uchar[::1] = memoryview(given) if given else memoryview(b"\0")
         if cython.compiled:
-            self.out.bytes(cython.address(view[0]), 0, len(packets))
+            self.out.bytes(cython.address(view[0]), 0, len(given))
         else:
-            self.out.bytes(view, 0, len(packets))
+            self.out.bytes(view, 0, len(given))
+        return 0
 
     def take(self) -> memoryview:
         """The packets since the last call; they stay there until the next ones are encoded."""
-        used: cython.Py_ssize_t = self.out.used
+        packets = memoryview(self.out.view)[: self.out.used]
         self.out.used = 0
-        return memoryview(self.out.view)[:used]
+        if self.out.size > _KEPT_BYTES:
+            self.out = _Buffer(_FIRST_BYTES)
+        return packets
 
     def take_interned(self) -> bytes:
         """The fields of InternedData that the packets encoded since the last call rely on."""
-        used: cython.Py_ssize_t = self.interned.used
+        fields = bytes(self.interned.view[: self.interned.used])
         self.interned.used = 0
-        return bytes(self.interned.view[:used])
+        if self.interned.size > _KEPT_BYTES:
+            self.interned = _Buffer(_FIRST_BYTES)
+        return fields
 
     # -- events -----------------------------------------------------------------------------------------------
 
@@ -658,8 +673,9 @@ class Encoder:
             args_at, args_len = self._i_args_at[row], self._i_args_len[row]
         args: _Buffer = self._args_out
         args.used = 0
+        given: cython.Py_ssize_t = 0
         if annotations is not None:
-            self._take_annotations(annotations)
+            given = len(annotations)
         elif args_len and not self._found_again(args_at, args_len) and not self._args(args_at, args_len):
             return 0
         flow_first: cython.Py_ssize_t = 0
@@ -669,7 +685,7 @@ class Encoder:
             flow_size = self._flows_at[row + 1] - flow_first
         track_first: cython.Py_ssize_t = self._tracks_at[track]
         track_size: cython.Py_ssize_t = self._tracks_at[track + 1] - track_first
-        size: cython.Py_ssize_t = 2 + track_size + flow_size + args.used
+        size: cython.Py_ssize_t = 2 + track_size + flow_size + args.used + given
         if self._has_text[category]:
             size += 1 + _width(category + 1)
         if self._has_text[name]:
@@ -687,20 +703,11 @@ class Encoder:
                 out.bytes(cython.address(self._flows[flow_first]), 0, flow_size)
             else:
                 out.bytes(self._flows, flow_first, flow_size)
-        out.bytes(args.p, 0, args.used)
+        if given:
+            self._put(annotations)
+        else:
+            out.bytes(args.p, 0, args.used)
         return 1
-
-    @cython.cfunc
-    def _take_annotations(self, annotations: bytes) -> cython.int:
-        args: _Buffer = self._args_out
-        view: cython.const_uchar[::1] = memoryview(annotations)
-        args.room(len(annotations))
-        if len(annotations):
-            if cython.compiled:
-                args.bytes(cython.address(view[0]), 0, len(annotations))
-            else:
-                args.bytes(view, 0, len(annotations))
-        return 0
 
     @cython.cfunc
     @cython.inline
@@ -790,7 +797,7 @@ class Encoder:
     @cython.cfunc
     def _args(self, args_at: cython.longlong, size: cython.Py_ssize_t) -> cython.bint:
         """The annotations of one JSON object; False, and nothing done, if it is unusual."""
-        if not self._find_part(args_at, size):
+        if size > _MAX_PLAIN_BYTES or not self._find_part(args_at, size):
             return False
         first: cython.Py_ssize_t = args_at - self._parts_at[self._part]
         keys: cython.int = self._keys.count
