@@ -53,6 +53,14 @@ def test_a_run_costs_its_own_time_and_memory() -> None:
     assert 200e6 < large.peak_bytes < 260e6
 
 
+def test_what_hangs_runs_once_more(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    first = f"import os, time; os.path.exists({str(mark)!r}) or (open({str(mark)!r}, 'w'), time.sleep(60))"
+    measure(_python(first), limit_s=2)
+    with pytest.raises(Wrong, match=r"it ran for 1 s"):
+        measure(_python("import time; time.sleep(60)"), limit_s=1)
+
+
 def test_a_failure_is_told(tmp_path: Path) -> None:
     with pytest.raises(Wrong, match=r"(?s)exit code 3.*what it said"):
         measure(_python("import sys; print('what it said', file=sys.stderr); sys.exit(3)"))
