@@ -707,6 +707,8 @@ def _totals(before: int, weights: I64) -> U64:
 
 def _bounded_weights(samples: Samples) -> int:
     """How many samples get another weight by that."""
+    if not len(samples.ts):
+        return 0  # np.unique imports numpy.ma, which takes longer than a small conversion
     order = np.argsort(samples.ts, kind="stable")
     found = 0
     for name in np.unique(samples.name).tolist():
