@@ -699,16 +699,21 @@ def _hash(parts: list[str]) -> int:
 
 def _totals(before: int, weights: I64) -> U64:
     """The running totals behind one, which stay at the ends of what the format can hold."""
-    if int(np.min(weights)) >= 0 and before + int(np.max(weights)) * len(weights) <= _MAX_TOTAL:
+    if _fits(before, weights):
         return np.cumsum(weights.astype(np.uint64), dtype=np.uint64) + np.uint64(before)
     totals = accumulate(weights.tolist(), lambda total, one: max(0, min(total + one, _MAX_TOTAL)), initial=before)
     return np.array(list(totals)[1:], np.uint64)
 
 
+def _fits(before: int, weights: I64) -> bool:
+    """Whether no total behind one can leave what the format can hold."""
+    return int(np.min(weights)) >= 0 and before + int(np.max(weights)) * len(weights) <= _MAX_TOTAL
+
+
 def _bounded_weights(samples: Samples) -> int:
     """How many samples get another weight by that."""
-    if not len(samples.ts):
-        return 0  # np.unique imports numpy.ma, which takes longer than a small conversion
+    if not len(samples.ts) or _fits(0, samples.weight):
+        return 0  # also because np.unique imports numpy.ma, which takes longer than a small conversion
     order = np.argsort(samples.ts, kind="stable")
     found = 0
     for name in np.unique(samples.name).tolist():
