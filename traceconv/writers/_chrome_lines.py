@@ -121,7 +121,7 @@ class PlainLines:
             used[table.category] = True
         return used
 
-    def block(self, ts: I64, table: I64, row: I64) -> tuple[memoryview, I64]:
+    def block(self, ts: I64, table: npt.NDArray[np.uint8], row: I64) -> tuple[memoryview, I64]:
         """The plain lines of some events, and where each ends; -1 - the place for a line that is not among them.
 
         What the lines are in is used again for the next block.

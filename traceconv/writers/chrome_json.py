@@ -23,10 +23,11 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.clocks import Zero
-from traceconv.ir.trace import I64, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
+from traceconv.ir.trace import I64, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, occurring, take
 from traceconv.times import format_us
 from traceconv.writers import WriteCounts
 from traceconv.writers._chrome_lines import (
@@ -45,6 +46,8 @@ from traceconv.writers._chrome_lines import (
 from traceconv.writers._compress import compressed
 from traceconv.writers._facts import facts
 from traceconv.writers._ids import groups_above, identities, path_below_process
+
+U8 = npt.NDArray[np.uint8]
 
 _BLOCK = 16 * 1024
 _MAX_PIECES = 1 << 16
@@ -167,9 +170,9 @@ class _Writing:
     def _tracks_with_lines(self) -> set[int]:
         """The tracks that are shown as threads, and their order: as in the tree, parents before children."""
         trace = self._trace
-        used = {*trace.slices.track.tolist(), *trace.samples.track.tolist(), *trace.logs.track.tolist()}
+        used = {index for table in (trace.slices, trace.samples, trace.logs) for index in occurring(table.track)}
         kinds = [track.kind for track in trace.tracks]
-        used |= {index for index in set(trace.instants.track.tolist()) if kinds[index] is not TrackKind.PROCESS}
+        used |= {index for index in occurring(trace.instants.track) if kinds[index] is not TrackKind.PROCESS}
         used |= {i for i, kind in enumerate(kinds) if kind is TrackKind.THREAD and trace.tracks[i].lane_of == NO_TRACK}
         keys: list[tuple[int, ...]] = []
         for index, track in enumerate(trace.tracks):
@@ -198,15 +201,15 @@ class _Writing:
 
     def lines(self) -> Iterator[bytes | memoryview]:
         """The events in order of time, in blocks."""
-        ts, table, row = self._order()
+        order, ts, table, row = self._order()
         module = kernel.module("json_rows")
         plain = (
             PlainLines(module, self._trace, self._ids, self._counter_heads, self._arrows)
             if module is not None
             else None
         )
-        for start in range(0, len(ts), _BLOCK):
-            piece = slice(start, start + _BLOCK)
+        for start in range(0, len(order), _BLOCK):
+            piece = order[start : start + _BLOCK]
             events = ts[piece] - self._base, table[piece], row[piece]
             for number, count in enumerate(np.bincount(events[1], minlength=len(self._written)).tolist()):
                 self._written[number] += count
@@ -214,8 +217,9 @@ class _Writing:
                 yield b"".join(self._texts(*events))
             else:
                 yield from self._mixed(plain, *events)
+            self._trace.forget()
 
-    def _mixed(self, plain: PlainLines, ts: I64, table: I64, row: I64) -> Iterator[bytes | memoryview]:
+    def _mixed(self, plain: PlainLines, ts: I64, table: U8, row: I64) -> Iterator[bytes | memoryview]:
         """The lines of a block: the plain ones from the kernel, all others put between them."""
         lines, ends = plain.block(ts, table, row)
         others = np.flatnonzero(ends < 0)
@@ -229,7 +233,7 @@ class _Writing:
                 yield text
         yield lines[at:]
 
-    def _texts(self, ts: I64, table: I64, row: I64) -> list[bytes]:
+    def _texts(self, ts: I64, table: U8, row: I64) -> list[bytes]:
         """The lines of some events, with the comma and the line break before each."""
         makers = (self._slices, self._flows, self._instants, self._counters, self._samples, self._logs)
         times = [_micros(ns) for ns in ts.tolist()]
@@ -242,27 +246,32 @@ class _Writing:
                     lines[i] = b",\n" + line
         return lines
 
-    def _order(self) -> tuple[I64, I64, I64]:
-        """Time, table and row of each event. An arrow's start and end come after the slice that they belong to."""
+    def _order(self) -> tuple[npt.NDArray[np.intp], I64, U8, I64]:
+        """The order of all events, and time, table and row of each.
+
+        An arrow's start and end come after the slice that they belong to.
+        """
         trace, arrows = self._trace, self._arrows
-        slice_rows, ends = np.arange(len(trace.slices.ts)), np.arange(len(arrows.ts))
-        keys = np.concatenate((slice_rows * 2, arrows.slice * 2 + 1))
-        by_slice = np.argsort(keys, kind="stable")
-        ts = np.concatenate((trace.slices.ts, arrows.ts))[by_slice]
-        table = np.concatenate((slice_rows * 0 + SLICE, ends * 0 + FLOW))[by_slice]
-        row = np.concatenate((slice_rows, ends))[by_slice]
-        groups = [(ts, table, row)]
-        tables: dict[int, Any] = {
+        by_slice = np.argsort(arrows.slice, kind="stable")
+        behind = arrows.slice[by_slice] + 1
+        count = len(trace.slices.ts)
+        times = [np.insert(trace.slices.ts, behind, arrows.ts[by_slice])]
+        tables = [np.insert(np.full(count, SLICE, np.uint8), behind, FLOW)]
+        rows = [np.insert(np.arange(count), behind, by_slice)]
+        points: dict[int, Any] = {
             INSTANT: trace.instants,
             COUNTER: trace.counters,
             SAMPLE: trace.samples,
             LOG: trace.logs,
         }
-        for number, points in tables.items():
-            groups.append((points.ts, np.full(len(points.ts), number), np.arange(len(points.ts))))
-        ts, table, row = (np.concatenate(column) for column in zip(*groups, strict=True))
+        for number, table in points.items():
+            times.append(table.ts)
+            tables.append(np.full(len(table.ts), number, np.uint8))
+            rows.append(np.arange(len(table.ts)))
+        ts = np.concatenate(times)
+        del times  # each is as large as the columns are
         order = np.argsort(ts, kind="stable")
-        return ts[order], table[order], row[order]
+        return order, ts, np.concatenate(tables), np.concatenate(rows)
 
     def _slices(self, rows: I64, times: list[bytes]) -> list[bytes]:
         table: Slices = take(self._trace.slices, rows)
