@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.benchmarks.generate import generate
@@ -20,6 +21,7 @@ from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.errors import OutputError, UsageError
 from traceconv.ir import builder
 from traceconv.ir.builder import Builder
+from traceconv.ir.columns import Column, in_one_file
 from traceconv.ir.trace import Args, SourceInfo, Trace
 from traceconv.spill import Memory, free_bytes, parse_size
 
@@ -27,7 +29,7 @@ KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 LOG = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 CLOCK = ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC, 10)
 BASE = 96 << 20
-ALL = 1  # less than any command takes: all args go to a file
+ALL = 1  # less than any command takes: everything goes to files
 
 
 def _one_per_format() -> Iterator[Case]:
@@ -50,6 +52,12 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def few_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns go to a file however few rows there are."""
+    monkeypatch.setattr(builder, "_WORTH_A_FILE", 1)
+
+
 def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
@@ -59,6 +67,7 @@ def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.parametrize("case", list(_one_per_format()), ids=lambda case: case.format)
+@pytest.mark.usefixtures("few_rows_too")
 def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
     source = case.named_input(tmp_path)
     for ending in ("pftrace", "json"):
@@ -68,11 +77,13 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
             result = api.convert(source, output, format=case.format, options=case.options, memory=budget)
             args = result.trace.args
             assert is_mapped(args) == (budget is not None and len(args) > 0)
+            assert bool(result.trace.mappings) == (budget is not None and any(result.trace.counts().values()))
             outputs.append(output.read_bytes())
         assert outputs[0] == outputs[1]
     assert os.listdir(temporary) == []
 
 
+@pytest.mark.usefixtures("few_rows_too")
 def test_same_bytes_of_a_merge(tmp_path: Path, temporary: Path) -> None:
     outputs = []
     for name, budget in (("kept.pftrace", None), ("spilled.pftrace", ALL)):
@@ -84,9 +95,11 @@ def test_same_bytes_of_a_merge(tmp_path: Path, temporary: Path) -> None:
 
 
 def test_the_command(tmp_path: Path, temporary: Path) -> None:
+    source = tmp_path / "trace.json"
+    generate(source, 20_000)
     outputs = []
     for name, more in (("kept.pftrace", []), ("spilled.pftrace", ["--memory", "1K"])):
-        done = process("convert", KINETO, "-o", tmp_path / name, *more)
+        done = process("convert", source, "-o", tmp_path / name, *more)
         assert done.returncode == 0, done.stderr
         outputs.append((tmp_path / name).read_bytes())
     assert outputs[0] == outputs[1]
@@ -94,8 +107,8 @@ def test_the_command(tmp_path: Path, temporary: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak of a process by itself")
-@pytest.mark.parametrize("ending", ["json", "pftrace"])
-def test_less_memory_is_used(ending: str, tmp_path: Path, temporary: Path) -> None:
+@pytest.mark.parametrize(("ending", "to"), [("json", "pftrace"), ("json", "json"), ("pftrace", "pftrace")])
+def test_less_memory_is_used(ending: str, to: str, tmp_path: Path, temporary: Path) -> None:
     source = tmp_path / "trace.json"
     generate(source, 300_000)
     if ending == "pftrace":
@@ -108,7 +121,7 @@ def test_less_memory_is_used(ending: str, tmp_path: Path, temporary: Path) -> No
     )
     peaks = []
     for budget in (1 << 40, ALL):
-        command = [sys.executable, "-c", code, str(source), str(tmp_path / f"{budget}.out.pftrace")]
+        command = [sys.executable, "-c", code, str(source), str(tmp_path / f"{budget}.out.{to}")]
         done = subprocess.run([*command, str(budget)], capture_output=True, text=True, timeout=120, check=True)
         peaks.append(int(done.stdout) << 10)
     assert peaks[0] - peaks[1] > 0.5 * args
@@ -162,6 +175,18 @@ def test_args_let_go_come_back() -> None:
     for _ in range(3):
         trace.args.forget()
         assert bytes(view) == _args(0)
+
+
+def test_columns_go_to_files_after_the_args() -> None:
+    # An estimate of 160 bytes a row: 10,000 rows take more than 1.5 MB.
+    for budget, args, columns in ((BASE + (2 << 20), True, False), (BASE + (1 << 20), True, True)):
+        trace = _trace(Memory(budget), 10_000, 1000)
+        assert (is_mapped(trace.args), bool(trace.mappings)) == (args, columns)
+        assert trace.slices.ts.tolist() == list(range(10_000))
+
+
+def test_few_rows_stay_in_memory() -> None:
+    assert not _trace(Memory(ALL)).mappings
 
 
 def test_half_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +246,66 @@ def test_a_wrong_size_is_one_line(tmp_path: Path) -> None:
         "error: --memory much: not a size of memory",
         "hint: say it with a unit, such as 2G or 500M",
     ]
+
+
+# -- columns ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float64, np.uint8])
+@pytest.mark.parametrize("spills", [(), (0,), (3,), (3, 3, 7), (10,)])
+def test_a_column_is_what_was_put_in(dtype: Any, spills: tuple[int, ...]) -> None:
+    column = Column(dtype)
+    for number in range(10):
+        for _ in range(spills.count(number)):
+            column.spill()
+        if number % 2:
+            column.append(number)
+        else:
+            column.frombytes(np.array([number], dtype).tobytes())
+        assert len(column) == number + 1
+        assert column.numbers().tolist() == list(range(number + 1))
+    assert column.numbers().dtype == dtype
+
+
+def test_columns_in_one_file() -> None:
+    columns = [Column(dtype) for dtype in (np.uint8, np.int64, np.int32, np.float64, np.uint8)]
+    for number, column in enumerate(columns):
+        for value in range(3 + number):
+            column.append(value)
+        if number % 2:
+            column.spill()
+        column.append(100)
+    columns.append(Column(np.int64))  # without numbers
+    arrays, mapping = in_one_file(columns)
+    assert [one.tolist() for one in arrays] == [[*range(3 + number), 100] for number in range(5)] + [[]]
+    assert all(one.flags.aligned for one in arrays)
+    arrays[1][:] = arrays[1][::-1].copy()
+    spill.forget(mapping)
+    assert arrays[1].tolist() == [100, 3, 2, 1, 0]
+
+
+@pytest.mark.usefixtures("few_rows_too")
+def test_events_beside_spilled_columns() -> None:
+    traces = []
+    for memory in (Memory(), Memory(ALL)):
+        out = Builder(SourceInfo("a", "test"), CLOCK, memory)
+        track = out.track("t")
+        for number in range(100):
+            out.slice(track, 3 * number, 2, "s")
+            out.begin(track, 1000 + number, "b")
+            out.end(track, 1000 + number)
+            out.instant(track, number, "i")
+            if number % 10 == 0:
+                out.args_part(b"")
+        assert (out.slice_count(), out.first_ts(), out.last_ts()) == (100, 0, 1099)
+        assert out.slice_columns()["ts"].tolist() == [3 * number for number in range(100)]
+        traces.append(out.finish())
+    kept, spilled = traces
+    assert spilled.mappings
+    assert not kept.mappings
+    for table in ("slices", "instants"):
+        for column in ("ts", "track", "name", "origin"):
+            assert getattr(getattr(spilled, table), column).tolist() == getattr(getattr(kept, table), column).tolist()
 
 
 # -- a disk that is full ----------------------------------------------------------------------------------------------

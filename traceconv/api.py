@@ -165,6 +165,7 @@ def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
     trace = lay_out(builder.finish())
     validate(trace)
+    trace.forget()
     return trace
 
 
@@ -213,8 +214,8 @@ def merge(
             Written after the trace, or instead of it.
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
-        memory: how many bytes of memory may be used before args go to temporary files (in the folder TMPDIR); by
-            default half of what is free. The columns stay in memory.
+        memory: how many bytes of memory to aim at: beyond it args, and then columns, go to temporary files (in the
+            folder TMPDIR); by default half of what is free.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates; nothing but the report is written.
@@ -237,6 +238,7 @@ def merge(
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
     del traces  # their columns take memory that writing needs
+    merged.forget()
     merged.sources[-1].notes.extend(writer.notes(merged))
     if strict:
         _refuse_losses(merged)

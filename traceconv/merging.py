@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from traceconv.ir.trace import (
     Track,
     TrackId,
     TrackKind,
-    concatenate,
+    column_types,
     occurring,
 )
 from traceconv.joining import adopt_totals, join_totals
@@ -48,7 +48,6 @@ SAME_PID = declare(
 _PID_REUSE_NS = 60 * 10**9
 
 Span = tuple[int, int]
-Row = TypeVar("Row")
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
@@ -154,23 +153,20 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
     strings: dict[str, int] = {}
     tracks: list[Track] = []
     frames: list[Frame] = []
-    tables: dict[str, list[Any]] = {name: [] for name in TABLES}
+    moves: list[dict[str, Any]] = []
     args_before = rows_before = 0
     for trace in traces:
         string = np.array([strings.setdefault(text, len(strings)) for text in trace.strings], np.int32)
-        moves: dict[str, Any] = {
-            "track": len(tracks),
-            "args_at": args_before,
-            "from_slice": rows_before,
-            "to_slice": rows_before,
-            "stack": len(frames),
-        }
-        for name in TABLES:
-            tables[name].append(_moved(getattr(trace, name), moves, string))
+        move = {"track": len(tracks), "args_at": args_before, "stack": len(frames)}
+        moves.append(move | {"from_slice": rows_before, "to_slice": rows_before} | dict.fromkeys(TEXTS, string))
         frames += [replace(f, parent=f.parent + len(frames) if f.parent >= 0 else -1) for f in trace.frames]
         tracks += [_moved_track(track, len(tracks)) for track in trace.tracks]
         args_before += len(trace.args)
         rows_before += len(trace.slices.ts)
+    tables = {
+        name: cls(**{column: _joined_column(traces, moves, name, column) for column in column_types(cls)})
+        for name, cls in TABLES.items()
+    }
     return Trace(
         sources=[source for trace in traces for source in trace.sources],
         strings=list(strings),
@@ -180,19 +176,31 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
         frames=frames,
         args=Args([part for trace in traces for part in trace.args.parts]),
         metadata={},
-        **{name: concatenate(parts) for name, parts in tables.items()},
+        **tables,
     )
 
 
-def _moved(table: Row, moves: dict[str, int], string: Any) -> Row:
-    changes = {name: getattr(table, name) + by for name, by in moves.items() if hasattr(table, name)}
-    if "stack" in changes:
-        changes["stack"] = np.where(table.stack >= 0, changes["stack"], -1)  # type: ignore[attr-defined]
-    changes |= {name: string[getattr(table, name)] for name in TEXTS if hasattr(table, name)}
-    for name in ("track", "stack"):
-        if name in changes:
-            changes[name] = changes[name].astype(np.int32)
-    return replace(table, **changes)  # type: ignore[type-var]
+def _joined_column(traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, column: str) -> Any:
+    """One column of all traces. Columns are large: one at a time is moved, and let go of."""
+    joined = np.concatenate(
+        [
+            _moved(column, getattr(getattr(trace, table), column), move.get(column))
+            for trace, move in zip(traces, moves, strict=True)
+        ]
+    )
+    for trace in traces:
+        trace.forget()
+    return joined
+
+
+def _moved(column: str, values: Any, move: Any) -> Any:
+    """The values of a column that refers to a table: `move` is how far that moves, or where each text goes to."""
+    if move is None:
+        return values
+    if column in TEXTS:
+        return move[values]
+    moved = np.where(values >= 0, values + move, -1) if column == "stack" else values + move
+    return moved.astype(values.dtype, copy=False)
 
 
 def _moved_track(track: Track, by: int) -> Track:

@@ -2,8 +2,10 @@
 
 Most of a large trace are the args of its events, which are read once in and once out. Beyond the budget they are
 written to a file that has no name any more, so that nothing stays behind however the command ends, and come back as a
-mapping of that file. A mapping cannot run out of disk: all of it was written before. The columns (times, names, tracks)
-stay in memory.
+mapping of that file. Where the columns (times, names, tracks) alone exceed it, they go the same way. A mapping cannot
+run out of disk: all of it was written before.
+
+The budget is what is aimed at. What follows from the columns, such as their order, is always in memory.
 """
 
 from __future__ import annotations
@@ -116,13 +118,21 @@ class Memory:
 
     def is_short(self) -> bool:
         """Whether args have to go to a file."""
-        kept = sum(user.kept for user in self._users)
-        if kept <= self._least:
+        return self._exceeds(sum(user.kept for user in self._users))
+
+    def is_short_for_columns(self) -> bool:
+        """Whether columns have to go to a file: they are too many even where all args are in one."""
+        return self._exceeds(0)
+
+    def _exceeds(self, args: int) -> bool:
+        """Whether so many bytes of args are too much beside the rows."""
+        rows = _ROW_BYTES * sum(user.rows for user in self._users)
+        if args + rows <= self._least:
             return False
         if self._budget is None:
             free = free_bytes()
-            self._budget = sys.maxsize if free is None else (free + kept) // 2
-        return _BASE_BYTES + kept + _ROW_BYTES * sum(user.rows for user in self._users) > self._budget
+            self._budget = sys.maxsize if free is None else (free + args) // 2
+        return _BASE_BYTES + args + rows > self._budget
 
 
 class Parts:
@@ -161,7 +171,7 @@ class Parts:
         """
         if self._file is None:
             return list(self._pieces)
-        with _failures():
+        with failures():
             self._file.flush()
             return [mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)]
 
@@ -176,19 +186,19 @@ class Parts:
 
     def _spill(self) -> None:
         is_first = self._file is None
-        with _failures():
+        with failures():
             if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="traceconv-", dir=_folder())  # noqa: SIM115
+                self._file = temporary_file()
                 weakref.finalize(self, self._file.close)
             for piece in self._pieces:
                 self._file.write(piece)
         self._pieces.clear()
         self.kept = 0
         if is_first:
-            _give_back()
+            give_back()
 
 
-def _give_back() -> None:
+def give_back() -> None:
     """Give what was freed back to the system: the allocator of glibc keeps it, as holes between what is in use."""
     import ctypes
 
@@ -201,8 +211,14 @@ def _folder() -> str:
     return os.environ.get("TMPDIR") or tempfile.gettempdir()
 
 
+def temporary_file() -> IO[bytes]:
+    """A new file without a name, open for reading and writing; to be called within `failures`."""
+    return tempfile.TemporaryFile(prefix="traceconv-", dir=_folder())
+
+
 @contextlib.contextmanager
-def _failures() -> Iterator[None]:
+def failures() -> Iterator[None]:
+    """What goes wrong with a temporary file, as an OutputError that tells what can be done."""
     try:
         yield
     except OSError as error:

@@ -31,6 +31,7 @@ PARSER = "orjson.loads"
 FLOOR = "msgspec, args raw"
 BUILDER = "TraceProtoBuilder"
 OURS = "traceconv"
+_LEAST = "traceconv, all in files"
 _BUDGET_BYTES = 2 * 10**9
 _BYTES_OF_EVENT = 400
 MEMORY = memory_for_input(0.8, 100e6, OURS)
@@ -100,15 +101,18 @@ def _growth(measured: Measured) -> Reached:
 
 
 def _prepare_spill(folder: Path, events: int) -> Race:
-    """One trace that is larger than the memory that may be used."""
+    """One trace that is larger than the memory that may be used; also with all that can go to files in files."""
     needed = events * _BYTES_OF_EVENT * 3  # the input, the output, and what is spilled
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise NotMeasured(f"{folder} has {free / 1e9:.0f} GB free, {needed / 1e9:.0f} are needed")
     race = prepare(folder, events, peers=False)
     ours = race.contestants[OURS]
-    command = [*ours.command, "--memory", f"{_BUDGET_BYTES // 2**20}M"]
-    return replace(race, contestants={OURS: replace(ours, command=command, slow=True)})
+    budgets = {OURS: f"{_BUDGET_BYTES // 2**20}M", _LEAST: "1K"}
+    contestants = {
+        name: replace(ours, command=[*ours.command, "--memory", budget], slow=True) for name, budget in budgets.items()
+    }
+    return replace(race, contestants=contestants)
 
 
 def _budget(measured: Measured) -> Reached:

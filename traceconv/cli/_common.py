@@ -47,8 +47,8 @@ memory_option = click.option(
     "--memory",
     metavar="SIZE",
     callback=lambda _context, _option, text: parse_size(text) if text else None,
-    help="How much memory to use before args of events go to temporary files in TMPDIR, such as 2G or 500M; by default "
-    "half of what is free.",
+    help="How much memory to use before args of events, then columns, go to temporary files in TMPDIR, such as 2G or "
+    "500M; by default half of what is free.",
 )
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Print every diagnostic, also mere information.")
 

@@ -217,7 +217,7 @@ class _Resolution:
         steps = steps[np.lexsort((self.ts[steps], self.track[steps]))]
         step_tracks = self.track[steps]
         columns = self._out.slice_columns()
-        track, ts, dur = (np.frombuffer(columns[name], columns[name].typecode) for name in ("track", "ts", "dur"))
+        track, ts, dur = (columns[name] for name in ("track", "ts", "dur"))
         by_track = np.argsort(track, kind="stable")
         tracks = track[by_track]
         for number in occurring(step_tracks):

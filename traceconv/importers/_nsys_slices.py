@@ -159,7 +159,7 @@ class Slices:
         name, category = self._out.string("launch"), self._out.string(LAUNCH_FLOW)
         count = len(calls)
         origins = self._out.slice_columns()["origin"]
-        self._out.flows(calls, works, [name] * count, [category] * count, [origins[work] for work in works])
+        self._out.flows(calls, works, [name] * count, [category] * count, origins[works])
         return count
 
 

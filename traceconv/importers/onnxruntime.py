@@ -383,9 +383,9 @@ class _Nodes:
 
     def __init__(self, out: Builder, device_tracks: list[TrackId]) -> None:
         columns = out.slice_columns()
-        self.starts = np.array(columns["ts"], np.int64)
-        self._names = np.array(columns["name"], np.int32)
-        self._on_host = ~np.isin(np.array(columns["track"], np.int32), device_tracks)
+        # Copies, since slices are added while these are looked at.
+        self.starts, self._names = columns["ts"].copy(), columns["name"].copy()
+        self._on_host = ~np.isin(columns["track"], device_tracks)
         self._string = out.string
         self._rows: dict[str, npt.NDArray[np.int64]] = {}
 

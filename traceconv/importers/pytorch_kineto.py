@@ -127,7 +127,7 @@ class PytorchKineto(Struct, frozen=True):
     def _set_clock(self, top: dict[str, Any], out: Builder) -> None:
         """Times count from 1970, or from the base that the file states."""
         machine = top.get("host_name")
-        whole = not np.any(np.array(out.slice_columns()["ts"], np.int64) % 1000) and out.slice_count() > 0
+        whole = not np.any(out.slice_columns()["ts"] % 1000) and out.slice_count() > 0
         domain = replace(
             self.clock,
             machine=machine if isinstance(machine, str) else "",

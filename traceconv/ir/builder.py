@@ -8,8 +8,9 @@ event and by those for many alike.
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Callable, Sequence
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import index
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from traceconv.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Code, Severity, declare
+from traceconv.ir.columns import Column, in_one_file
 from traceconv.ir.pairing import Marks
 from traceconv.ir.trace import (
     I32,
@@ -42,12 +44,13 @@ from traceconv.ir.trace import (
 from traceconv.spill import Memory
 from traceconv.times import LIMIT_NS
 
-_TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
 _MANY = 64  # from so many slices on, columns are cheaper than one by one
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20
+#: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
+_WORTH_A_FILE = 1 << 12
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _INT64 = range(-(2**63), 2**63)
 
@@ -105,12 +108,12 @@ class Builder:
     def __init__(self, info: SourceInfo, clock: ClockDomain, memory: Memory | None = None) -> None:
         self.info = info
         self._columns = {
-            table: {name: array(_TYPECODES[dtype]) for name, dtype in column_types(cls).items()}
-            for table, cls in TABLES.items()
+            table: {name: Column(dtype) for name, dtype in column_types(cls).items()} for table, cls in TABLES.items()
         }
         self._strings: dict[str, int] = {"": 0}
         self._args = bytearray()  # of events that came one at a time, since the last part
-        self._args_parts = (memory or Memory()).parts()
+        self._memory = memory or Memory()
+        self._args_parts = self._memory.parts()
         self._args_before = 0  # bytes in the parts
         self._tracks: list[Track] = []
         self._clocks: list[ClockDomain] = []
@@ -231,7 +234,7 @@ class Builder:
 
     def _put(
         self,
-        columns: dict[str, array[Any]],
+        columns: dict[str, Column],
         track: int,
         ts: int,
         name: int,
@@ -353,12 +356,25 @@ class Builder:
         Raises:
             OutputError: they do not fit into memory, and cannot be written to a temporary file.
         """
-        rows = waiting + sum(len(columns["origin"]) for columns in self._columns.values())
+        rows = waiting + self._rows()
         for one in (self._args, part):
             self._args_parts.append(one, rows)
             self._args_before += len(one)
         self._args = bytearray()
+        if self._exceeds_memory():
+            for column in self._all_columns():
+                column.spill()
         return self._args_before - len(part)
+
+    def _rows(self) -> int:
+        return sum(len(columns["origin"]) for columns in self._columns.values())
+
+    def _exceeds_memory(self) -> bool:
+        """Whether the columns have to go to a file."""
+        return self._rows() >= _WORTH_A_FILE and self._memory.is_short_for_columns()
+
+    def _all_columns(self) -> list[Column]:
+        return [column for columns in self._columns.values() for column in columns.values()]
 
     def _extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
         """Append whole columns."""
@@ -409,9 +425,9 @@ class Builder:
         """How many slices there are so far; the next one gets this id."""
         return len(self._columns["slices"]["ts"])
 
-    def slice_columns(self) -> dict[str, array[Any]]:
-        """The columns of the slices so far, to be read only."""
-        return self._columns["slices"]
+    def slice_columns(self) -> dict[str, npt.NDArray[Any]]:
+        """The columns of the slices so far, not copied, to be read only; none may be added while they are in use."""
+        return {name: column.numbers() for name, column in self._columns["slices"].items()}
 
     def begin(
         self,
@@ -510,7 +526,7 @@ class Builder:
             self.problem(NOT_A_NUMBER, at, f"{value!s:.40}" if isinstance(value, float) else "more than 1.8e308")
             return False
         exact = isinstance(value, int) and value in _INT64
-        columns: dict[str, Any] = self._columns["counters"]
+        columns = self._columns["counters"]
         columns["ts"].append(self._possible_ts(ts, at))
         columns["track"].append(track)
         columns["value"].append(float(value))
@@ -638,20 +654,20 @@ class Builder:
 
     def first_ts(self) -> int:
         """The first instant seen so far, ns; 0 when there is none."""
-        return min([*(min(table["ts"]) for table in self._timed_tables()), *self._marks.span()], default=0)
+        earliest = [int(np.min(table["ts"].numbers())) for table in self._timed_tables()]
+        return min([*earliest, *self._marks.span()], default=0)
 
     def last_ts(self) -> int:
         """The last instant seen so far, ns; 0 when there is none."""
         slices = self._columns["slices"]
-        latest = [max(table["ts"]) for table in self._timed_tables()]
-        if slices["ts"]:
-            ends = np.array(slices["ts"], np.int64) + np.array(slices["dur"], np.int64)
-            latest.append(int(np.max(ends)))
+        latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
+        if len(slices["ts"]):
+            latest.append(int(np.max(slices["ts"].numbers() + slices["dur"].numbers())))
         return max([*latest, *self._marks.span()], default=0)
 
-    def _timed_tables(self) -> list[dict[str, array[Any]]]:
+    def _timed_tables(self) -> list[dict[str, Column]]:
         tables = [self._columns[table] for table in TIMED]
-        return [table for table in tables if table["ts"]]
+        return [table for table in tables if len(table["ts"])]
 
     def pair(self) -> None:
         """Turn the begins and ends so far into slices."""
@@ -725,11 +741,8 @@ class Builder:
         """The trace as it stands. The builder is used up."""
         self.pair()
         self.args_part(b"")
-        columns, self._columns = self._columns, {}  # the tables alone hold them from here on
-        tables = {
-            table: cls(**{k: np.frombuffer(v, column_types(cls)[k]) for k, v in columns[table].items()})
-            for table, cls in TABLES.items()
-        }
+        numbers, mapping = self._finished_columns()
+        tables = {table: cls(*islice(numbers, len(column_types(cls)))) for table, cls in TABLES.items()}
         return Trace(
             sources=[self.info],
             strings=list(self._strings),
@@ -739,8 +752,18 @@ class Builder:
             frames=list(self._frames),
             args=Args(self._args_parts.take()),
             metadata=self._metadata,
+            mappings=(mapping,) if mapping is not None else (),
             **tables,
         )
+
+    def _finished_columns(self) -> tuple[Iterator[npt.NDArray[Any]], mmap.mmap | None]:
+        """All columns in the order of the tables, which alone hold them from here on; the file, if they are in one."""
+        columns, in_file = self._all_columns(), self._exceeds_memory()
+        self._columns = {}
+        if in_file:
+            arrays, mapping = in_one_file(columns)
+            return iter(arrays), mapping
+        return (column.numbers() for column in columns), None
 
 
 def _all_possible(ts: Sequence[int] | I64, dur: Sequence[int] | I64) -> bool:

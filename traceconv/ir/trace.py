@@ -226,14 +226,6 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
     return found
 
 
-def concatenate(tables: Sequence[Table]) -> Table:
-    """All rows of several tables of one kind."""
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    return type(first)(*(np.concatenate([getattr(table, column.name) for table in tables]) for column in fields(first)))
-
-
 #: After so many looks at args that lie in files, these are let go: each may have brought in 64 KiB.
 _MANY_LOOKS = 256
 
@@ -309,7 +301,11 @@ class SourceInfo:
 
 @dataclass(slots=True)
 class Trace:
-    """Everything that one or several inputs said, in columns."""
+    """Everything that one or several inputs said, in columns.
+
+    Attributes:
+        mappings: of the files that columns lie in, if they do.
+    """
 
     sources: list[SourceInfo]
     strings: list[str]
@@ -325,6 +321,7 @@ class Trace:
     frames: list[Frame]
     args: Args
     metadata: dict[str, Any]
+    mappings: tuple[mmap.mmap, ...] = ()
 
     def place(self, track: int, origin: int) -> str:
         """Where a row comes from, for messages: "profile.json:event 12"."""
@@ -353,6 +350,12 @@ class Trace:
         if not known:
             return None
         return min(int(np.min(ts)) for ts in known), max(int(np.max(ts)) for ts in known)
+
+    def forget(self) -> None:
+        """Let memory go that holds what was read out of files; it comes back when it is looked at."""
+        self.args.forget()
+        for mapping in self.mappings:
+            forget(mapping)
 
     def with_tables(self, **tables: Any) -> Trace:
         """A copy that shares everything but the given fields."""

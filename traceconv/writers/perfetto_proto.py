@@ -116,7 +116,7 @@ class PerfettoProto:
             for block in file_order(trace):
                 for packets in writing.block(block):
                     out.write(packets)
-                trace.args.forget()
+                trace.forget()
         return writing.counts()
 
 

@@ -1,0 +1,98 @@
+"""Columns while they grow: in memory, and in temporary files once they are too large for it."""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import weakref
+from array import array
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.spill import failures, temporary_file
+
+_TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
+_COPIED = 1 << 20
+_ALIGNED = 8
+
+
+class Column:
+    """Numbers of one type, one behind the other.
+
+    Attributes:
+        append: adds one number.
+        frombytes: adds many, given as the bytes of an array of the same type.
+    """
+
+    __slots__ = ("__weakref__", "_before", "_file", "_tail", "append", "frombytes")
+
+    def __init__(self, dtype: Any) -> None:
+        self._tail: array[Any] = array(_TYPECODES[dtype])  # those that are not in the file
+        self._file: IO[bytes] | None = None
+        self._before = 0  # how many are in the file
+        self.append, self.frombytes = self._tail.append, self._tail.frombytes
+
+    def __len__(self) -> int:
+        return self._before + len(self._tail)
+
+    def spill(self) -> None:
+        """Move all numbers to the file.
+
+        Raises:
+            OutputError: the temporary file cannot be written.
+        """
+        if not self._tail:
+            return
+        with failures():
+            if self._file is None:
+                self._file = temporary_file()
+                weakref.finalize(self, self._file.close)
+            self._file.write(self._tail)
+        self._before += len(self._tail)
+        del self._tail[:]
+
+    def numbers(self) -> npt.NDArray[Any]:
+        """All of them, not copied, to be read only; the column must not grow while they are in use.
+
+        Raises:
+            OutputError: the temporary file cannot be written.
+        """
+        if self._file is None:
+            return np.frombuffer(self._tail, self._tail.typecode)
+        self.spill()
+        with failures():
+            self._file.flush()
+            return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._tail.typecode)
+
+    def move_to(self, file: IO[bytes]) -> tuple[str, int, int]:
+        """Move all numbers behind what is in a file; their type, how many there are, and where they begin."""
+        start = -file.tell() % _ALIGNED + file.tell()
+        file.seek(start)
+        if self._file is not None:
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, file, _COPIED)
+            self._file.close()
+        file.write(self._tail)
+        place = self._tail.typecode, len(self), start
+        del self._tail[:]
+        return place
+
+
+def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap.mmap]:
+    """All numbers of some columns, which are used up, as arrays that may be written to; and the file that they lie in.
+
+    One file, since each that is mapped takes one of the few open files that a process may have.
+
+    Raises:
+        OutputError: the temporary file cannot be written.
+    """
+    with failures():
+        file = temporary_file()
+        with file:
+            places = [column.move_to(file) for column in columns]
+            file.flush()
+            mapping = mmap.mmap(file.fileno(), 0)
+    return [np.frombuffer(mapping, dtype, count, start) for dtype, count, start in places], mapping
