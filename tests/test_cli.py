@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from decimal import Decimal
@@ -254,6 +255,41 @@ def test_a_full_disk_is_one_line() -> None:
     result = process("convert", ONEDNN, "--to", "perfetto", "-o", "/dev/full", "-q")
     assert result.returncode == 1
     assert result.stderr.startswith(b"error: /dev/full: No space left on device")
+
+
+def _main_that(step: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, where writing the trace does something else."""
+    code = (
+        "import os, signal, sys; from traceconv import api; from traceconv.cli import main\n"
+        f"def write(writer, trace, sink):\n  sink.write(b'half a trace'); sink.flush(); {step}\n"
+        "api._write_all = write; main()"
+    )
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
+    done = _main_that(f"os.kill(os.getpid(), signal.{name})", "convert", KINETO, "-o", tmp_path / "out.pftrace")
+    assert done.returncode == -getattr(signal, name)  # whoever sent it sees that it was heard
+    assert (done.stderr, list(tmp_path.iterdir())) == ("", [])
+
+
+def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    code = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); from traceconv.cli import main\n"
+    code += "try: main()\nfinally: print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    command = [sys.executable, "-c", code, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
+def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
+    done = _main_that("raise MemoryError", "convert", KINETO, "-o", tmp_path / "out.pftrace")
+    assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
+    assert done.stderr.splitlines() == [
+        "error: not enough memory",
+        "hint: convert and merge take less with --memory SIZE, such as 500M",
+    ]
 
 
 def test_help_is_light_and_has_examples() -> None:

@@ -7,8 +7,11 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,8 @@ from traceconv.errors import OutputError, UsageError
 from traceconv.ir import builder
 from traceconv.ir.builder import Builder
 from traceconv.ir.columns import Column, in_one_file
-from traceconv.ir.trace import Args, SourceInfo, Trace
+from traceconv.ir.trace import TABLES, Args, SliceId, SourceInfo, StackId, Trace, TrackId
+from traceconv.lanes import lay_out
 from traceconv.spill import Memory, free_bytes, parse_size
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -84,12 +88,20 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_rows_too")
-def test_same_bytes_of_a_merge(tmp_path: Path, temporary: Path) -> None:
+def test_same_bytes_of_a_merge(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_files: list[int] = []
+
+    def spied(columns: Any) -> Any:
+        in_files.append(len(columns))
+        return in_one_file(columns)
+
+    monkeypatch.setattr(builder, "in_one_file", spied)
     outputs = []
     for name, budget in (("kept.pftrace", None), ("spilled.pftrace", ALL)):
         result = api.merge([KINETO, LOG], tmp_path / name, memory=budget)
         assert is_mapped(result.trace.args) == (budget is not None)
         outputs.append((tmp_path / name).read_bytes())
+    assert len(in_files) == 2  # one for each input
     assert outputs[0] == outputs[1]
     assert os.listdir(temporary) == []
 
@@ -115,16 +127,29 @@ def test_less_memory_is_used(ending: str, to: str, tmp_path: Path, temporary: Pa
         source = tmp_path / "trace.pftrace"
         api.convert(tmp_path / "trace.json", source)
     args = len(api.read(source).args)
+    peaks = [_peak(source, to, budget) for budget in (1 << 40, ALL)]
+    assert peaks[0] - peaks[1] > 0.5 * args
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak of a process by itself")
+def test_columns_are_let_go_of(tmp_path: Path, temporary: Path) -> None:
+    """Without args only columns can go to files: 48 bytes a slice, of which each step looks at some."""
+    source, count = tmp_path / "trace.json", 1_500_000
+    event = '{"ph":"X","name":"n","pid":1,"tid":%d,"ts":%d,"dur":1}'
+    source.write_text(f"[{','.join(event % (i % 4, 2 * i) for i in range(count))}]")
+    peaks = [_peak(source, "pftrace", budget) for budget in (1 << 40, ALL)]
+    assert peaks[0] - peaks[1] > 12 * count
+
+
+def _peak(source: Path, to: str, budget: int) -> int:
+    """The bytes of memory that a conversion takes at most."""
     code = (
         "import sys; from traceconv import api; api.convert(*sys.argv[1:3], memory=int(sys.argv[3])); "
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
-    peaks = []
-    for budget in (1 << 40, ALL):
-        command = [sys.executable, "-c", code, str(source), str(tmp_path / f"{budget}.out.{to}")]
-        done = subprocess.run([*command, str(budget)], capture_output=True, text=True, timeout=120, check=True)
-        peaks.append(int(done.stdout) << 10)
-    assert peaks[0] - peaks[1] > 0.5 * args
+    command = [sys.executable, "-c", code, str(source), str(source.with_name(f"{budget}.out.{to}")), str(budget)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return int(done.stdout) << 10
 
 
 # -- what decides -----------------------------------------------------------------------------------------------------
@@ -284,6 +309,59 @@ def test_columns_in_one_file() -> None:
     assert arrays[1].tolist() == [100, 3, 2, 1, 0]
 
 
+def test_columns_in_one_file_that_end_oddly() -> None:
+    columns = [Column(np.uint8), Column(np.int64)]
+    columns[0].append(1)
+    assert [one.tolist() for one in in_one_file(columns)[0]] == [[1], []]
+
+
+_VERBS: dict[str, Callable[[Builder, TrackId, int], object]] = {
+    "slices": lambda out, track, ts: out.slice(track, ts, 1, "s"),
+    "instants": lambda out, track, ts: out.instant(track, ts, "i"),
+    "counters": lambda out, track, ts: out.counter(track, ts, 1),
+    "samples": lambda out, track, ts: out.sample(track, ts, StackId(-1)),
+    "logs": lambda out, track, ts: out.log(track, ts, "text"),
+    "flows": lambda out, track, ts: out.flow(SliceId(ts), SliceId(ts), "f"),
+}
+
+
+@pytest.mark.usefixtures("few_rows_too")
+@pytest.mark.parametrize("table", _VERBS)
+def test_columns_spill_while_they_grow(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "_ROWS_BETWEEN_LOOKS", 100)
+    out = Builder(SourceInfo("a", "test"), CLOCK, Memory(ALL))
+    track = out.track("t")
+    spilled = []
+    for number in range(1000):
+        _VERBS[table](out, track, number)
+        spilled.append(out._columns[table]["origin"].is_spilled)
+    assert spilled.index(True) == 99
+    trace = out.finish()
+    assert len(getattr(trace, table).origin) == 1000
+    assert trace.mappings
+
+
+def test_what_is_spilled_stays_so() -> None:
+    """However few rows wait elsewhere in the end: what comes out of a file alone could not be sorted in place."""
+    out = Builder(SourceInfo("a", "test"), CLOCK, Memory(BASE + 160 * 20_000))
+    track = out.track("t")
+    for number in range(10_000):
+        out.slice(track, -number, 1, "s")
+    out.args_part(b"", waiting=20_000)
+    trace = lay_out(out.finish())
+    assert trace.mappings
+    assert trace.slices.ts.tolist() == list(range(-9_999, 1))
+
+
+def test_a_view_outlives_a_spill() -> None:
+    column = Column(np.int64)
+    column.append(1)
+    view = column.numbers()
+    column.spill()
+    column.append(2)
+    assert (view.tolist(), column.numbers().tolist()) == ([1], [1, 2])
+
+
 @pytest.mark.usefixtures("few_rows_too")
 def test_events_beside_spilled_columns() -> None:
     traces = []
@@ -298,17 +376,24 @@ def test_events_beside_spilled_columns() -> None:
             if number % 10 == 0:
                 out.args_part(b"")
         assert (out.slice_count(), out.first_ts(), out.last_ts()) == (100, 0, 1099)
-        assert out.slice_columns()["ts"].tolist() == [3 * number for number in range(100)]
+        assert out.slice_columns("ts")[0].tolist() == [3 * number for number in range(100)]
         traces.append(out.finish())
     kept, spilled = traces
     assert spilled.mappings
     assert not kept.mappings
-    for table in ("slices", "instants"):
-        for column in ("ts", "track", "name", "origin"):
-            assert getattr(getattr(spilled, table), column).tolist() == getattr(getattr(kept, table), column).tolist()
+    for name in TABLES:
+        table, other = getattr(kept, name), getattr(spilled, name)
+        for column in fields(table):
+            assert getattr(other, column.name).tolist() == getattr(table, column.name).tolist()
 
 
 # -- a disk that is full ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, -1, "2G", 1.5])
+def test_no_budgets(size: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a number of bytes"):
+        api.convert(KINETO, tmp_path / "out.pftrace", memory=size)
 
 
 def test_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,15 +404,22 @@ def test_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def _no_large_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+def _no_larger_files(size: int) -> Callable[[], None]:
+    return partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size))
 
 
+@pytest.mark.parametrize("size", [1 << 16, 651_264, 1_000_000])
+@pytest.mark.parametrize("has_args", [False, True])
 @pytest.mark.parametrize("command", ["convert", "merge"])
-def test_a_file_that_cannot_grow(command: str, tmp_path: Path, temporary: Path) -> None:
+def test_a_file_that_cannot_grow(command: str, has_args: bool, size: int, tmp_path: Path, temporary: Path) -> None:
     source = tmp_path / "trace.json"
-    generate(source, 2000)
-    done = process(command, source, "-o", tmp_path / "out.pftrace", "--memory", "1M", preexec_fn=_no_large_files)
+    if has_args:
+        generate(source, 20_000)
+    else:
+        event = '{"ph":"X","name":"n","pid":1,"tid":1,"ts":%d,"dur":1}'
+        source.write_text(f"[{','.join(event % (2 * i) for i in range(200_000))}]")
+    output = tmp_path / "out.pftrace"
+    done = process(command, source, "-o", output, "--memory", "1K", preexec_fn=_no_larger_files(size))
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         f"error: temporary file in {temporary}: File too large",
@@ -335,3 +427,26 @@ def test_a_file_that_cannot_grow(command: str, tmp_path: Path, temporary: Path) 
     ]
     assert sorted(os.listdir(tmp_path)) == ["temporary", "trace.json"]
     assert os.listdir(temporary) == []
+
+
+def test_copies_of_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes through a pipe, and the lines of each writer of a log, lie in temporary files, too."""
+    monkeypatch.setattr(spill, "_SPOOL_BYTES", 1000)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    for source in (KINETO, _of_two_writers(tmp_path)):
+        pipe = tmp_path / f"{source.name}.pipe"
+        os.mkfifo(pipe)
+        writer = Thread(target=pipe.write_bytes, args=(source.read_bytes(),))
+        writer.start()
+        with pytest.raises(OutputError, match=r"temporary file in .*/none: No such file or directory"):
+            api.read(pipe)
+        writer.join()
+    with pytest.raises(OutputError, match=r"temporary file in .*/none: No such file or directory"):
+        api.read(_of_two_writers(tmp_path))
+
+
+def _of_two_writers(folder: Path) -> Path:
+    log = folder / "two.log"
+    lines = LOG.read_text().splitlines()
+    log.write_text("".join(f"[rank{rank}]: {line}\n" for line in lines for rank in (0, 1)))
+    return log

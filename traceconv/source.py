@@ -12,14 +12,13 @@ import gzip
 import io
 import lzma
 import os
-import shutil
 import struct
 import sys
-import tempfile
 import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -27,11 +26,13 @@ from msgspec import Struct
 
 from traceconv import sqlite
 from traceconv.errors import InputError
+from traceconv.spill import close, failures, spooled_file
 
 #: How much of an input the importers may see when they are asked whether it is theirs.
 HEAD_BYTES = 64 * 1024
 CHUNK_BYTES = 4 * 1024 * 1024
 
+_COPIED = 1 << 20  # bytes at a time
 _GZIP = b"\x1f\x8b"
 #: The last one is an archive without any file.
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -104,7 +105,7 @@ class Source:
         else:
             self._spooled = _spool_if_stream(self._path, self.display)
         if self._spooled is not None:
-            weakref.finalize(self, self._spooled.close)
+            weakref.finalize(self, close, self._spooled)
 
     @property
     def name(self) -> str:
@@ -289,9 +290,16 @@ def _is_packed(magic: bytes) -> bool:
 
 
 def _spool(stream: IO[bytes]) -> IO[bytes]:
-    spooled = tempfile.SpooledTemporaryFile(max_size=64 << 20)  # noqa: SIM115 - lives as long as the Source
-    shutil.copyfileobj(stream, spooled)
-    return cast(IO[bytes], spooled)
+    with failures():
+        spooled = spooled_file()
+    try:
+        for block in iter(partial(stream.read, _COPIED), b""):
+            with failures():
+                spooled.write(block)
+    except BaseException:
+        close(spooled)
+        raise
+    return spooled
 
 
 def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:

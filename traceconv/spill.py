@@ -3,14 +3,17 @@
 Most of a large trace are the args of its events, which are read once in and once out. Beyond the budget they are
 written to a file that has no name any more, so that nothing stays behind however the command ends, and come back as a
 mapping of that file. Where the columns (times, names, tracks) alone exceed it, they go the same way. A mapping cannot
-run out of disk: all of it was written before.
+run out of disk, since all of it was written before; columns are sorted in place, for which only a file system that
+writes what changes to a new place needs more.
 
-The budget is what is aimed at. What follows from the columns, such as their order, is always in memory.
+The budget is what is aimed at. Texts, begins and ends that wait for each other, and what follows from the columns, such
+as their order, are always in memory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import re
@@ -19,7 +22,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from traceconv.errors import OutputError, UsageError
 
@@ -28,7 +31,8 @@ _BASE_BYTES = 96 << 20
 #: What a row takes where memory peaks: its columns, and what sorting and writing need beside them.
 _ROW_BYTES = 160
 #: So much is never worth a file unless the user says so.
-_SMALL_BYTES = 64 << 20
+_SMALL_BYTES = _SPOOL_BYTES = 64 << 20
+_MANY_FILES = 10_240  # macOS allows no more
 _SIZE = re.compile(r"(\d+(?:\.\d*)?)\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -104,27 +108,32 @@ class Memory:
 
     Args:
         budget: in bytes; by default half of what is free when the first larger input is read.
+
+    Raises:
+        UsageError: a budget that is no positive number.
     """
 
     def __init__(self, budget: int | None = None) -> None:
+        if budget is not None and (not isinstance(budget, int) or budget < 1):
+            raise UsageError(f"memory {budget!r}: not a number of bytes")
         self._budget = budget
         self._least = 0 if budget is not None else _SMALL_BYTES
         self._users: list[Parts] = []
 
     def parts(self) -> Parts:
-        """A place for the args of one more input."""
+        """A place for the args of one more input, which also tells how many rows that input has."""
         self._users.append(Parts(self))
         return self._users[-1]
 
     def is_short(self) -> bool:
         """Whether args have to go to a file."""
-        return self._exceeds(sum(user.kept for user in self._users))
+        return self._is_exceeded_by(sum(user.kept for user in self._users))
 
     def is_short_for_columns(self) -> bool:
         """Whether columns have to go to a file: they are too many even where all args are in one."""
-        return self._exceeds(0)
+        return self._is_exceeded_by(0)
 
-    def _exceeds(self, args: int) -> bool:
+    def _is_exceeded_by(self, args: int) -> bool:
         """Whether so many bytes of args are too much beside the rows."""
         rows = _ROW_BYTES * sum(user.rows for user in self._users)
         if args + rows <= self._least:
@@ -189,16 +198,16 @@ class Parts:
         with failures():
             if self._file is None:
                 self._file = temporary_file()
-                weakref.finalize(self, self._file.close)
+                weakref.finalize(self, close, self._file)
             for piece in self._pieces:
                 self._file.write(piece)
         self._pieces.clear()
         self.kept = 0
         if is_first:
-            give_back()
+            _give_back()
 
 
-def give_back() -> None:
+def _give_back() -> None:
     """Give what was freed back to the system: the allocator of glibc keeps it, as holes between what is in use."""
     import ctypes
 
@@ -213,7 +222,31 @@ def _folder() -> str:
 
 def temporary_file() -> IO[bytes]:
     """A new file without a name, open for reading and writing; to be called within `failures`."""
+    _allow_many_files()
     return tempfile.TemporaryFile(prefix="traceconv-", dir=_folder())
+
+
+def _allow_many_files() -> None:
+    """Let this process open as many files as it may: each input takes some, and the usual limit is a low one."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= soft < _MANY_FILES:
+            wanted = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def spooled_file() -> IO[bytes]:
+    """Likewise, but in memory until it is large."""
+    spooled = tempfile.SpooledTemporaryFile(_SPOOL_BYTES, prefix="traceconv-", dir=_folder())  # noqa: SIM115
+    return cast(IO[bytes], spooled)
+
+
+def close(file: IO[bytes]) -> None:
+    """Close a temporary file that nobody needs any more, also where what is left in its buffer cannot be written."""
+    with contextlib.suppress(OSError):
+        file.close()
 
 
 @contextlib.contextmanager
@@ -222,10 +255,10 @@ def failures() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(
-            f"temporary file in {_folder()}: {error.strerror or error}",
-            hint="name a folder with room by TMPDIR, or allow more by --memory",
-        ) from None
+        hint = "name a folder with room by TMPDIR, or allow more by --memory"
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            hint = "allow more open files (ulimit -n), or more memory by --memory"
+        raise OutputError(f"temporary file in {_folder()}: {error.strerror or error}", hint=hint) from None
 
 
 def forget(mapping: mmap.mmap) -> None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import io
 import re
-import tempfile
 import weakref
 from array import array
 from collections import defaultdict
@@ -37,6 +36,7 @@ from traceconv.merging import concatenate_traces
 from traceconv.patterns import regex
 from traceconv.registry import Certainty, identify, importer_class
 from traceconv.source import Line, Source
+from traceconv.spill import close, failures, spooled_file
 
 REFUSED = declare(
     "streams.refused",
@@ -66,7 +66,7 @@ _MOST_WRITERS = 10_000
 _LEAST_LINES_EACH = 3
 #: As many writers are believed to have written less, if the mark is a name, and if it may be the number of a line.
 _SURE_NAMES, _SURE_NUMBERS = 256, 2
-_BUFFER_BYTES, _SPOOL_BYTES = 16 << 20, 64 << 20
+_BUFFER_BYTES = 16 << 20
 
 
 class _Piece(NamedTuple):
@@ -100,8 +100,9 @@ class _Parted:
             yield numbers, self._file.read(piece.size)
 
     def _part(self) -> IO[bytes]:
-        file = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES))  # noqa: SIM115 - closed with this
-        weakref.finalize(self, file.close)
+        with failures():
+            file = spooled_file()
+        weakref.finalize(self, close, file)
         buffers: dict[bytes, tuple[array[int], bytearray]] = {}
         buffered = 0
         for number, writer, text in _marked_lines(self._whole, self._mark):
@@ -120,8 +121,9 @@ class _Parted:
     def _write(self, file: IO[bytes], buffers: dict[bytes, tuple[array[int], bytearray]]) -> None:
         for writer, (numbers, text) in buffers.items():
             self._pieces[writer].append(_Piece(file.tell(), len(numbers), len(text)))
-            file.write(numbers.tobytes())
-            file.write(text)
+            with failures():
+                file.write(numbers.tobytes())
+                file.write(text)
 
 
 def _marked_lines(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[int, bytes, bytes]]:

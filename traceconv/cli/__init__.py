@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import signal
 import sys
+from types import FrameType
 
 import click
 
@@ -25,6 +27,9 @@ _COMMANDS = {
     "merge": "Put several recordings on one time axis.",
     "open": "Show a trace in ui.perfetto.dev.",
 }
+
+#: The signals that ask a process to end, besides the one of the keyboard.
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 #: Commands that run a programme of the user, which gets the environment as it is.
 _RUN_OTHERS = {"anchor"}
@@ -87,8 +92,20 @@ def main() -> None:
     The exit code is 0 for done, 1 for failed, 2 for a wrong call, 3 for clocks that nothing relates surely enough, 4
     for clocks about which contradicting things are known.
     """
+    for number in _ENDING:
+        # One that is ignored, as with nohup, stays so.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
     try:
         sys.exit(cli.main(prog_name="traceconv", standalone_mode=False) or 0)
+    except _Ended as ended:
+        # All that was begun is cleared away by now: whoever sent the signal shall see that it ended us.
+        signal.signal(ended.number, signal.SIG_DFL)
+        os.kill(os.getpid(), ended.number)
+    except MemoryError:
+        click.echo("error: not enough memory", err=True)
+        click.echo("hint: convert and merge take less with --memory SIZE, such as 500M", err=True)
+        sys.exit(1)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
         sys.exit(130)
@@ -101,6 +118,17 @@ def main() -> None:
     finally:
         # The interpreter looks for garbage as it ends: without this, among all that was imported and read.
         gc.freeze()
+
+
+class _Ended(BaseException):
+    """A signal that asks to end; no `except Exception` on the way takes it for a failure of an input."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise _Ended(number)
 
 
 def report(error: TraceconvError) -> None:

@@ -216,8 +216,7 @@ class _Resolution:
             return
         steps = steps[np.lexsort((self.ts[steps], self.track[steps]))]
         step_tracks = self.track[steps]
-        columns = self._out.slice_columns()
-        track, ts, dur = (columns[name] for name in ("track", "ts", "dur"))
+        track, ts, dur = self._out.slice_columns("track", "ts", "dur")
         by_track = np.argsort(track, kind="stable")
         tracks = track[by_track]
         for number in occurring(step_tracks):

@@ -255,7 +255,7 @@ class Spans:
 
     def _draw(self, sources: I64, targets: I64) -> None:
         count = len(sources)
-        origins = self._out.slice_columns()["origin"][targets].tolist()
+        origins = self._out.slice_columns("origin")[0][targets].tolist()
         name, category = [self._out.string("")] * count, [self._out.string("furiosa")] * count
         self._out.flows(sources.tolist(), targets.tolist(), name, category, origins)
 

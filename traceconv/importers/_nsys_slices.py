@@ -158,7 +158,7 @@ class Slices:
         calls, works = self.links.pairs()
         name, category = self._out.string("launch"), self._out.string(LAUNCH_FLOW)
         count = len(calls)
-        origins = self._out.slice_columns()["origin"]
+        (origins,) = self._out.slice_columns("origin")
         self._out.flows(calls, works, [name] * count, [category] * count, origins[works])
         return count
 

@@ -382,10 +382,10 @@ class _Nodes:
     """Finds slices of the host by name and time."""
 
     def __init__(self, out: Builder, device_tracks: list[TrackId]) -> None:
-        columns = out.slice_columns()
+        starts, names, tracks = out.slice_columns("ts", "name", "track")
         # Copies, since slices are added while these are looked at.
-        self.starts, self._names = columns["ts"].copy(), columns["name"].copy()
-        self._on_host = ~np.isin(columns["track"], device_tracks)
+        self.starts, self._names = starts.copy(), names.copy()
+        self._on_host = ~np.isin(tracks, device_tracks)
         self._string = out.string
         self._rows: dict[str, npt.NDArray[np.int64]] = {}
 

@@ -127,7 +127,8 @@ class PytorchKineto(Struct, frozen=True):
     def _set_clock(self, top: dict[str, Any], out: Builder) -> None:
         """Times count from 1970, or from the base that the file states."""
         machine = top.get("host_name")
-        whole = not np.any(out.slice_columns()["ts"] % 1000) and out.slice_count() > 0
+        (ts,) = out.slice_columns("ts")
+        whole = not np.any(ts % 1000) and out.slice_count() > 0
         domain = replace(
             self.clock,
             machine=machine if isinstance(machine, str) else "",

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
@@ -51,6 +50,8 @@ _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20
 #: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
 _WORTH_A_FILE = 1 << 12
+#: After so many more rows it is looked at whether they still fit into memory.
+_ROWS_BETWEEN_LOOKS = 1 << 14
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _INT64 = range(-(2**63), 2**63)
 
@@ -115,6 +116,8 @@ class Builder:
         self._memory = memory or Memory()
         self._args_parts = self._memory.parts()
         self._args_before = 0  # bytes in the parts
+        self._slices = self._rows = 0
+        self._look_at = _ROWS_BETWEEN_LOOKS  # rows
         self._tracks: list[Track] = []
         self._clocks: list[ClockDomain] = []
         self._snapshots: list[ClockSnapshot] = []
@@ -250,6 +253,20 @@ class Builder:
         columns["args_at"].append(args[0])
         columns["args_len"].append(args[1])
         columns["origin"].append(at)
+        self._added(1)
+
+    def _added(self, rows: int) -> None:
+        """Count rows that were added. What does not fit into memory goes to a file."""
+        self._rows += rows
+        if self._rows >= self._look_at:
+            self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
+            self._args_parts.rows = max(self._args_parts.rows, self._rows)
+            self._spill_columns_if_short()
+
+    def _spill_columns_if_short(self) -> None:
+        if self._exceeds_memory():
+            for column in self._all_columns():
+                column.spill()
 
     def keep_args(self, args: bytes | dict[str, Any]) -> tuple[int, int]:
         """Keep the args of one or several events: where, and how long they are."""
@@ -281,7 +298,8 @@ class Builder:
         columns = self._columns["slices"]
         columns["dur"].append(dur)
         self._put(columns, track, ts, self.string(name), self.string(category), self.keep_args(args), at)
-        return SliceId(len(columns["ts"]) - 1)
+        self._slices += 1
+        return SliceId(self._slices - 1)
 
     def slices(
         self,
@@ -356,22 +374,17 @@ class Builder:
         Raises:
             OutputError: they do not fit into memory, and cannot be written to a temporary file.
         """
-        rows = waiting + self._rows()
+        rows = waiting + self._rows
         for one in (self._args, part):
             self._args_parts.append(one, rows)
             self._args_before += len(one)
         self._args = bytearray()
-        if self._exceeds_memory():
-            for column in self._all_columns():
-                column.spill()
+        self._spill_columns_if_short()
         return self._args_before - len(part)
-
-    def _rows(self) -> int:
-        return sum(len(columns["origin"]) for columns in self._columns.values())
 
     def _exceeds_memory(self) -> bool:
         """Whether the columns have to go to a file."""
-        return self._rows() >= _WORTH_A_FILE and self._memory.is_short_for_columns()
+        return self._rows >= _WORTH_A_FILE and self._memory.is_short_for_columns()
 
     def _all_columns(self) -> list[Column]:
         return [column for columns in self._columns.values() for column in columns.values()]
@@ -379,8 +392,11 @@ class Builder:
     def _extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
         """Append whole columns."""
         types = column_types(TABLES[table])
+        rows = len(columns["origin"])
         for name, values in columns.items():
             self._columns[table][name].frombytes(np.ascontiguousarray(values, types[name]).view(np.uint8))
+        self._slices += rows if table == "slices" else 0
+        self._added(rows)
 
     def _possible(self, ts: int, dur: int, args: bytes | dict[str, Any], at: int) -> tuple[int, int, bytes]:
         """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
@@ -423,11 +439,15 @@ class Builder:
 
     def slice_count(self) -> int:
         """How many slices there are so far; the next one gets this id."""
-        return len(self._columns["slices"]["ts"])
+        return self._slices
 
-    def slice_columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The columns of the slices so far, not copied, to be read only; none may be added while they are in use."""
-        return {name: column.numbers() for name, column in self._columns["slices"].items()}
+    def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
+        """Some columns of the slices so far, not copied, to be read only; no slice may be added while they are in use.
+
+        Raises:
+            OutputError: they are in a temporary file that cannot be written.
+        """
+        return [self._columns["slices"][name].numbers() for name in names]
 
     def begin(
         self,
@@ -460,6 +480,7 @@ class Builder:
             args = join_args(args, {_mark_key(is_begin): str(ts)})
         place = self.keep_args(join_args(args, b""))
         self._marks.add(track, possible, is_begin, self.string(name), self.string(category), place, at)
+        self._added(1)
 
     def begins_and_ends(
         self,
@@ -481,6 +502,7 @@ class Builder:
         args_len = np.where(args_len > len(b"{}"), args_len, 0).astype(np.int32)
         args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: _mark_key(bool(is_begin[row])))
         self._marks.extend(track, self._possible_times(ts, at), is_begin, name, category, args_at, args_len, at)
+        self._added(len(at))
 
     def instant(
         self,
@@ -533,6 +555,7 @@ class Builder:
         columns["integer"].append(int(value) if exact else 0)
         columns["is_integer"].append(exact)
         columns["origin"].append(at)
+        self._added(1)
         return True
 
     def counters(
@@ -572,6 +595,7 @@ class Builder:
         columns["name"].append(self.string(name))
         columns["category"].append(self.string(category))
         columns["origin"].append(at)
+        self._added(1)
 
     def flows(
         self,
@@ -611,6 +635,7 @@ class Builder:
         columns["args_at"].append(start)
         columns["args_len"].append(length)
         columns["origin"].append(at)
+        self._added(1)
 
     def totals(
         self, track: TrackId, name: str, category: str = "", args: bytes | dict[str, Any] = b"", at: int = 0
@@ -637,6 +662,7 @@ class Builder:
         columns["name"].append(self.string(name))
         columns["weight"].append(weight)
         columns["origin"].append(at)
+        self._added(1)
 
     def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, origin: I64) -> None:
         """Many samples at once, as columns of equal length; a `stack` of -1 is none, `name` is an interned string."""
@@ -675,6 +701,7 @@ class Builder:
             return
         close_at = self.last_ts()
         marks, self._marks = self._marks, Marks()
+        self._rows -= len(marks.ts)
         kept = self.kept_args()
         begin, end, misnamed = marks.pairs()
         texts = self.strings()
@@ -736,13 +763,16 @@ class Builder:
         columns = self._columns["slices"]
         columns["dur"].append(dur)
         self._put(columns, marks.track[begin], ts, marks.name[begin], marks.category[begin], place, at)
+        self._slices += 1
 
     def finish(self) -> Trace:
         """The trace as it stands. The builder is used up."""
         self.pair()
         self.args_part(b"")
-        numbers, mapping = self._finished_columns()
-        tables = {table: cls(*islice(numbers, len(column_types(cls)))) for table, cls in TABLES.items()}
+        arrays, mapping = self._finished_columns()
+        tables = {
+            table: cls(**dict(zip(column_types(cls), arrays[table], strict=True))) for table, cls in TABLES.items()
+        }
         return Trace(
             sources=[self.info],
             strings=list(self._strings),
@@ -756,14 +786,17 @@ class Builder:
             **tables,
         )
 
-    def _finished_columns(self) -> tuple[Iterator[npt.NDArray[Any]], mmap.mmap | None]:
-        """All columns in the order of the tables, which alone hold them from here on; the file, if they are in one."""
-        columns, in_file = self._all_columns(), self._exceeds_memory()
-        self._columns = {}
-        if in_file:
+    def _finished_columns(self) -> tuple[dict[str, list[npt.NDArray[Any]]], mmap.mmap | None]:
+        """The columns of each table, which alone hold them from here on; and the file, if they are in one."""
+        columns = self._all_columns()
+        if self._exceeds_memory() or any(column.is_spilled for column in columns):
             arrays, mapping = in_one_file(columns)
-            return iter(arrays), mapping
-        return (column.numbers() for column in columns), None
+        else:
+            arrays, mapping = [column.numbers() for column in columns], None
+        each = iter(arrays)
+        tables = {table: [next(each) for _ in columns] for table, columns in self._columns.items()}
+        self._columns = {}
+        return tables, mapping
 
 
 def _all_possible(ts: Sequence[int] | I64, dur: Sequence[int] | I64) -> bool:

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.spill import failures, temporary_file
+from traceconv.spill import close, failures, temporary_file
 
 _TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
 _COPIED = 1 << 20
@@ -23,8 +23,8 @@ class Column:
     """Numbers of one type, one behind the other.
 
     Attributes:
-        append: adds one number.
-        frombytes: adds many, given as the bytes of an array of the same type.
+        append: adds one number; another function after each `spill`.
+        frombytes: adds many, given as the bytes of an array of the same type; likewise.
     """
 
     __slots__ = ("__weakref__", "_before", "_file", "_tail", "append", "frombytes")
@@ -33,10 +33,19 @@ class Column:
         self._tail: array[Any] = array(_TYPECODES[dtype])  # those that are not in the file
         self._file: IO[bytes] | None = None
         self._before = 0  # how many are in the file
+        self._bind()
+
+    def _bind(self) -> None:
+        """Give out the functions of the array: a call of our own for each number would cost more than they do."""
         self.append, self.frombytes = self._tail.append, self._tail.frombytes
 
     def __len__(self) -> int:
         return self._before + len(self._tail)
+
+    @property
+    def is_spilled(self) -> bool:
+        """Whether some numbers are in a file."""
+        return self._file is not None
 
     def spill(self) -> None:
         """Move all numbers to the file.
@@ -49,13 +58,16 @@ class Column:
         with failures():
             if self._file is None:
                 self._file = temporary_file()
-                weakref.finalize(self, self._file.close)
+                weakref.finalize(self, close, self._file)
             self._file.write(self._tail)
         self._before += len(self._tail)
-        del self._tail[:]
+        self._tail = array(self._tail.typecode)  # whoever looks at the old one keeps it
+        self._bind()
 
     def numbers(self) -> npt.NDArray[Any]:
-        """All of them, not copied, to be read only; the column must not grow while they are in use.
+        """All of them, not copied. They are to be read only where the column `is_spilled`.
+
+        A column in memory cannot grow while they are in use; Python raises a BufferError.
 
         Raises:
             OutputError: the temporary file cannot be written.
@@ -84,6 +96,8 @@ class Column:
 def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap.mmap]:
     """All numbers of some columns, which are used up, as arrays that may be written to; and the file that they lie in.
 
+    There is one number at least.
+
     One file, since each that is mapped takes one of the few open files that a process may have.
 
     Raises:
@@ -95,4 +109,7 @@ def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap
             places = [column.move_to(file) for column in columns]
             file.flush()
             mapping = mmap.mmap(file.fileno(), 0)
-    return [np.frombuffer(mapping, dtype, count, start) for dtype, count, start in places], mapping
+    arrays = [
+        np.frombuffer(mapping, dtype, count, start) if count else np.empty(0, dtype) for dtype, count, start in places
+    ]
+    return arrays, mapping
