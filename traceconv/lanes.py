@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ def lay_out(trace: Trace) -> Trace:
 
 def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
     """All tables in the order that the module describes; flows follow their slices."""
-    sort = _put_in_order if in_place else take
+    sort = partial(_put_in_order, trace) if in_place else take
     slices, flows = trace.slices, trace.flows
     order = _slice_order(slices)
     if len(flows.from_slice):
@@ -90,11 +91,12 @@ def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
     )
 
 
-def _put_in_order(table: Table, order: _Order) -> Table:
-    """What `take` gives, in the same columns."""
+def _put_in_order(trace: Trace, table: Table, order: _Order) -> Table:
+    """What `take` gives, in the same columns; those of a trace that lie in files are in memory one at a time."""
     for column in fields(table):
         values = getattr(table, column.name)
         values[:] = values[order]
+        trace.forget()
     return table
 
 
