@@ -261,6 +261,7 @@ def _main_that(step: str, *arguments: object) -> subprocess.CompletedProcess[str
     """The command in a process of its own, where writing the trace does something else."""
     code = (
         "import os, signal, sys; from traceconv import api; from traceconv.cli import main\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # the tests may run under nohup
         f"def write(writer, trace, sink):\n  sink.write(b'half a trace'); sink.flush(); {step}\n"
         "api._write_all = write; main()"
     )

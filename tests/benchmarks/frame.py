@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = Path(__file__).with_name("_launch.py")
 # ru_maxrss counts KiB on Linux and bytes on macOS.
 _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
-#: What runs longer hangs.
-_LIMIT_S = 300
+#: What runs longer hangs: on whole sizes, and on small ones.
+LIMIT_S, SMALL_LIMIT_S = 300, 100
 
 
 class Wrong(Exception):
@@ -226,22 +226,22 @@ def script(contestant: str, *arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "tests.benchmarks.contestants", contestant, *map(str, arguments)]
 
 
-def compete(race: Race, repeats: int) -> Measured:
+def compete(race: Race, repeats: int, *, limit_s: int = LIMIT_S) -> Measured:
     """Run in turns all contestants that can run here.
 
     Raises:
-        Wrong: a command failed.
+        Wrong: a command failed, or ran longer than `limit_s` twice.
     """
     present = {name: contestant for name, contestant in race.contestants.items() if contestant.present}
     runs: dict[str, list[Cost]] = {name: [] for name in present}
     for turn in range(max(repeats, race.least_turns)):
         for name, contestant in present.items():
             if turn == 0 or not contestant.slow:
-                runs[name].append(measure(contestant))
+                runs[name].append(measure(contestant, limit_s=limit_s))
     return Measured(race, runs)
 
 
-def measure(contestant: Contestant, *, limit_s: int = _LIMIT_S) -> Cost:
+def measure(contestant: Contestant, *, limit_s: int = LIMIT_S) -> Cost:
     """Run a command once, from the top of the repository; once more if it hangs, as Node seldom does at its end.
 
     Raises:
