@@ -360,6 +360,10 @@ def test_a_view_outlives_a_spill() -> None:
     column.spill()
     column.append(2)
     assert (view.tolist(), column.numbers().tolist()) == ([1], [1, 2])
+    kept = Column(np.int64)
+    kept.append(3)
+    view = kept.numbers()
+    assert in_one_file([kept])[0][0].tolist() == view.tolist() == [3]
 
 
 @pytest.mark.usefixtures("few_rows_too")

@@ -89,7 +89,7 @@ class Column:
             self._file.close()
         file.write(self._tail)
         place = self._tail.typecode, len(self), start
-        del self._tail[:]
+        self._tail = array(self._tail.typecode)
         return place
 
 
