@@ -181,7 +181,7 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
 
 
 def _joined_column(traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, column: str) -> Any:
-    """One column of all traces. Columns are large: one at a time is moved, and let go of."""
+    """One column of all traces. Columns are large: one at a time is moved, and those in files are let go of."""
     joined = np.concatenate(
         [
             _moved(column, getattr(getattr(trace, table), column), move.get(column))

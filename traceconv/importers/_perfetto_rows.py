@@ -411,7 +411,6 @@ class Emission:
         slice_of = np.full(int(np.max(origins)) + 1, -1, np.int64)
         (origin,) = self._out.slice_columns("origin")
         slice_of[origin] = np.arange(len(origin))
-        del origin
         row, ids = np.frombuffer(rows.flow_row, np.int64), np.frombuffer(rows.flow_id, np.int64)
         ends = np.frombuffer(rows.flow_ends, np.uint8)
         here = slice_of[origins[row]]

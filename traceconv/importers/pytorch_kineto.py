@@ -128,7 +128,7 @@ class PytorchKineto(Struct, frozen=True):
         """Times count from 1970, or from the base that the file states."""
         machine = top.get("host_name")
         (ts,) = out.slice_columns("ts")
-        whole = not np.any(ts % 1000) and out.slice_count() > 0
+        whole = len(ts) > 0 and not np.any(ts % 1000)
         domain = replace(
             self.clock,
             machine=machine if isinstance(machine, str) else "",
