@@ -100,7 +100,7 @@ def tracks_of(data: bytes) -> list[tuple[Any, ...]]:
         while at is not None and at.uuid not in used:
             used[at.uuid] = at
             at = above(at)
-    drawn_as_one = Counter((path(track), track.sibling_merge_key) for track in used.values())
+    drawn_as_one = Counter((path(track), track.sibling_merge_key_int) for track in used.values())
     children: dict[int, list[Message]] = defaultdict(list)
     for track in used.values():
         parent = above(track)
@@ -114,7 +114,7 @@ def tracks_of(data: bytes) -> list[tuple[Any, ...]]:
         (
             path(track),
             order[track.uuid],
-            drawn_as_one[path(track), track.sibling_merge_key],
+            drawn_as_one[path(track), track.sibling_merge_key_int],
             str(track.counter),
             tuple(track.process.process_labels),
             track.description.split("From ")[0],

@@ -340,6 +340,33 @@ def test_counters_of_one_name_stay_apart(load: Load) -> None:
             assert oracle.rows(tp, sql) == [{"tracks": 2}]
 
 
+#: Of each slice the track, the one above, and the rows of both: Perfetto draws tracks of one group as one.
+ROWS = """
+    select s.name as slice, t.name as track, t.track_group_id as row, p.name as above, p.track_group_id as row_above
+    from slice s join track t on t.id = s.track_id left join track p on p.id = t.parent_id
+"""
+
+
+def test_only_lanes_share_a_row(load: Load) -> None:
+    out = builder()
+    for number in range(4):
+        # As in two files of two devices each: names come twice, at the top and below.
+        device = out.track(f"GPU {number % 2}")
+        with_slices(out, device, [(0, 9, f"{number} on the device")])
+        for name in ("queue", "queue", "copies"):
+            queue = out.track(name, device)
+            with_slices(out, queue, [(0, 5, f"{number} {name} {queue}"), (3, 5, f"{number} {name} {queue}")])
+    with load(lay_out(out.finish()), ".pftrace") as tp:
+        assert oracle.import_problems(tp) == []
+        found = oracle.rows(tp, ROWS)
+    rows = {(row["slice"], row["row"], row["row_above"]) for row in found}
+    assert len(found) == 4 + 4 * 3 * 2
+    assert len(rows) == len({slice for slice, _, _ in rows}) == len({row for _, row, _ in rows}) == 4 + 4 * 3
+    above = {row["slice"][0]: (row["above"], row["row_above"]) for row in found if row["above"]}
+    assert [above[number][0] for number in "0123"] == ["GPU 0", "GPU 1", "GPU 0", "GPU 1"]
+    assert len(set(above.values())) == 4
+
+
 def test_chrome_names_of_nested_tracks() -> None:
     out = builder()
     group = out.track("machine A")

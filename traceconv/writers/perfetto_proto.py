@@ -67,7 +67,7 @@ _FLOW_TAG_SIZE, _FLOW_SIZE = 2, 10
 _TYPE_BEGIN, _TYPE_END, _TYPE_INSTANT, _TYPE_COUNTER = 1, 2, 3, 4
 # TrackDescriptor
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER, _CHILD_ORDERING = 1, 2, 3, 4, 5, 8, 11
-_ORDER_RANK, _DESCRIPTION, _MERGE_BEHAVIOR, _MERGE_KEY, _PROCESS_ORDERING, _THREAD_ORDERING = 12, 14, 15, 16, 19, 20
+_ORDER_RANK, _DESCRIPTION, _MERGE_BEHAVIOR, _MERGE_KEY, _PROCESS_ORDERING, _THREAD_ORDERING = 12, 14, 15, 17, 19, 20
 _EXPLICIT, _MERGE_BY_KEY = 3, 3
 _ROOT_UUID = 0
 _MAX_TOTAL = 2**64 - 1
@@ -224,7 +224,6 @@ class _Writing:
             + wire.integer(_PROCESS_ORDERING, 1)
             + wire.integer(_THREAD_ORDERING, 1)
         )
-        namesakes = _namesakes(self._trace)
         for index, track in enumerate(self._trace.tracks):
             identity = self._ids[index]
             if identity.native and identity.process == index and track.kind is not TrackKind.PROCESS:
@@ -233,9 +232,17 @@ class _Writing:
             fields += wire.integer(_CHILD_ORDERING, _EXPLICIT) + wire.integer(_ORDER_RANK, identity.position)
             if track.description:
                 fields += wire.text(_DESCRIPTION, track.description)
-            if index in namesakes:
-                fields += wire.integer(_MERGE_BEHAVIOR, _MERGE_BY_KEY) + wire.text(_MERGE_KEY, namesakes[index])
+            if not identity.native:
+                fields += wire.integer(_MERGE_BEHAVIOR, _MERGE_BY_KEY) + wire.integer(_MERGE_KEY, self._row(index))
             yield fields
+
+    def _row(self, index: int) -> int:
+        """A number for the row that a track is drawn in: its own one, but lanes share that of their main track.
+
+        Perfetto draws siblings with equal keys as one, whatever their names.
+        """
+        main = self._trace.tracks[index].lane_of
+        return self._uuids[index if main == NO_TRACK else main]
 
     def _process_without_track(self, index: int) -> bytes:
         """A process for a sampled track that belongs to none."""
@@ -648,22 +655,6 @@ def _unit(unit: str) -> bytes:
     if unit in _UNITS:
         return wire.integer(3, _UNITS[unit])
     return wire.text(6, unit) if unit else b""
-
-
-def _namesakes(trace: Trace) -> dict[int, str]:
-    """Tracks that share name and parent with another one and are no lanes of it, with a key that keeps them apart."""
-    groups: dict[tuple[int, str, int], list[int]] = defaultdict(list)
-    for index, track in enumerate(trace.tracks):
-        groups[track.parent, track.name, track.kind].append(index)
-    keys: dict[int, str] = {}
-    for indexes in groups.values():
-        mains = {i if trace.tracks[i].lane_of == NO_TRACK else int(trace.tracks[i].lane_of) for i in indexes}
-        if len(mains) > 1:
-            numbers = {main: str(number) for number, main in enumerate(sorted(mains), 1)}
-            keys.update(
-                {i: numbers[i if trace.tracks[i].lane_of == NO_TRACK else trace.tracks[i].lane_of] for i in indexes}
-            )
-    return keys
 
 
 def track_uuids(trace: Trace) -> list[int]:
