@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from traceconv import cli
-from traceconv.registry import importers
+from traceconv.registry import checked_against, importers
 from traceconv.writers import writers
 
 ROOT = Path(__file__).parent.parent
@@ -46,6 +46,13 @@ def formats_document() -> str:
             "**Lost:**",
             "\n".join(f"- {sentence}" for sentence in cls.lost),
         ]
+    rows = [f"| `{name}` | {' | '.join(row)} |" for name, cls in importers().items() for row in checked_against(cls)]
+    head = ["| format | tool and version | source | what was compared |", "|---|---|---|---|"]
+    parts += [
+        "## What was checked against what",
+        "Formats without a row rest on the recordings in `golden/`, as `case.toml` there says.",
+        "\n".join(head + rows),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

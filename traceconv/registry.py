@@ -75,6 +75,7 @@ class Importer(Protocol):
         line_up: what puts such a file on one time axis with others: options of the recording and of the import.
         becomes: what of the input becomes what in the trace, in pairs.
         lost: what is left out, or cannot be known from such a file, in sentences.
+        checked: optional; what the importer was compared with, a row each: tool and version, source, what was compared.
     """
 
     name: ClassVar[str]
@@ -111,6 +112,12 @@ def importers() -> dict[str, type[Importer]]:
     """All registered importers by name, in alphabetical order."""
     importlib.import_module("traceconv.importers")
     return dict(sorted(_importers.items()))
+
+
+def checked_against(cls: type[Importer]) -> tuple[tuple[str, str, str], ...]:
+    """Return what an importer was compared with: tool and version, source, what was compared."""
+    found: tuple[tuple[str, str, str], ...] = getattr(cls, "checked", ())
+    return found
 
 
 def importer_class(name: str) -> type[Importer]:

@@ -18,7 +18,7 @@ from traceconv.source import Head, Source
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "pytorch-kineto"
 CASES = sorted(path.name for path in GOLDEN.iterdir())
-DAMAGED = ("cut", "cuda-streams")
+DAMAGED = ("cut", "cuda-streams", "launches-of-2022")
 BASE = 1790857026000000000
 
 
@@ -222,6 +222,46 @@ def flow(phase: str, number: int, pid: int, tid: int, ts: float, cat: str = "ac2
     return {**event, "bp": "e"} if phase == "f" else event
 
 
+def test_frames_of_the_host_on_the_pid_of_a_device(tmp_path: Path) -> None:
+    # Public recordings of torch 2.4 and later have frames of unnamed threads there.
+    trace = read(
+        written(
+            tmp_path,
+            m("process_name", 0, "python3"),
+            m("process_labels", 0, "GPU 0"),
+            m("thread_name", 0, "thread 0 (python3)"),
+            x("python_function", "threading.py(1032): _bootstrap", 0, 0, 10, 100),
+            x("kernel", "gemm", 0, 7, 15, 5),
+            deviceProperties=[{"id": 0, "name": "NVIDIA H100"}],
+        )
+    )
+    assert places(trace) == {
+        "threading.py(1032): _bootstrap": "python3/python3",
+        "gemm": "GPU 0 (NVIDIA H100)/stream 7",
+    }
+    assert kinds(trace)["python3"] == "PROCESS"
+    assert kinds(trace)["python3/python3"] == "THREAD"
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "stream"),
+    [("ac2g", "ac2g", 7), ("async_cpu_to_gpu", "async_gpu", 7), ("async", "launch", "stream 7")],
+)
+def test_launches_of_all_versions(tmp_path: Path, category: str, name: str, stream: Any) -> None:
+    trace = read(
+        written(
+            tmp_path,
+            x("cuda_runtime", "cudaLaunchKernel", 100, 101, 10, 5),
+            x("kernel", "gemm", 3, stream, 20, 7),
+            {"ph": "s", "id": 7, "pid": 100, "tid": 101, "ts": 10, "cat": category, "name": name},
+            {"ph": "f", "id": 7, "pid": 3, "tid": stream, "ts": 20, "cat": category, "name": name, "bp": "e"},
+        )
+    )
+    assert places(trace)["gemm"] == "GPU 3/stream 7"
+    assert [(int(a), int(b)) for a, b in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True)] == [(0, 1)]
+    assert not diagnostics(trace)
+
+
 def test_flows_of_one_number_in_two_categories(tmp_path: Path) -> None:
     trace = read(
         written(
@@ -271,7 +311,7 @@ def test_what_is_no_process(tmp_path: Path) -> None:
 def test_many_labels_take_linear_time(tmp_path: Path) -> None:
     """Made by hand: each process was compared with all metadata of the file."""
     labels = [m("process_labels", number, f"GPU {number}") for number in range(20_000)]
-    path = written(tmp_path, x("cpu_op", "a", 1, 1, 1, 2), *labels)
+    path = written(tmp_path, x("hpu_op", "a", 1, 1, 1, 2), *labels)
     begin = time.monotonic()
     assert kinds(read(path)) == {"GPU 1": "TRACK", "GPU 1/stream 1": "TRACK"}
     assert time.monotonic() - begin < 5
