@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -36,3 +36,8 @@ def using(name: str, module: ModuleType | None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "module", {name: module}.get)
         yield
+
+
+def without() -> AbstractContextManager[None]:
+    """All of traceconv uses no module of the kernel."""
+    return using("none", None)

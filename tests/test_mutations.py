@@ -1,4 +1,4 @@
-"""Every golden input, damaged at random: only our own errors and counted losses come out.
+"""Every golden input, damaged at random: only our own errors and counted losses come out, the same without the kernel.
 
 TRACECONV_MUTATIONS=500 pytest tests/test_mutations.py -n 2      # more of them, and other ones each time
 """
@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import kernels
 from tests.golden import Case, cases
+from traceconv import kernel
 from traceconv.align import align
 from traceconv.api import identify, read
 from traceconv.errors import TraceconvError, UnrelatedClocks
@@ -63,6 +67,15 @@ class Mutation:
                 return data[:one] + self.junk + data[one + len(self.junk) :]
             case "insert":
                 return data[:one] + self.junk + data[one:]
+            case "bits":
+                flipped = bytes(byte ^ 1 << self.second % 8 for byte in data[one : one + len(self.junk)])
+                return data[:one] + flipped + data[one + len(flipped) :]
+            case "retype":
+                numbers = list(_NUMBER.finditer(data, one)) or list(_NUMBER.finditer(data))
+                if not numbers:
+                    return data
+                number = numbers[self.second % min(len(numbers), _NEAR)]
+                return data[: number.start()] + self.other_type(number[0]) + data[number.end() :]
             case "lines":
                 lines = data.splitlines(keepends=True)
                 at, with_ = (share * len(lines) // 10**6 for share in (self.first, self.second))
@@ -71,8 +84,40 @@ class Mutation:
                 return b"".join(lines)
         raise ValueError(self.kind)
 
+    def other_type(self, number: bytes) -> bytes:
+        """What may stand in the place of a number."""
+        values = [
+            b'"%b"' % number,
+            b"-" + number,
+            number + b".5",
+            number + b"e3",
+            b"0" + number,
+            b"0x" + number,
+            *_VALUES,
+        ]
+        return values[(self.first + self.second) % len(values)]
 
-KINDS = ["cut", "behead", "remove", "duplicate", "swap", "overwrite", "insert", "lines"]
+
+_NUMBER = re.compile(rb"\d+(?:\.\d+)?")
+#: One of so many numbers behind a place is replaced.
+_NEAR = 20
+_VALUES = (
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b"",
+    b"x",
+    b"NaN",
+    b"inf",
+    b"-0",
+    b"1e400",
+    b"1e-400",
+    b"9" * 19,
+    b"9" * 40,
+)
+KINDS = ["cut", "behead", "remove", "duplicate", "swap", "overwrite", "insert", "lines", "bits", "retype"]
 JUNK = st.one_of(
     st.binary(min_size=1, max_size=8),
     st.sampled_from([b"\xff", b"\x00", b'"', b"{", b"]", b"\n", b",", b"-", b"9" * 30, b"1e999", b"NaN", b"\x1b[31m"]),
@@ -94,7 +139,10 @@ def test_damage_is_an_error_of_ours_or_counted(case: Case, mutations: list[Mutat
         path = Path(folder) / case.about.get("file_name", case.input.name)
         path.write_bytes(data)
         identify_or_refuse(path)
-        read_and_write(path, case)
+        found = outcome(path, case)
+        if kernel.COMPILED:
+            with kernels.without():
+                assert outcome(path, case) == found
         assert path.read_bytes() == data
 
 
@@ -110,17 +158,27 @@ def identify_or_refuse(path: Path) -> None:
         check_refusal(error, path)
 
 
-def read_and_write(path: Path, case: Case) -> None:
+def outcome(path: Path, case: Case) -> list[Any]:
+    """Everything that comes out of an input: a refusal, or the trace, what became of each event, and both outputs."""
     try:
         trace = read(path, format=case.format, options=case.options)
     except TraceconvError as error:
         check_refusal(error, path)
-        return
+        return [type(error), error.message, error.hint]
+    source = trace.sources[0]
+    balance = source.balance
+    assert balance.even
+    counts = (balance.read, balance.written, dict(balance.merged), dict(balance.skipped))
+    diagnostics = sorted(entry.describe() for entry in source.diagnostics)
+    found = [trace.counts(), counts, diagnostics, trace.metadata, trace.snapshots]
     try:
         merged = merge_traces([trace], align([trace]))
-    except UnrelatedClocks:
-        return
+    except UnrelatedClocks as error:
+        return [*found, error.message]
     validate(merged)
     for output in ("perfetto", "chrome-json"):
-        counts = writer_named(output).write(merged, io.BytesIO())
-        assert (counts.slices, counts.logs) == (len(merged.slices.ts), len(merged.logs.ts))
+        data = io.BytesIO()
+        counted = writer_named(output).write(merged, data)
+        assert (counted.slices, counted.logs) == (len(merged.slices.ts), len(merged.logs.ts))
+        found.append(data.getvalue())
+    return found

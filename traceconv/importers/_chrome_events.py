@@ -356,10 +356,10 @@ class ChromeEvents:
 
     def place(self, event: Event) -> TrackId:
         """The thread that an event stands on."""
-        return TrackId(self.track_of(bytes(event.pid), bytes(event.tid), event.cat, False))
+        return self.thread(bytes(event.pid), bytes(event.tid))
 
     def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
-        """The track of an event, or of a step of a flow, or a placeholder of `flows` for a step."""
+        """The track of a plain event or of a step of a flow, or a placeholder of `flows` for it."""
         del category, is_flow_end
         return self.thread(pid, tid)
 

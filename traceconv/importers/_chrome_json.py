@@ -405,11 +405,12 @@ class ChromeReader:
             if char in ("]", "}", ""):
                 self._pos += char == "]"
                 return char == "]"
-            rows = self._scanned()
+            is_document = not self._commas and self._looks_like(_WRAPPER) is not None
+            rows = None if is_document else self._scanned()
             if rows is not None:
                 yield rows
                 continue
-            batch = self._fast_batch(at_start)
+            batch = None if is_document else self._fast_batch(at_start)
             self._behind_event = bool(batch)
             at_start = False
             yield self._slow_batch() if batch is None else batch

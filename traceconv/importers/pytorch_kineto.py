@@ -205,7 +205,9 @@ class KinetoEvents(ChromeEvents):
         """Events of devices get a pid of their own, so that no process shares it."""
         if event.cat in _ON_DEVICE:
             event.pid = Raw(_device_pid(bytes(event.pid)))
-        elif event.cat == "python_function" and (name := facts.misread_backslashes(event.name)) != event.name:
+        elif event.cat in _ON_HOST:
+            self._host_pids.add(bytes(event.pid))
+        if event.cat == "python_function" and (name := facts.misread_backslashes(event.name)) != event.name:
             self.out.problem(BACKSLASHES, repr(event.name))
             event.name = name
 

@@ -330,11 +330,14 @@ class Scanner:
         i: cython.Py_ssize_t = start
         end: cython.Py_ssize_t
         count: cython.Py_ssize_t = 0
+        is_separated: cython.bint = True
         while count < self._fields.shape[1]:
             while p[i] == ord(",") or _is_space(p[i]):
+                is_separated |= p[i] == ord(",")
                 i += 1
-            if p[i] != ord("{"):
+            if p[i] != ord("{") or not (is_separated or _is_event(p, i)):
                 break
+            is_separated = False
             end = self._event(p, i, count)
             if end < 0:
                 self.stopped = True
@@ -703,6 +706,15 @@ class Scanner:
             out[n] = p[i]
             n += 1
         self._size = n
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_event(p: cython.p_const_uchar, i: cython.Py_ssize_t) -> cython.bint:
+    """Whether an object is an event and not the document of another writer: its first key is not traceEvents."""
+    i = _behind_space(p, i + 1)
+    return not (p[i] == ord('"') and _stands(p, i + 1, b"traceEvents", 11) and p[i + 12] == ord('"'))
 
 
 @cython.cfunc
