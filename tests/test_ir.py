@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.diagnostics import Balance, Code, Diagnostic, Diagnostics, Severity, declare, declared_codes
+from traceconv.diagnostics import Balance, Code, Diagnostic, Diagnostics, ProblemKind, Severity, declare, declared_codes
 from traceconv.dump import dump
 from traceconv.ir.builder import (
     IMPOSSIBLE_WEIGHT,
@@ -46,7 +46,7 @@ from traceconv.lanes import lay_out
 from traceconv.times import LIMIT_NS
 from traceconv.validate import InvalidTrace, validate
 
-TEST = Code("test.lost", Severity.DATA_LOSS, "lost in a test")
+TEST = Code("test.lost", Severity.DATA_LOSS, "lost in a test", ProblemKind.LOST)
 #: Without a resolution no overlap is small enough to be cut away.
 CLOCK = replace(REALTIME, resolution_ns=0)
 
@@ -648,15 +648,17 @@ def test_diagnostics_add_up() -> None:
     assert other.count(TEST) == 6
 
 
-def test_information_is_no_loss() -> None:
+@pytest.mark.parametrize("kind", ProblemKind)
+def test_what_is_lost_is_of_that_kind(kind: ProblemKind) -> None:
     found = Diagnostics()
-    found.add(Code("test.info", Severity.NOTICE, "x"))
-    assert (found.lost, len(found)) == (0, 1)
+    found.add(Code("test.kind", Severity.NOTICE, "x", kind), count=3)
+    assert found.lost == (3 if kind is ProblemKind.LOST else 0)
+    assert next(iter(found)).describe() == f"3 x test.kind ({kind.value}): x"
 
 
 def test_codes_have_one_owner() -> None:
     with pytest.raises(ValueError, match="declared twice"):
-        declare(UNENDED.name, Severity.INFO, "again")
+        declare(UNENDED.name, ProblemKind.NOTED, "again")
     assert declared_codes()[UNENDED.name] is UNENDED
 
 

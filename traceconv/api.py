@@ -15,7 +15,7 @@ from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.causality import Causality, causality
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.stated import importer_options
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import AlignmentError, LostData, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DAMAGED = declare(
     "source.damaged",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the compressed file is cut off or damaged: what could be unpacked before that was read",
 )
 
@@ -489,5 +489,5 @@ class SeveralErrors(TraceconvError):
 def _refuse_losses(trace: Trace) -> None:
     for source in trace.sources:
         if source.diagnostics.lost:
-            worst = next(d for d in source.diagnostics if d.code.severity >= Severity.DATA_LOSS)
+            worst = next(entry for entry in source.diagnostics if entry.code.kind is ProblemKind.LOST)
             raise LostData(f"{source.name}: {worst.describe()}", hint="without --strict the rest is written")

@@ -1,7 +1,7 @@
 """Declared problems, counted, and the balance of what went in and what came out.
 
-A problem is declared once, beside the code that raises it, with a severity and a sentence of help. Each occurrence
-is counted; the first few of the file keep their place, in whatever order they were found, so that a file with a million
+A problem is declared once, beside the code that raises it, with its kind and a sentence of help. Each occurrence is
+counted; the first few of the file keep their place, in whatever order they were found, so that a file with a million
 bad lines costs no more than one with three, and readers that look at a file in another order tell the same.
 """
 
@@ -19,6 +19,26 @@ import msgspec
 _KEPT_PLACES = 3
 
 
+class ProblemKind(enum.Enum):
+    """What became of the data that a problem of a conversion is about; the values are the words for messages.
+
+    Attributes:
+        LOST: it was in the input and is not in the output. `--strict` fails on this kind only.
+        ABSENT: the input holds only half of something: an end without its begin, a flow of which one end was recorded,
+            what the recorder itself dropped. Nothing that the input holds is missing in the output, but for that half.
+        REPAIRED: it was damaged or impossible, and is in the output as it was plainly meant, or as near as can be.
+        SKIPPED: it was left out by design, since it has no place on a timeline or an option asks for that. The help of
+            the code says why, and stands in `traceconv formats NAME`.
+        NOTED: nothing is missing; users should know about it.
+    """
+
+    LOST = "lost"
+    ABSENT = "absent"
+    REPAIRED = "repaired"
+    SKIPPED = "skipped by design"
+    NOTED = "notice"
+
+
 class Severity(enum.IntEnum):
     """How bad a diagnostic is; the order is the order of badness."""
 
@@ -34,27 +54,50 @@ class Severity(enum.IntEnum):
 
 
 class Code(msgspec.Struct, frozen=True):
-    """A declared kind of problem.
+    """A declared problem.
 
     Attributes:
         name: "<format>.<what>", unique and stable.
-        severity: DATA_LOSS means that an event of the input does not reach the output.
+        severity: how bad it is; of a conversion, it follows from the kind.
         help: one sentence for the user: what it means and what was done about it.
+        kind: of a problem of a conversion, what became of the data; None for what `check` finds in a file.
     """
 
     name: str
     severity: Severity
     help: str
+    kind: ProblemKind | None = None
+
+    @property
+    def label(self) -> str:
+        """The word for messages: the kind, or the severity of what `check` finds."""
+        return self.kind.value if self.kind else self.severity.label
 
 
 _declared: dict[str, Code] = {}
 
 
-def declare(name: str, severity: Severity, help: str) -> Code:
-    """Declare a code. Raises ValueError if the name is taken."""
-    if name in _declared:
-        raise ValueError(f"diagnostic {name} is declared twice")
-    code = _declared[name] = Code(name, severity, help)
+def declare(name: str, kind: ProblemKind, help: str, *, quiet: bool = False) -> Code:
+    """Declare a problem of a conversion.
+
+    Args:
+        name: see `Code`.
+        kind: what becomes of the data.
+        help: see `Code`.
+        quiet: whether it is so ordinary that only `--verbose` shows it; nothing that is lost is.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    shown = Severity.INFO if quiet else Severity.NOTICE
+    return register(Code(name, Severity.DATA_LOSS if kind is ProblemKind.LOST else shown, help, kind))
+
+
+def register(code: Code) -> Code:
+    """Note a code among the declared ones. Raises ValueError if its name is taken."""
+    if code.name in _declared:
+        raise ValueError(f"diagnostic {code.name} is declared twice")
+    _declared[code.name] = code
     return code
 
 
@@ -86,7 +129,7 @@ class Diagnostic(msgspec.Struct):
 
     def describe(self) -> str:
         """One line: the count, the help, the first places."""
-        text = f"{self.count} x {self.code.name} ({self.code.severity.label}): {self.code.help}"
+        text = f"{self.count} x {self.code.name} ({self.code.label}): {self.code.help}"
         return text + (f" [{'; '.join(self.places)}]" if self.places else "")
 
 
@@ -132,8 +175,8 @@ class Diagnostics:
 
     @property
     def lost(self) -> int:
-        """Number of occurrences that mean lost data."""
-        return sum(entry.count for entry in self if entry.code.severity >= Severity.DATA_LOSS)
+        """Number of occurrences of what is lost."""
+        return sum(entry.count for entry in self if entry.code.kind is ProblemKind.LOST)
 
 
 @dataclass(slots=True)

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.ir.builder import join_args
 from traceconv.ir.trace import NO_TRACK, Args, Instants, Slices, SourceInfo, Trace, TrackId, TrackKind, take
 from traceconv.lanes import sort_events
 
 COUNTS_DIFFER = declare(
     "merge.rows_and_slices_differ",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "there are not as many rows of a name as slices of that name, so nobody can tell which belong together: the rows "
     "stay in their table",
 )

@@ -25,26 +25,27 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv import kernel
-from traceconv.diagnostics import Diagnostics, Severity, declare
+from traceconv.diagnostics import Diagnostics, ProblemKind, declare
 from traceconv.ir.trace import I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
 
 MAX_DEPTH = 500
 
 OVERLAPPING = declare(
     "lanes.overlap",
-    Severity.INFO,
+    ProblemKind.NOTED,
     "slices of one track cross each other: they were put on overflow lanes beside it, with their times unchanged",
+    quiet=True,
 )
 TRIMMED = declare(
     "lanes.trimmed",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "slices stuck out of the slice around them by no more than the resolution of their clock and were cut to fit",
 )
 TOO_DEEP = declare(
-    "lanes.too_deep", Severity.NOTICE, f"slices nested deeper than {MAX_DEPTH} levels were put on overflow lanes"
+    "lanes.too_deep", ProblemKind.NOTED, f"slices nested deeper than {MAX_DEPTH} levels were put on overflow lanes"
 )
 EMPTY_TRACKS = declare(
-    "lanes.empty_track", Severity.INFO, "tracks that the input declares but never uses were left out"
+    "lanes.empty_track", ProblemKind.SKIPPED, "tracks that the input declares but never uses were left out", quiet=True
 )
 
 #: Where times are printed in coarser steps than this, durations are not: these are not to be cut to fit.

@@ -17,7 +17,7 @@ import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.clocks import ClockMap, Verdict
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.ir.trace import (
     I64,
     NO_TRACK,
@@ -40,7 +40,7 @@ from traceconv.times import format_bound, format_drift, format_time
 
 SAME_PID = declare(
     "merge.same_pid",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "another input has a process of the same pid at the same time; they were kept apart because nothing says that both "
     "are of one machine: --same-machine says so",
 )

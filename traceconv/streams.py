@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import IO, NamedTuple, cast
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat
 from traceconv.ir.trace import NO_TRACK, ClockId, SourceInfo, Trace, Track, TrackKind
 from traceconv.merging import concatenate_traces
@@ -40,7 +40,7 @@ from traceconv.spill import close, failures, spooled_file
 
 REFUSED = declare(
     "streams.refused",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the lines of one writer of the log could not be read, those of others could",
 )
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import BinaryIO, cast
 
-from traceconv.check._report import CheckReport, Problem, extend_report
-from traceconv.diagnostics import Diagnostics, Severity, declare
+from traceconv.check._report import CheckReport, Problem, declare, extend_report
+from traceconv.diagnostics import Diagnostics, Severity
 from traceconv.source import Source
 
 __all__ = ["CheckReport", "Problem", "check_file"]

@@ -11,7 +11,8 @@ from array import array
 
 import numpy as np
 
-from traceconv.diagnostics import Diagnostics, Severity, declare
+from traceconv.check._report import declare
+from traceconv.diagnostics import Diagnostics, Severity
 
 END_ALONE = declare("check-pftrace.end_without_begin", Severity.DATA_LOSS, "an end finds no open slice on its track")
 END_CROSSES = declare(

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from traceconv.diagnostics import Diagnostics, Severity
+from traceconv.diagnostics import Code, Diagnostics, Severity, register
 
 Format = Literal["chrome-json", "pftrace"]
+
+
+def declare(name: str, severity: Severity, help: str) -> Code:
+    """Declare what a check can find, and what viewers make of it. Raises ValueError if the name is taken."""
+    return register(Code(name, severity, help))
 
 
 @dataclass(frozen=True, slots=True)

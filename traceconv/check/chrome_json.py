@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 import msgspec
 import numpy as np
 
-from traceconv.check._report import CheckReport, make_report
+from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._shapes import NUMERIC_TEXT, RawEvent, Shapes, raw_members, top_level_problems
-from traceconv.diagnostics import Code, Diagnostics, Severity, declare
+from traceconv.diagnostics import Code, Diagnostics, Severity
 from traceconv.times import US, parse_ns
 
 NOT_JSON = declare("check-json.not_json", Severity.ERROR, "the file is not valid JSON; most viewers refuse it")

@@ -17,9 +17,9 @@ from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from traceconv.check._clocks import Clocks
-from traceconv.check._report import CheckReport, make_report
+from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._tracks import Tracks
-from traceconv.diagnostics import Diagnostics, Severity, declare
+from traceconv.diagnostics import Diagnostics, Severity
 from traceconv.packets import read_packets
 
 TRUNCATED = declare(

@@ -286,7 +286,7 @@ def print_source(source: SourceInfo, verbose: bool) -> None:
 def _describe(entry: Diagnostic) -> str:
     times = f"{entry.count} x " if entry.count > 1 else ""
     places = f" [{'; '.join(entry.places)}{'; ...' if entry.count > len(entry.places) else ''}]" if entry.places else ""
-    return f"{entry.code.severity.label}: {times}{entry.code.help} ({entry.code.name}){places}"
+    return f"{entry.code.label}: {times}{entry.code.help} ({entry.code.name}){places}"
 
 
 def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str, str]]:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ABSENT, ChromeReader, Event, compact, decode_event, decode_json, text_of
 from traceconv.importers._chrome_rows import Rows, RowScanner
@@ -27,29 +27,32 @@ from traceconv.times import LIMIT_NS, US, parse_ns
 
 BAD_TIME = declare(
     "chrome.bad_time",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "an event has no time that can be read, or one beyond 146 years (in ns? -O ts_unit=ns), and was skipped",
 )
 BAD_DURATION = declare(
     "chrome.bad_duration",
-    Severity.DATA_LOSS,
+    ProblemKind.REPAIRED,
     "the duration of a complete event cannot be read: drawn with length 0 and marked `unfinished`",
 )
 NO_DURATION = declare(
     "chrome.no_duration",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a complete event has no duration: drawn with length 0 and marked `unfinished`",
 )
-UNKNOWN_PHASE = declare(
-    "chrome.unknown_phase", Severity.DATA_LOSS, "an event has a phase that the format does not know"
-)
+UNKNOWN_PHASE = declare("chrome.unknown_phase", ProblemKind.LOST, "an event has a phase that the format does not know")
 EMPTY_EVENT = declare(
-    "chrome.empty_event", Severity.INFO, "empty objects, which some writers put after the last event, mean nothing"
+    "chrome.empty_event",
+    ProblemKind.SKIPPED,
+    "empty objects, which some writers put after the last event, mean nothing",
+    quiet=True,
 )
-NO_VALUE = declare("chrome.counter_without_value", Severity.DATA_LOSS, "a counter event holds no number")
-BAD_VALUE = declare("chrome.bad_counter_value", Severity.DATA_LOSS, "one series of a counter event is not a number")
-NO_ID = declare("chrome.no_id", Severity.DATA_LOSS, "an event that belongs together with others by its id has none")
-BAD_ARGS = declare("chrome.bad_args", Severity.NOTICE, "args that are no JSON object were kept under the key `args`")
+NO_VALUE = declare("chrome.counter_without_value", ProblemKind.LOST, "a counter event holds no number")
+BAD_VALUE = declare("chrome.bad_counter_value", ProblemKind.LOST, "one series of a counter event is not a number")
+NO_ID = declare("chrome.no_id", ProblemKind.LOST, "an event that belongs together with others by its id has none")
+BAD_ARGS = declare(
+    "chrome.bad_args", ProblemKind.REPAIRED, "args that are no JSON object were kept under the key `args`"
+)
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _Key = TypeVar("_Key")

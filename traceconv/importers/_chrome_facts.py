@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_like_unix_time
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, decode_json, event_of
 from traceconv.ir.builder import Builder
@@ -16,15 +16,15 @@ from traceconv.registry import Match
 from traceconv.source import Head
 
 LARGE_VALUE = declare(
-    "chrome.large_value", Severity.NOTICE, "a top-level value of the trace is larger than 16 KB and was left out"
+    "chrome.large_value", ProblemKind.LOST, "a top-level value of the trace is larger than 16 KB and was left out"
 )
-NO_SAMPLE = declare("chrome.no_sample", Severity.DATA_LOSS, "an element of `samples` is no object, and was skipped")
+NO_SAMPLE = declare("chrome.no_sample", ProblemKind.LOST, "an element of `samples` is no object, and was skipped")
 BAD_BASE = declare(
     "chrome.bad_base_time",
-    Severity.NOTICE,
+    ProblemKind.LOST,
     "baseTimeNanoseconds is no whole number, so it is not exact and was left out; --offset can say it",
 )
-NOT_READ = declare("chrome.not_read", Severity.DATA_LOSS, "ftrace or ETW text inside a Chrome trace is not read")
+NOT_READ = declare("chrome.not_read", ProblemKind.LOST, "ftrace or ETW text inside a Chrome trace is not read")
 
 _LARGE = 16 * 1024
 _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")

@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv import kernel
-from traceconv.diagnostics import Code, Severity, declare
+from traceconv.diagnostics import Code, ProblemKind, declare
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I32, I64, occurring
 
 UNBOUND = declare(
     "chrome.flow_unbound",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a flow event lies in no slice of its thread, so its arrow has no end there",
 )
 UNPAIRED = declare(
-    "chrome.flow_unpaired", Severity.DATA_LOSS, "a flow has a start without an end, or an end without a start: no arrow"
+    "chrome.flow_unpaired", ProblemKind.ABSENT, "a flow has a start without an end, or an end without a start: no arrow"
 )
 
 FlowKey = tuple[str, str, bytes]

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Raw
 
 from traceconv import kernel
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._chrome_rows import Rows, RowScanner
 from traceconv.importers._lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
@@ -33,31 +33,31 @@ from traceconv.source import CHUNK_BYTES, Source
 
 REPAIRED = declare(
     "chrome.repaired",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "places that are not valid JSON were read as what the writer plainly meant (quotes, escapes, NaN, commas)",
 )
 CUT = declare(
-    "chrome.cut", Severity.DATA_LOSS, "the file ends inside an event, which was dropped; all events before it were kept"
+    "chrome.cut", ProblemKind.LOST, "the file ends inside an event, which was dropped; all events before it were kept"
 )
-GARBLED = declare(
-    "chrome.garbled", Severity.DATA_LOSS, "text between events that cannot be read as an event was skipped"
-)
+GARBLED = declare("chrome.garbled", ProblemKind.LOST, "text between events that cannot be read as an event was skipped")
 NO_CLOSING = declare(
     "chrome.unclosed",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "the closing bracket is missing: the writer was stopped; what stands before the end was read",
 )
 EXTRA_DOCUMENT = declare(
     "chrome.extra_document",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "more events follow after the end of the JSON document (several dumps or writers in one file); they were read too",
 )
 BAD_ENCODING = declare(
-    "chrome.not_utf8", Severity.NOTICE, "bytes that are not UTF-8 were replaced by U+FFFD, the replacement character"
+    "chrome.not_utf8",
+    ProblemKind.REPAIRED,
+    "bytes that are not UTF-8 were replaced by U+FFFD, the replacement character",
 )
 REPEATED_VALUE = declare(
     "chrome.repeated_value",
-    Severity.NOTICE,
+    ProblemKind.LOST,
     "a top-level key occurs again with another value (several documents in one file); the first value was kept",
 )
 

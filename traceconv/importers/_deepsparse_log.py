@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _deepsparse_lines as lines
 from traceconv.importers import _log_times as log_times
 from traceconv.importers._deepsparse_lines import Record
@@ -34,17 +34,17 @@ LINE_NS = 1000
 
 BAD_DURATION = declare(
     "deepsparse.bad_duration",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the duration of a compute_func line is no number of milliseconds of 0 or more: its slice was left out",
 )
 CUT_LINE = declare(
     "deepsparse.cut_line",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the text ends inside a line of the engine: the process was killed, or the log was copied too early",
 )
 UNENDED_PHASE = declare(
     "deepsparse.unended_phase",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a phase has no end in the log: its slice was closed at the last line of its thread and is marked `unfinished`",
 )
 

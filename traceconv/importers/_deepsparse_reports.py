@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
@@ -29,22 +29,23 @@ LAYER_CLOCK = ClockDomain("order of the DeepSparse layers", Zero.UNKNOWN, Run.NO
 
 NO_TIME = declare(
     "deepsparse.layer_without_time",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a layer or an iteration has no time of 0 ms or more: it was left out",
 )
 NO_NUMBER = declare(
     "deepsparse.not_a_number",
-    Severity.NOTICE,
+    ProblemKind.LOST,
     "a value is NaN or infinite: it was left out of the args",
 )
 NAIVE_THROUGHPUT = declare(
     "deepsparse.naive_throughput",
-    Severity.INFO,
+    ProblemKind.SKIPPED,
     "layers that run in ONNX Runtime have no dimensions, and a throughput that means nothing: it was left out",
+    quiet=True,
 )
 OUTSIDE_PARENT = declare(
     "deepsparse.sub_layers_exceed_layer",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the sub-layers of a layer take longer than the layer: they are on a track of their own",
 )
 

@@ -18,23 +18,23 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.diagnostics import Code, Severity, declare
+from traceconv.diagnostics import Code, ProblemKind, declare
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64, NO_TRACK, TrackId
 
 WRAPPED = declare(
     "furiosa.wrapped_difference",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "a duration of 2^63 or more is a difference that wrapped around in unsigned 64 bits: read as the number that it is",
 )
 LOST_PARENT = declare(
     "furiosa.parent_missing",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "the parent of a span is not in the file (the exporter drops spans when its channel is full): drawn without it",
 )
 SAME_ID = declare(
     "furiosa.same_span_id",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "two spans of one trace have the same span id: children were given to the first",
 )
 

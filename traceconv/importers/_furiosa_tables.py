@@ -23,25 +23,28 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._text_tables import OpenTables
 from traceconv.ir.builder import Builder
 from traceconv.patterns import regex
 
 BAD_ROW = declare(
-    "furiosa-table.bad_row", Severity.DATA_LOSS, "a row does not fit the columns of its table (a cut or mixed up line)"
+    "furiosa-table.bad_row", ProblemKind.LOST, "a row does not fit the columns of its table (a cut or mixed up line)"
 )
 OTHER_TABLE = declare(
-    "furiosa-table.other_table", Severity.INFO, "lines of tables that are none of the profiler's were left out"
+    "furiosa-table.other_table",
+    ProblemKind.SKIPPED,
+    "lines of tables that are none of the profiler's were left out",
+    quiet=True,
 )
 ELIDED_ROWS = declare(
     "furiosa-table.elided_rows",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "rows that were left out when the table was printed, or cut off later (print all of them, or use CSV)",
 )
 ELIDED_COLUMNS = declare(
     "furiosa-table.elided_columns",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "columns that were left out when the table was printed (print all of them, or use CSV)",
 )
 

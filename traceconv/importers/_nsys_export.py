@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import InputError
 from traceconv.importers import _nsys_schema as schema
 from traceconv.importers._cupti import named
@@ -22,12 +22,12 @@ from traceconv.sqlite import Database, quoted
 
 DAMAGED = declare(
     "nsys.damaged_table",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a table of the database cannot be read to its end: the file is cut or damaged, the rows before that were read",
 )
 UNKNOWN_STRING = declare(
     "nsys.unknown_string",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a row refers to a string that the export does not hold: the number of the string is shown in its place",
 )
 

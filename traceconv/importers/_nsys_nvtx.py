@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _nsys_schema as schema
 from traceconv.importers._nsys_export import Export, Row, Tracks
 from traceconv.importers._nsys_slices import NO_TIME, Described, Shape, Slices
@@ -15,7 +15,7 @@ from traceconv.ir.trace import TrackId
 
 UNKNOWN_TYPE = declare(
     "nsys.unknown_nvtx_type",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "an NVTX row is of a type that is not known (none of mark, range, category, domain, thread name): left out",
 )
 

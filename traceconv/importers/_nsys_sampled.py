@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _nsys_schema as schema
 from traceconv.importers._nsys_export import Export, Row, Tracks
 from traceconv.importers._nsys_slices import NO_TIME
@@ -12,11 +12,11 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import StackId, TrackId
 
 NO_VALUE = declare(
-    "nsys.no_value", Severity.DATA_LOSS, "a row of a counter has no time or no number: there is nothing to draw"
+    "nsys.no_value", ProblemKind.LOST, "a row of a counter has no time or no number: there is nothing to draw"
 )
 UNPAIRED = declare(
     "nsys.unpaired_schedule",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a thread is scheduled out without having been scheduled in, or the reverse at the end of the recording: its state "
     "is known on one side only",
 )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _nsys_schema as schema
 from traceconv.importers._cupti import LAUNCH_FLOW, THROUGHPUT, throughput_gb_per_s
 from traceconv.importers._nsys_export import Row, encoded
@@ -23,12 +23,12 @@ from traceconv.ir.trace import TrackId
 
 NO_TIME = declare(
     "nsys.no_time",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a row has no start, or one that is no whole number: it cannot be placed and was left out",
 )
 OPEN_END = declare(
     "nsys.open_end",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a row has a start and no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
 )
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _cupti
 from traceconv.importers._nvprof_cbids import DRIVER, RUNTIME
 from traceconv.importers._nvprof_tables import Activities, Row, Spans, spans_of
@@ -25,17 +25,17 @@ from traceconv.sqlite_columns import Block
 
 UNKNOWN_CALL = declare(
     "nvprof.unknown_call",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "a call has a number (cbid) that is newer than the list of names: shown by its number",
 )
 NO_LAUNCH = declare(
     "nvprof.no_launch",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "work of a device carries a correlation id that no recorded call has, or calls of several processes: no arrow",
 )
 UNMATCHED = declare(
     "nvprof.unmatched_row",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "a row describes a call or kernel by a correlation id, or a marker by its id, that no other row has: left out",
 )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _cupti
 from traceconv.importers._nvprof_calls import correlation
 from traceconv.importers._nvprof_device import metric_value
@@ -20,7 +20,7 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
 
 UNKNOWN_SENSOR = declare(
-    "nvprof.unknown_sensor", Severity.DATA_LOSS, "a row of ENVIRONMENT is of a kind that is not known: left out"
+    "nvprof.unknown_sensor", ProblemKind.LOST, "a row of ENVIRONMENT is of a kind that is not known: left out"
 )
 
 #: CUpti_ActivityUnifiedMemoryCounterKind: what nvprof itself prints, and whether the end means anything.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import InputError
 from traceconv.ir.builder import Builder
 from traceconv.sqlite import quoted
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 NO_TIME = declare(
     "nvprof.no_time",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a row has no usable start or end (both 0: the device buffer was too small to collect them): left out",
 )
 NO_END = declare(
     "nvprof.no_end",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a row ends at 0 although it has a start (still running when the recording stopped): drawn with length 0",
 )
 DAMAGED = declare(
     "nvprof.damaged_table",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the database is damaged inside this table (cut, or still being written): the rows before the damage were read",
 )
 NO_STRING = declare(
     "nvprof.no_string",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a row names a string that StringTable does not hold: shown by its number",
 )
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from traceconv.diagnostics import Code, Severity, declare
+from traceconv.diagnostics import Code, ProblemKind, declare
 from traceconv.importers._ansi import plain
 from traceconv.importers._onednn_work import NO_WORK, Work, work_of
 from traceconv.patterns import regex
@@ -28,17 +28,17 @@ from traceconv.times import MS, parse_ns
 
 CUT_LINE = declare(
     "onednn.cut_line",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a line breaks off before its last field (a killed process, or text of another thread inside it): left out",
 )
 BAD_DURATION = declare(
     "onednn.bad_duration",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the last field of an exec, create or compile line is no finite number of milliseconds: the line was left out",
 )
 UNKNOWN_LINE = declare(
     "onednn.unknown_line",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a line has a oneDNN marker but no operation that is known, and ends in no duration: left out",
 )
 

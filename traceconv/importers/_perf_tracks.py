@@ -45,7 +45,7 @@ from traceconv.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I32, I64, NO_TRACK, StackId, TrackId
@@ -86,13 +86,15 @@ _NO_PID_HELP = "the recording as printed names threads only; perf script -F +pid
 
 SWITCH_IN_UNSEEN = declare(
     "perf.switch_in_unseen",
-    Severity.INFO,
+    ProblemKind.ABSENT,
     "a thread ran again without a record of its switch-in (as without -a): its wait was ended at its next event",
+    quiet=True,
 )
 SWITCH_OUT_UNSEEN = declare(
     "perf.switch_out_unseen",
-    Severity.INFO,
+    ProblemKind.ABSENT,
     "a thread stopped running without a record of its switch-out (as without -a): not drawn, since nobody knows when",
+    quiet=True,
 )
 
 

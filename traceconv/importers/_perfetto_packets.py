@@ -14,7 +14,7 @@ from collections.abc import Generator
 from typing import Any
 
 from traceconv import kernel
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._perfetto_clocks import TRACE_TIME, Clocks
 from traceconv.importers._perfetto_event import Event, place_of
 from traceconv.importers._perfetto_inflate import Inflated
@@ -35,53 +35,56 @@ from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import Level, StackId
 from traceconv.packets import Damage, PacketBuffer, Readable, read_packets
 
-NOT_A_PACKET = declare("perfetto.not_a_packet", Severity.DATA_LOSS, "a packet that is no protobuf message was skipped")
+NOT_A_PACKET = declare("perfetto.not_a_packet", ProblemKind.LOST, "a packet that is no protobuf message was skipped")
 TRUNCATED = declare(
-    "perfetto.truncated", Severity.DATA_LOSS, "the file ends inside a packet, which was dropped; all before it was read"
+    "perfetto.truncated", ProblemKind.LOST, "the file ends inside a packet, which was dropped; all before it was read"
 )
 CORRUPT = declare(
-    "perfetto.corrupt", Severity.DATA_LOSS, "no packet where one must begin: the rest of the file was not read"
+    "perfetto.corrupt", ProblemKind.LOST, "no packet where one must begin: the rest of the file was not read"
 )
 BAD_COMPRESSION = declare(
     "perfetto.bad_compression",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "compressed packets that cannot be unpacked, or not to their end: what is missing was skipped",
 )
 OTHER_SOURCE = declare(
     "perfetto.other_data_source",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "packets of data sources that are not read; those that are: track events, perf samples, clocks, names of processes",
 )
 ABOUT_ITSELF = declare(
-    "perfetto.about_recording", Severity.INFO, "packets about the recording itself hold nothing that could be drawn"
+    "perfetto.about_recording",
+    ProblemKind.SKIPPED,
+    "packets about the recording itself hold nothing that could be drawn",
+    quiet=True,
 )
 NO_STATE = declare(
     "perfetto.no_state",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "a packet relies on texts that its sequence has not sent, or that were lost with an earlier packet: it was skipped",
 )
 DROPPED = declare(
-    "perfetto.packets_dropped", Severity.DATA_LOSS, "the recording lost packets: its buffer was full or overwritten"
+    "perfetto.packets_dropped", ProblemKind.ABSENT, "the recording lost packets: its buffer was full or overwritten"
 )
-BAD_TIME = declare("perfetto.bad_time", Severity.DATA_LOSS, "an event without a time, or with one beyond 2^63 ns")
+BAD_TIME = declare("perfetto.bad_time", ProblemKind.LOST, "an event without a time, or with one beyond 2^63 ns")
 BAD_TYPE = declare(
-    "perfetto.unknown_event", Severity.DATA_LOSS, "a track event of no type, or of a phase that is not read"
+    "perfetto.unknown_event", ProblemKind.LOST, "a track event of no type, or of a phase that is not read"
 )
 NO_VALUE = declare(
-    "perfetto.counter_without_value", Severity.DATA_LOSS, "a counter event without value, or a value without track"
+    "perfetto.counter_without_value", ProblemKind.LOST, "a counter event without value, or a value without track"
 )
 FLOW_OF_END = declare(
     "perfetto.flow_of_end",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the end of a slice has flow ids of its own, and arrows join whole slices: these ids were left out",
 )
 TYPED_ARGS = declare(
     "perfetto.typed_args",
-    Severity.NOTICE,
+    ProblemKind.LOST,
     "args of events that need a schema of their own (extensions, args of Chrome) were left out",
 )
 NO_SAMPLE = declare(
-    "perfetto.lost_samples", Severity.DATA_LOSS, "samples that the kernel lost or that were not unwound: no call stack"
+    "perfetto.lost_samples", ProblemKind.ABSENT, "samples that the kernel lost or that were not unwound: no call stack"
 )
 
 # TracePacket

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._perfetto_clocks import Clocks, moved
 from traceconv.importers._perfetto_tracks import Tracks
@@ -25,11 +25,11 @@ from traceconv.ir.trace import I32, Level, StackId, TrackId, TrackKind
 
 UNKNOWN_CLOCK = declare(
     "perfetto.unknown_clock",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
 )
 LONELY_FLOW = declare(
-    "perfetto.lonely_flow", Severity.NOTICE, "a flow has only one slice in the file, so that there is no arrow"
+    "perfetto.lonely_flow", ProblemKind.ABSENT, "a flow has only one slice in the file, so that there is no arrow"
 )
 
 _CHUNK = 1 << 13

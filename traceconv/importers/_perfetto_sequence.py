@@ -12,19 +12,19 @@ from typing import Any
 
 import msgspec
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._wire_reader import Message, Value, as_bytes, as_double, as_text, fields, signed, unsigned
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import StackId
 
 NOT_INTERNED = declare(
     "perfetto.not_interned",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "an interned text or call stack is used that its sequence has not defined, or that was lost: shown by its number",
 )
 UNREAD_VALUE = declare(
     "perfetto.unread_annotation",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a debug annotation holds a message that needs a schema, or nests too deep",
 )
 

@@ -13,18 +13,18 @@ from collections.abc import Iterable
 
 import msgspec
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._wire_reader import Message, Value
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, Track, TrackId, TrackKind
 
 NO_PARENT = declare(
     "perfetto.no_parent",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "the parent of a track is not declared, or is the track itself: drawn at the top",
 )
 UNDECLARED = declare(
-    "perfetto.undeclared_track", Severity.NOTICE, "events stand on a track that nothing declares: it has no name"
+    "perfetto.undeclared_track", ProblemKind.ABSENT, "events stand on a track that nothing declares: it has no name"
 )
 
 # TrackDescriptor

@@ -14,19 +14,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.ir.trace import Level
 from traceconv.patterns import regex
 from traceconv.times import LIMIT_NS, parse_ns
 
 AMBIGUOUS_DURATION = declare(
     "timed_log.ambiguous_duration",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "a duration such as 1,234 ms has a comma that may be decimal or not: no slice was drawn for it",
 )
 BAD_DURATION = declare(
     "timed_log.duration_out_of_range",
-    Severity.DATA_LOSS,
+    ProblemKind.NOTED,
     "a duration is no number or beyond 146 years: no slice was drawn for it",
 )
 

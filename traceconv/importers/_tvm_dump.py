@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import InputError, MalformedInput, UsageError
 from traceconv.importers import _tvm_tensors as tensors
 from traceconv.importers._lenient_json import MAX_DEPTH, flatten
@@ -37,13 +37,13 @@ FOLDER_PREFIX = "_tvmdbg_"
 
 BAD_DUMP = declare(
     "tvm.bad_dump",
-    Severity.NOTICE,
+    ProblemKind.LOST,
     "a file of the dump folder cannot be read: the trace was made without it",
 )
 
 UNKNOWN_INPUT = declare(
     "tvm.unknown_input",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "an input of a node is no node before it in the graph: it is neither in the args nor drawn as an arrow",
 )
 

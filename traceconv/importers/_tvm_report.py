@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _tvm_text as text
 from traceconv.importers._chrome_facts import misread_backslashes
@@ -31,11 +31,11 @@ from traceconv.source import Source
 
 REPAIRED = declare(
     "tvm.repaired",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "TVM does not escape quotes and backslashes in names: places that are not valid JSON were read as what was meant",
 )
 CUT_REPORT = declare(
-    "tvm.cut_report", Severity.DATA_LOSS, "the JSON of a report ends early: the calls that are whole were read"
+    "tvm.cut_report", ProblemKind.LOST, "the JSON of a report ends early: the calls that are whole were read"
 )
 
 NAME, DURATION, PERCENT, DEVICE, COUNT = "Name", "Duration (us)", "Percent", "Device", "Count"

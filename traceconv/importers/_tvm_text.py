@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._ansi import plain
 from traceconv.patterns import regex
 
 OTHER_LINE = declare(
-    "tvm.other_line", Severity.INFO, "lines outside of TVM's tables are the program's own output and were left out"
+    "tvm.other_line",
+    ProblemKind.SKIPPED,
+    "lines outside of TVM's tables are the program's own output and were left out",
+    quiet=True,
 )
 CUT_ROW = declare(
-    "tvm.cut_row", Severity.DATA_LOSS, "a row of a table is cut, wrapped or otherwise incomplete, and was left out"
+    "tvm.cut_row", ProblemKind.LOST, "a row of a table is cut, wrapped or otherwise incomplete, and was left out"
 )
 BAD_DURATION = declare(
     "tvm.bad_duration",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "a duration is no number, below zero or too large: drawn as an instant, the text is kept in the args",
 )
 SUM_DIFFERS = declare(
     "tvm.sum_differs",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the durations do not add up to the total that the table prints: rows are missing, or rows stand for the same node",
 )
 

@@ -21,7 +21,7 @@ from typing import Any
 from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._local_time import local_ns
 from traceconv.importers._numbers import number_of
@@ -34,10 +34,12 @@ from traceconv.times import LIMIT_NS
 
 BAD_ROW = declare(
     "vtune.bad_external_row",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a row does not have the fields of the heading, or its times are none: cut, or mixed with other output",
 )
-FOREIGN_LINE = declare("vtune.empty_line", Severity.INFO, "empty lines, and headings that stand there again")
+FOREIGN_LINE = declare(
+    "vtune.empty_line", ProblemKind.SKIPPED, "empty lines, and headings that stand there again", quiet=True
+)
 
 _CLOCKS = "QPC|CLOCK_MONOTONIC_RAW|RDTSC|TSC|UTC"
 INTERVALS = regex(

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
@@ -34,19 +34,22 @@ RUN_CLOCK = ClockDomain("VTune collection", Zero.RUN_START, Run.MONOTONIC, 1000)
 TREE_CLOCK = ClockDomain("sums of a VTune call tree", Zero.UNKNOWN, Run.NONE)
 
 OTHER_LINE = declare(
-    "vtune.other_line", Severity.INFO, "lines outside of the report are VTune's own messages, and were left out"
+    "vtune.other_line",
+    ProblemKind.SKIPPED,
+    "lines outside of the report are VTune's own messages, and were left out",
+    quiet=True,
 )
 BAD_ROW = declare(
     "vtune.bad_row",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a row has fewer fields than the heading, or numbers that are none: cut, or mixed with other output",
 )
 NO_NUMBER = declare(
-    "vtune.no_number", Severity.DATA_LOSS, "a value of the timeline is no number: its counter was not drawn there"
+    "vtune.no_number", ProblemKind.LOST, "a value of the timeline is no number: its counter was not drawn there"
 )
 BAD_INDENT = declare(
     "vtune.bad_indentation",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "a row of a call tree is more than one level below the row before it: drawn one level below",
 )
 

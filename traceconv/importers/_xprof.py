@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SliceId, TrackId
 
 HALF_FLOW = declare(
     "xprof.half_flow",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "an event starts or ends an arrow whose other end is not in the file: no arrow",
 )
 

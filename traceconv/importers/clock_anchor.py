@@ -26,7 +26,7 @@ from typing import ClassVar
 import msgspec
 
 from traceconv.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, TAI, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.ir.builder import Builder
 from traceconv.patterns import regex
@@ -35,7 +35,7 @@ from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS
 
 BAD_READING = declare(
-    "clock-anchor.bad_reading", Severity.DATA_LOSS, "a time or a bound is out of range: it was left out"
+    "clock-anchor.bad_reading", ProblemKind.LOST, "a time or a bound is out of range: it was left out"
 )
 
 FORMAT = 1

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
@@ -50,11 +50,13 @@ from traceconv.source import Head, Source
 
 TIMES_DIFFER = declare(
     "furiosa.times_differ",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "ts and dur of a span do not agree with start_ts and end_ts in its args to 1 µs: the latter were taken",
 )
 BAD_SPAN_TIME = declare(
-    "furiosa.bad_span_time", Severity.NOTICE, "start_ts or end_ts of a span is no number: ts and dur were taken instead"
+    "furiosa.bad_span_time",
+    ProblemKind.REPAIRED,
+    "start_ts or end_ts of a span is no number: ts and dur were taken instead",
 )
 
 _WALL = replace(REALTIME)

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.clocks import NO_TIME, REALTIME, ClockDomain
-from traceconv.diagnostics import Code, Severity, declare
+from traceconv.diagnostics import Code, ProblemKind, declare
 from traceconv.errors import InputError, MalformedInput
 from traceconv.importers._furiosa_spans import (
     EXECUTION,
@@ -65,22 +65,23 @@ from traceconv.times import NS, parse_ns
 
 OTHER_LINE = declare(
     "furiosa-table.other_line",
-    Severity.INFO,
+    ProblemKind.SKIPPED,
     "lines outside of the tables are the program's own output and were left out",
+    quiet=True,
 )
 FLOAT_TIMES = declare(
     "furiosa-table.float_times",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "times are floats, as pandas makes them of columns with gaps: they are off by up to 256 ns",
 )
 DURATION_DIFFERS = declare(
     "furiosa-table.duration_differs",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the duration of a row is not its end - start: the latter was taken, the former is in the args",
 )
 WAIT_DIFFERS = declare(
     "furiosa-table.wait_differs",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the wait of a row is not its total - run: the latter was taken, the former is in the args",
 )
 

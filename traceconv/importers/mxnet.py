@@ -36,7 +36,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
@@ -52,16 +52,19 @@ RUN_CLOCK = ClockDomain("MXNet profiler time", Zero.RUN_START, Run.UNKNOWN, 1000
 
 LONE_BEGIN = declare(
     "mxnet.begin_without_end",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "a begin is not followed by its end, which always is the next record: the file is cut or damaged there",
 )
 LONE_END = declare(
     "mxnet.end_without_begin",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "an end does not follow its begin, which always is the record before: the file is cut or damaged there",
 )
 NOT_WANTED = declare(
-    "mxnet.api_counter", Severity.INFO, "counters of the C API were left out, as the option api_counters=false asks"
+    "mxnet.api_counter",
+    ProblemKind.SKIPPED,
+    "counters of the C API were left out, as the option api_counters=false asks",
+    quiet=True,
 )
 
 _LAYOUT = regex(rb'\{\r?\n {4}"traceEvents": \[\r?\n')

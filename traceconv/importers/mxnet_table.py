@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from traceconv.clocks import NO_TIME, ClockDomain
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
@@ -39,15 +39,18 @@ from traceconv.source import Head, Source
 
 OTHER_LINE = declare(
     "mxnet-table.other_line",
-    Severity.INFO,
+    ProblemKind.SKIPPED,
     "lines outside of the tables are the program's own output and were left out",
+    quiet=True,
 )
 BAD_ROW = declare(
-    "mxnet-table.bad_row", Severity.DATA_LOSS, "a row does not have the numbers of its heading (a cut or mixed up line)"
+    "mxnet-table.bad_row", ProblemKind.LOST, "a row does not have the numbers of its heading (a cut or mixed up line)"
 )
-CUT = declare("mxnet-table.cut", Severity.DATA_LOSS, "the JSON ends inside an entry: those before it were kept")
+CUT = declare("mxnet-table.cut", ProblemKind.LOST, "the JSON ends inside an entry: those before it were kept")
 NEVER_SET = declare(
-    "mxnet-table.minimum_never_set", Severity.NOTICE, "a minimum was never set by MXNet (2147483.647), and was left out"
+    "mxnet-table.minimum_never_set",
+    ProblemKind.ABSENT,
+    "a minimum was never set by MXNet (2147483.647), and was left out",
 )
 
 _BEGIN = regex(r"Profile Statistics[.:]")

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from traceconv.clocks import NO_TIME, ClockDomain
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _cupti
 from traceconv.importers._report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
@@ -33,11 +33,14 @@ from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
 OTHER_LINE = declare(
-    "ncu.other_line", Severity.INFO, "lines outside of the table are of ncu itself or of the program, and were left out"
+    "ncu.other_line",
+    ProblemKind.SKIPPED,
+    "lines outside of the table are of ncu itself or of the program, and were left out",
+    quiet=True,
 )
 BAD_ROW = declare(
     "ncu.bad_row",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a row has another number of fields than the heading, or no kernel: cut, or mixed with other output",
 )
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from msgspec import Struct, structs
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import InputError, MalformedInput
 from traceconv.importers import _cupti
 from traceconv.importers import _nsys_schema as schema
@@ -39,24 +39,31 @@ from traceconv.sqlite import MAGIC, Database, open_database
 SESSION_CLOCK = ClockDomain("Nsight Systems session", Zero.RUN_START, Run.MONOTONIC)
 
 NOT_WANTED = declare(
-    "nsys.os_runtime", Severity.INFO, "OS runtime calls were left out, as the option os_runtime=false asks"
+    "nsys.os_runtime",
+    ProblemKind.SKIPPED,
+    "OS runtime calls were left out, as the option os_runtime=false asks",
+    quiet=True,
 )
 UNTIMED = declare(
-    "nsys.untimed_table", Severity.INFO, "tables without times that nothing of what is drawn refers to were left out"
+    "nsys.untimed_table",
+    ProblemKind.SKIPPED,
+    "tables without times that nothing of what is drawn refers to were left out",
+    quiet=True,
 )
 EVENT_WITHOUT_TIME = declare(
     "nsys.cuda_event_without_time",
-    Severity.INFO,
+    ProblemKind.ABSENT,
     "records of CUDA events carry a time only in new versions and if asked for: without one there is nothing to draw",
+    quiet=True,
 )
 UNMATCHED_FREE = declare(
     "nsys.free_without_allocation",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "memory was freed that had been allocated before the recording: the counter of its device does not hold it",
 )
 SWAPPED = declare(
     "nsys.swapped_memory_operations",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "all memory is freed before it is allocated, by the words of the export: the two words were swapped",
 )
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._nvprof_calls import Calls, Launches
 from traceconv.importers._nvprof_device import DeviceWork
@@ -35,11 +35,11 @@ from traceconv.sqlite import open_database
 
 SOURCE_LEVEL = declare(
     "nvprof.source_level",
-    Severity.DATA_LOSS,
+    ProblemKind.SKIPPED,
     "rows about instructions, source lines, modules or links have no time: left out (nvvp shows them)",
 )
 UNKNOWN_TABLE = declare(
-    "nvprof.unknown_table", Severity.DATA_LOSS, "a table of activities is not known: its rows were left out"
+    "nvprof.unknown_table", ProblemKind.LOST, "a table of activities is not known: its rows were left out"
 )
 
 #: Rows without any time, about the code or the machine.

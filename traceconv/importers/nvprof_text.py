@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from traceconv.clocks import ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _cupti
 from traceconv.importers import _nvprof_lines as lines
@@ -38,24 +38,28 @@ from traceconv.source import Head, Source
 CLOCK = ClockDomain("start of nvprof", Zero.RUN_START, Run.MONOTONIC)
 
 OTHER_LINE = declare(
-    "nvprof-text.other_line", Severity.INFO, "lines that nvprof did not print are the program's own and were left out"
+    "nvprof-text.other_line",
+    ProblemKind.SKIPPED,
+    "lines that nvprof did not print are the program's own and were left out",
+    quiet=True,
 )
 CUT_ROW = declare(
     "nvprof-text.cut_row",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a row of a table has fewer cells than its header (cut, or text of another process inside it): left out",
 )
 BAD_ROW = declare(
-    "nvprof-text.bad_row", Severity.DATA_LOSS, "a row of a trace has a start but no duration that is a time: left out"
+    "nvprof-text.bad_row", ProblemKind.LOST, "a row of a trace has a start but no duration that is a time: left out"
 )
 NO_LINE_END = declare(
-    "nvprof-text.no_line_end", Severity.NOTICE, "the text ends inside a line: the name in the last row may be cut"
+    "nvprof-text.no_line_end", ProblemKind.ABSENT, "the text ends inside a line: the name in the last row may be cut"
 )
 MOVED_START = declare(
     "nvprof-text.moved_start",
-    Severity.INFO,
+    ProblemKind.REPAIRED,
     "a start was printed with so few digits that it lies inside the slice before it: moved to the end of that one, "
     "by no more than the last digit is worth",
+    quiet=True,
 )
 
 _TITLE = regex(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)

@@ -27,7 +27,7 @@ import numpy as np
 
 from traceconv import kernel
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _onednn_lines as lines
 from traceconv.importers._onednn_alike import AlikeLines, Fields, Rows
@@ -49,31 +49,34 @@ _EPOCH_FROM_NS = 10**17
 _LATE_NS = 10**8
 
 FOREIGN_LINE = declare(
-    "onednn.other_line", Severity.INFO, "lines without a oneDNN marker are the program's own output and were left out"
+    "onednn.other_line",
+    ProblemKind.SKIPPED,
+    "lines without a oneDNN marker are the program's own output and were left out",
+    quiet=True,
 )
 DECIMAL_COMMA = declare(
     "onednn.decimal_comma",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "numbers are printed with a decimal comma (the locale of the program): the last two fields were read as one number",
 )
 UNUSABLE_TIMESTAMP = declare(
     "onednn.unusable_timestamp",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "a timestamp has too few digits to mean anything (gemm calls of 2.7 to 3.1): drawn on a synthetic track instead",
 )
 NO_DURATION = declare(
     "onednn.no_duration",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a call is printed without a duration (GPU in version 1.1): drawn as an instant",
 )
 UNKNOWN_VERSION = declare(
     "onednn.unknown_version",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the lines state a version of their format that is not known: read like v1",
 )
 TIME_STEP = declare(
     "onednn.time_step",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "timestamps jump back by more than any slice lasts: the clock was set, or several processes write to one log",
 )
 

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from msgspec import Raw
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event, text_of
@@ -47,22 +47,22 @@ EVENT_LIMIT = 1_000_000
 
 TRUNCATED = declare(
     "onnxruntime.truncated",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "the profiler reached its limit of events and recorded nothing after that: profile fewer runs",
 )
 ALL_ZERO = declare(
     "onnxruntime.counters_all_zero",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "all perf counters are 0 in every layer: the events did not fit into the counters of the CPU; ask for fewer",
 )
 NO_VALUE = declare(
     "onnxruntime.counter_no_value",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a perf counter holds 2^64-1, which means that it could not be read: kept as text in the args only",
 )
 PERF_ERROR = declare(
     "onnxruntime.perf_error",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the perf counters of a layer could not be read; the first line of the error is the arg `perf_error`",
 )
 

@@ -25,7 +25,7 @@ from typing import ClassVar
 import msgspec
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._ansi import plain
 from traceconv.ir.builder import Builder
@@ -35,16 +35,23 @@ from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import MS, NS, US, S, parse_ns
 
-FOREIGN_LINE = declare("openvino.foreign_line", Severity.INFO, "a line that is not of OpenVINO: left out")
-DECIMAL_COMMA = declare(
-    "openvino.decimal_comma", Severity.NOTICE, "a decimal comma of the locale was read as a decimal point"
+FOREIGN_LINE = declare(
+    "openvino.foreign_line", ProblemKind.SKIPPED, "a line that is not of OpenVINO: left out", quiet=True
 )
-BAD_ROW = declare("openvino.bad_row", Severity.DATA_LOSS, "a row of counters is cut or has a time that is no number")
+DECIMAL_COMMA = declare(
+    "openvino.decimal_comma", ProblemKind.REPAIRED, "a decimal comma of the locale was read as a decimal point"
+)
+BAD_ROW = declare("openvino.bad_row", ProblemKind.LOST, "a row of counters is cut or has a time that is no number")
 CUT_NAME = declare(
-    "openvino.cut_name", Severity.INFO, "a printed layer name was cut by OpenVINO; reports in files have it whole"
+    "openvino.cut_name",
+    ProblemKind.ABSENT,
+    "a printed layer name was cut by OpenVINO; reports in files have it whole",
+    quiet=True,
 )
 TOTAL_DIFFERS = declare(
-    "openvino.total_differs", Severity.NOTICE, "the total of the report is not the sum of its rows: rows may be missing"
+    "openvino.total_differs",
+    ProblemKind.NOTED,
+    "the total of the report is not the sum of its rows: rows may be missing",
 )
 
 CLOCK = ClockDomain("OpenVINO layer order", Zero.UNKNOWN, Run.NONE, 1000)

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 from msgspec import Struct
 
 from traceconv.clocks import ClockDomain
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._elf_symbols import Symbols
 from traceconv.importers._perf_file import (
@@ -57,45 +57,45 @@ from traceconv.source import Head, Source
 
 DAMAGED = declare(
     "perf-data.damaged",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the records make no sense from here on (a cut file, or a disk that was full): what came before was read",
 )
 BROKEN_RECORD = declare(
     "perf-data.broken_record",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a record is shorter than what it should hold, or its time is impossible: left out",
 )
 UNKNOWN_RECORD = declare(
-    "perf-data.unknown_record", Severity.DATA_LOSS, "a record of a type that is not known (a newer perf?): left out"
+    "perf-data.unknown_record", ProblemKind.LOST, "a record of a type that is not known (a newer perf?): left out"
 )
 UNKNOWN_EVENT = declare(
-    "perf-data.unknown_event", Severity.DATA_LOSS, "a sample names an event that the file does not declare: left out"
+    "perf-data.unknown_event", ProblemKind.LOST, "a sample names an event that the file does not declare: left out"
 )
-NO_TIME = declare("perf-data.no_time", Severity.DATA_LOSS, "a sample says no time (perf record without -T): left out")
+NO_TIME = declare("perf-data.no_time", ProblemKind.LOST, "a sample says no time (perf record without -T): left out")
 LOST = declare(
     "perf-data.lost",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "the kernel could not store events while perf was recording: their number is drawn as an instant; "
     "record with a lower frequency or a larger buffer (perf record -m)",
 )
 PACKED = declare(
     "perf-data.packed",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "records are compressed (perf record -z) and no zstd is at hand: left out; "
     "install zstandard (pip install zstandard; Python 3.14 has its own), or: perf inject -i perf.data -o plain.data",
 )
 BAD_PACKED = declare(
     "perf-data.bad_packed",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "compressed records cannot be unpacked: these and all later are left out",
 )
 HARDWARE_TRACE = declare(
     "perf-data.hardware_trace",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the trace of a hardware unit (Intel PT, ARM SPE) is not decoded: left out; perf script --itrace does it",
 )
 UNREAD_HEADER = declare(
-    "perf-data.unread_header", Severity.NOTICE, "a part of the header cannot be read: names or the clock may be absent"
+    "perf-data.unread_header", ProblemKind.LOST, "a part of the header cannot be read: names or the clock may be absent"
 )
 
 _HARDWARE_TRACE = {Kind.AUX, Kind.ITRACE_START, Kind.AUXTRACE, Kind.AUXTRACE_ERROR, Kind.AUX_OUTPUT_HW_ID}

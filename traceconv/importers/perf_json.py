@@ -25,7 +25,7 @@ from typing import IO, Any, ClassVar
 import msgspec
 
 from traceconv.clocks import ClockDomain
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._perf_tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, is_possible_pair, latest_ns
 from traceconv.ir.builder import Builder
@@ -35,12 +35,12 @@ from traceconv.registry import Match, importer
 from traceconv.source import CHUNK_BYTES, Head, Source
 
 BAD_SAMPLE = declare(
-    "perf-json.bad_sample", Severity.DATA_LOSS, "a sample is no JSON object with a time and a thread: left out"
+    "perf-json.bad_sample", ProblemKind.LOST, "a sample is no JSON object with a time and a thread: left out"
 )
-CUT = declare("perf-json.cut", Severity.DATA_LOSS, "the file ends inside its samples: those that are whole were read")
+CUT = declare("perf-json.cut", ProblemKind.LOST, "the file ends inside its samples: those that are whole were read")
 NEWER = declare(
     "perf-json.unknown_version",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the file states a version of its format that is not known: read like version 1",
 )
 

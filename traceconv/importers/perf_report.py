@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.clocks import NO_TIME, ClockDomain
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._perf_text import add_header_line
 from traceconv.importers._perf_tracks import Header
@@ -33,7 +33,7 @@ from traceconv.source import Head, Source
 
 CHAIN_LINE = declare(
     "perf-report.call_chain",
-    Severity.NOTICE,
+    ProblemKind.SKIPPED,
     "lines of call chains are not read: convert the text of perf script, which has the stack of each sample",
 )
 

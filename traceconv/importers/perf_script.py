@@ -21,7 +21,7 @@ import numpy as np
 
 from traceconv import kernel
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_text as text
 from traceconv.importers._local_time import local_ns, local_time, refuse_zone, zone_of
@@ -43,42 +43,43 @@ from traceconv.times import LIMIT_NS
 
 OTHER_LINE = declare(
     "perf-script.other_line",
-    Severity.INFO,
+    ProblemKind.SKIPPED,
     "lines that are no event, frame or header (warnings of perf, output of the program) were left out",
+    quiet=True,
 )
 LONE_FRAME = declare(
     "perf-script.frame_without_event",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "a frame of a call stack follows no event: the text was cut before it",
 )
 CUT_STACK = declare(
     "perf-script.cut",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "the text ends inside the last event: its outer frames may be missing",
 )
 MORE_COLUMNS = declare(
     "perf-script.more_columns",
-    Severity.NOTICE,
+    ProblemKind.SKIPPED,
     "an event has columns that no track can show (data address, weight, branches, registers): they were left out",
 )
 BAD_PERIOD = declare(
     "perf-script.period_out_of_range",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "a period is too large for 63 bits: the sample counts as one event",
 )
 UNKNOWN_SWITCH = declare(
     "perf-script.unknown_switch",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "a sched_switch or sched_wakeup has fields of an unknown form: kept as an instant, not as states of threads",
 )
 LOST_EVENTS = declare(
     "perf.lost_events",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "the kernel could not store events (record of type LOST): samples are missing there; record with a larger -m",
 )
 SECOND_HEADER = declare(
     "perf-script.second_header",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "a second recording begins in the file: its events are on the same tracks, and read with the clock of the first",
 )
 

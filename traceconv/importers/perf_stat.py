@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_stat_lines as lines
 from traceconv.importers._ansi import plain
@@ -41,28 +41,31 @@ from traceconv.times import LIMIT_NS, S, parse_ns
 STAT_CLOCK = ClockDomain("perf stat time", Zero.RUN_START, Run.MONOTONIC)
 
 OTHER_LINE = declare(
-    "perf-stat.other_line", Severity.INFO, "lines that are not of perf stat (output of the program) were left out"
+    "perf-stat.other_line",
+    ProblemKind.SKIPPED,
+    "lines that are not of perf stat (output of the program) were left out",
+    quiet=True,
 )
 BAD_LINE = declare(
-    "perf-stat.unreadable", Severity.DATA_LOSS, "a line begins as one of perf stat, and cannot be read: cut or mixed"
+    "perf-stat.unreadable", ProblemKind.LOST, "a line begins as one of perf stat, and cannot be read: cut or mixed"
 )
 METRIC_ONLY = declare(
-    "perf-stat.metric_only", Severity.DATA_LOSS, "lines of --metric-only hold no counts and are not read: leave it away"
+    "perf-stat.metric_only", ProblemKind.LOST, "lines of --metric-only hold no counts and are not read: leave it away"
 )
 WAS_NOT_COUNTED = declare(
     "perf-stat.not_counted",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "an event was not counted (its thread did not run, or there was no free counter): there is no value, which the "
     "args say; its counter is 0 there and the counter `running` is 0 %",
 )
 WAS_NOT_SUPPORTED = declare(
     "perf-stat.not_supported",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "an event is not supported on that machine (often a virtual one): it is in the args only",
 )
 MULTIPLEXED = declare(
     "perf-stat.multiplexed",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "an event was on a counter for only a part of the time (`running` below 100 %): perf scaled its count up",
 )
 

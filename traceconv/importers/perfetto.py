@@ -23,7 +23,7 @@ from typing import Any
 from msgspec import Struct
 
 from traceconv.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._perfetto_packets import PACKET_KINDS, PacketReader
 from traceconv.importers._perfetto_rows import Emission
@@ -37,7 +37,7 @@ from traceconv.times import LIMIT_NS
 
 BAD_SHIFT = declare(
     "perfetto.bad_shift",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the file says that its times were moved, but not by how many nanoseconds: they were left as they are",
 )
 

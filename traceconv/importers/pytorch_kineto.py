@@ -28,7 +28,7 @@ import numpy as np
 from msgspec import Raw, Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_flows import FlowSteps
@@ -42,12 +42,12 @@ from traceconv.source import Head, Source
 
 HALF_FLOW = declare(
     "kineto.half_flow",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "a flow has only one end in the file, because the other was not recorded: no arrow",
 )
 BACKSLASHES = declare(
     "kineto.backslashes",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "names of Python functions hold control characters: read as the backslashes of Windows paths",
 )
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from traceconv.clocks import NO_TIME, ClockDomain
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.ir.builder import Builder
@@ -35,21 +35,22 @@ from traceconv.times import MS, NS, US, S, parse_ns
 
 OTHER_LINE = declare(
     "pytorch-table.other_line",
-    Severity.INFO,
+    ProblemKind.SKIPPED,
     "lines outside of the tables are the program's own output and were left out",
+    quiet=True,
 )
 BAD_ROW = declare(
-    "pytorch-table.bad_row", Severity.DATA_LOSS, "a row does not fit the columns of its table (a cut or mixed up line)"
+    "pytorch-table.bad_row", ProblemKind.LOST, "a row does not fit the columns of its table (a cut or mixed up line)"
 )
 BAD_CELL = declare(
-    "pytorch-table.bad_cell", Severity.NOTICE, "a cell holds something else than its column says: kept as text"
+    "pytorch-table.bad_cell", ProblemKind.NOTED, "a cell holds something else than its column says: kept as text"
 )
 SHORTENED = declare(
     "pytorch-table.shortened_name",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "PyTorch cut a name and put ... behind it (max_name_column_width): several rows may bear the same name",
 )
-CUT = declare("pytorch-table.cut", Severity.DATA_LOSS, "a table has no end: the text was cut, or something is mixed in")
+CUT = declare("pytorch-table.cut", ProblemKind.LOST, "a table has no end: the text was cut, or something is mixed in")
 
 _GAP = "  "
 _RULE = regex(r"-{4,}(?: {2}-{4,}){3,}")

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from traceconv.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _cupti
@@ -43,12 +43,14 @@ from traceconv.source import Head, Source
 from traceconv.times import NS, parse_ns
 
 BAD_ROW = declare(
-    "rocprof.bad_row", Severity.DATA_LOSS, "a row or record is cut, or has a time that is no number: it was left out"
+    "rocprof.bad_row", ProblemKind.LOST, "a row or record is cut, or has a time that is no number: it was left out"
 )
-FOREIGN_LINE = declare("rocprof.foreign_line", Severity.INFO, "a line before the heading of the table: left out")
+FOREIGN_LINE = declare(
+    "rocprof.foreign_line", ProblemKind.SKIPPED, "a line before the heading of the table: left out", quiet=True
+)
 UNKNOWN_NAME = declare(
     "rocprof.unknown_name",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a record names an agent, kernel or operation that the file does not describe",
 )
 

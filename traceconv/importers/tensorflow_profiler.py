@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
@@ -35,7 +35,7 @@ from traceconv.source import Head, Source
 
 LIMIT_REACHED = declare(
     "tensorflow-profiler.limit",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "the exporter stops after a million events: later ones are missing (shorten the profile, or read the xplane.pb)",
 )
 

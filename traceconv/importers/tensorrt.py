@@ -23,7 +23,7 @@ from typing import ClassVar
 import msgspec
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SliceId, TrackId
@@ -33,11 +33,11 @@ from traceconv.source import Head, Source
 from traceconv.times import MS, parse_ns
 
 BAD_RECORD = declare(
-    "tensorrt.bad_record", Severity.DATA_LOSS, "an object is cut, or lacks a time that is a number: it was left out"
+    "tensorrt.bad_record", ProblemKind.LOST, "an object is cut, or lacks a time that is a number: it was left out"
 )
 MENDED = declare(
     "tensorrt.mended",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "the file is no valid JSON (names without escapes, nan, cut): read object by object",
 )
 

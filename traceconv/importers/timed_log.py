@@ -37,7 +37,7 @@ from traceconv.clocks import (
     Run,
     Zero,
 )
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _log_times as log_times
 from traceconv.importers import _timed_json as timed_json
@@ -61,18 +61,19 @@ CLOCKS = {"monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "boottime": BO
 
 STEP_BACK = declare(
     "timed_log.step_back",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the time goes back by more than a second: several runs in one log, the clock was set, or threads wrote late",
 )
 BAD_TIME = declare(
     "timed_log.no_such_time",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "a time is none (month 13, hour 25): the line was kept with the entry before it",
 )
 LONG_ENTRY = declare(
     "timed_log.long_entry",
-    Severity.INFO,
+    ProblemKind.NOTED,
     "an entry has very many lines without a time: it goes on in further entries at the same time",
+    quiet=True,
 )
 
 #: As many lines as are read to find out what form the times have.

@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _tvm_dump as dumps
 from traceconv.importers import _tvm_report as reports
@@ -51,16 +51,16 @@ NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
 
 REPEATED_TABLE = declare(
     "tvm.repeated_table",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "TVM 0.5 prints the rows of the first run again when run() is called again: drawn once; what Time(%) says there, "
     "of the sum over all runs, is in the arg percent_by_table",
 )
 CLOCK_STEP = declare(
-    "tvm.clock_step", Severity.NOTICE, "a Start Time is before that of the row above: the clock was set back"
+    "tvm.clock_step", ProblemKind.NOTED, "a Start Time is before that of the row above: the clock was set back"
 )
 OTHER_SHAPE = declare(
     "tvm.other_shape",
-    Severity.NOTICE,
+    ProblemKind.NOTED,
     "the column Shape differs from the graph (TVM before 0.12 takes it from another node): the args have the shape of "
     "the graph, and that of the table as table_shape",
 )

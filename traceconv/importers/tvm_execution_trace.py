@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _tvm_dump as dumps
 from traceconv.importers._chrome_events import ChromeEvents
@@ -37,8 +37,9 @@ NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
 
 PARAMETER = declare(
     "tvm.parameter",
-    Severity.INFO,
+    ProblemKind.SKIPPED,
     "events without length are parameters and inputs of the graph, which are not executed: left out",
+    quiet=True,
 )
 
 _EVENTS = regex(rb'"traceEvents"\s*:\s*\[\s*(?=\{)')

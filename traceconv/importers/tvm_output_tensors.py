@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.clocks import NO_TIME, ClockDomain
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _tvm_dump as dumps
 from traceconv.importers import _tvm_tensors as tensors
 from traceconv.ir.builder import Builder
@@ -24,7 +24,7 @@ from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
 CUT_TENSORS = declare(
-    "tvm.cut_tensors", Severity.DATA_LOSS, "the file ends before all of its tensors: those that are whole were listed"
+    "tvm.cut_tensors", ProblemKind.LOST, "the file ends before all of its tensors: those that are whole were listed"
 )
 
 

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _tvm_report as reports
 from traceconv.importers import _tvm_table as tables
@@ -43,7 +43,7 @@ NO_CLOCK = ClockDomain("order of TVM calls", Zero.UNKNOWN, Run.NONE)
 
 NO_READING = declare(
     "tvm.counter_no_reading",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a hardware counter is -1: it overflowed or could not be read; drawn as 0, and -1 in the args",
 )
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
@@ -27,10 +27,12 @@ from traceconv.source import Head, Source
 
 OVERFLOW = declare(
     "viztracer.overflow",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "the buffer of viztracer was full: the oldest events are missing in the file (record with larger --tracer_entries)",
 )
-SOURCE_TEXT = declare("viztracer.source_text", Severity.INFO, "the source code that viztracer embeds is left out")
+SOURCE_TEXT = declare(
+    "viztracer.source_text", ProblemKind.SKIPPED, "the source code that viztracer embeds is left out", quiet=True
+)
 
 _FUNCTION = regex(rb'"cat"\s*:\s*"FEE"')
 _METADATA = "viztracer_metadata"

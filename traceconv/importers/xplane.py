@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
-from traceconv.diagnostics import Severity, declare
+from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._wire_reader import (
     BLOB,
@@ -51,20 +51,25 @@ from traceconv.source import Head, Source
 
 ROUNDED = declare(
     "xplane.rounded",
-    Severity.INFO,
+    ProblemKind.REPAIRED,
     "starts or durations that are no whole nanoseconds were rounded to the nearest one, by less than a nanosecond",
+    quiet=True,
 )
 CUT = declare(
     "xplane.cut",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "the file ends inside a plane: its lines and events before the end are shown, what stood behind them is lost; "
     "names that stood behind the end are shown as numbers",
 )
-NOT_A_MESSAGE = declare("xplane.not_a_message", Severity.DATA_LOSS, "an event or line that is no message was skipped")
-NO_NAME = declare("xplane.no_name", Severity.NOTICE, "an event or stat refers to a name that its plane does not have")
-BYTES = declare("xplane.bytes", Severity.INFO, "stats that hold bytes (HLO protos, options) were left out")
-PROFILER_ERROR = declare("xplane.profiler_error", Severity.DATA_LOSS, "the profiler itself reports an error")
-PROFILER_WARNING = declare("xplane.profiler_warning", Severity.NOTICE, "the profiler itself reports a warning")
+NOT_A_MESSAGE = declare("xplane.not_a_message", ProblemKind.LOST, "an event or line that is no message was skipped")
+NO_NAME = declare(
+    "xplane.no_name", ProblemKind.ABSENT, "an event or stat refers to a name that its plane does not have"
+)
+BYTES = declare(
+    "xplane.bytes", ProblemKind.SKIPPED, "stats that hold bytes (HLO protos, options) were left out", quiet=True
+)
+PROFILER_ERROR = declare("xplane.profiler_error", ProblemKind.NOTED, "the profiler itself reports an error")
+PROFILER_WARNING = declare("xplane.profiler_warning", ProblemKind.NOTED, "the profiler itself reports a warning")
 
 _ENVIRONMENT = "Task Environment"
 _START, _STOP, _PID = "profile_start_time", "profile_stop_time", "process_id"

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.clocks import NO_TIME, ClockDomain, ClockSnapshot
-from traceconv.diagnostics import Balance, Code, Severity, declare
+from traceconv.diagnostics import Balance, Code, ProblemKind, declare
 from traceconv.ir.columns import Column, in_one_file
 from traceconv.ir.pairing import Marks
 from traceconv.ir.trace import (
@@ -57,40 +57,40 @@ _INT64 = range(-(2**63), 2**63)
 
 UNBEGUN_END = declare(
     "slice.end_without_begin",
-    Severity.DATA_LOSS,
+    ProblemKind.ABSENT,
     "an end has no begin on its track: the recording began inside the slice, so its start is unknown",
 )
 UNENDED = declare(
     "slice.begin_without_end",
-    Severity.NOTICE,
+    ProblemKind.ABSENT,
     "a begin has no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
 )
 MISNAMED_END = declare(
     "slice.end_name_differs",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "an end names no open slice of its track: it was taken as the end of the innermost one",
 )
 NEGATIVE_DURATION = declare(
     "slice.negative_duration",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "a duration below zero (the clock stepped back): drawn with length 0, the value is kept in the args",
 )
 
 OUT_OF_RANGE = declare(
     "time.out_of_range",
-    Severity.DATA_LOSS,
+    ProblemKind.REPAIRED,
     "a time or duration beyond 146 years: drawn at that limit; of slices and instants the value is kept in the args",
 )
 
 NOT_A_NUMBER = declare(
     "counter.not_a_number",
-    Severity.DATA_LOSS,
+    ProblemKind.LOST,
     "a counter value is infinite, too large for a double or no number at all: it was left out",
 )
 
 IMPOSSIBLE_WEIGHT = declare(
     "sample.impossible_weight",
-    Severity.DATA_LOSS,
+    ProblemKind.REPAIRED,
     "a sample counts for more than 64 bits hold: it was kept with the greatest weight that they do",
 )
 
