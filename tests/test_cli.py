@@ -143,6 +143,21 @@ def test_strict_fails_on_losses(tmp_path: Path) -> None:
     assert not (tmp_path / "b.pftrace").exists()
 
 
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("pytorch-kineto/cuda-streams", "absent: a flow has only one end"),
+        ("pytorch-kineto/quotes", "repaired: 4 x places that are not valid JSON"),
+        ("chrome-trace/begin-end", "absent: an end has no begin"),
+    ],
+)
+def test_strict_takes_what_is_absent_or_repaired(tmp_path: Path, case: str, said: str) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    result = run("convert", path, "-o", tmp_path / "out.pftrace", "--strict")
+    assert result.exit_code == 0, result.output
+    assert said in result.stderr
+
+
 def test_importer_options_reach_the_importer(tmp_path: Path) -> None:
     output = tmp_path / "a.json"
     assert run("convert", ONEDNN, "-O", "pid=4711", "-o", output).exit_code == 0

@@ -15,12 +15,13 @@ import pytest
 
 from tests.golden import Case, cases
 from traceconv.clocks import ClockDomain
+from traceconv.diagnostics import ProblemKind, declared_codes
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
 from traceconv.importers.chrome_trace import ChromeTrace
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo
-from traceconv.lanes import lay_out
-from traceconv.registry import Certainty, Importer, Match, configure, identify, importers
+from traceconv.lanes import EMPTY_TRACKS, lay_out
+from traceconv.registry import Certainty, Importer, Match, configure, identify, importers, skipped_by_design
 from traceconv.source import Head, Source
 from traceconv.validate import validate
 
@@ -62,6 +63,20 @@ def test_facts_are_there(cls: type[Importer]) -> None:
     assert isinstance(cls.clock, ClockDomain)
     assert not cls.clock.owner
     assert not cls.clock.machine
+
+
+def test_what_is_skipped_by_design_is_said() -> None:
+    """Each code of that kind stands in `formats NAME`, but for the one that all formats share."""
+    said = {code.name for cls in IMPORTERS.values() for code in skipped_by_design(cls)}
+    declared = {name for name, code in declared_codes().items() if code.kind is ProblemKind.SKIPPED}
+    tests = {name for name in declared if name.startswith("test.")}
+    assert said == declared - tests - {EMPTY_TRACKS.name}
+
+
+def test_codes_of_conversions_have_a_kind() -> None:
+    importlib.import_module("traceconv.api")
+    without = {name for name, code in declared_codes().items() if code.kind is None}
+    assert all(name.startswith(("check.", "check-")) for name in without)
 
 
 def test_what_tables_belong_to_exists() -> None:

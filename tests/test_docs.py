@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from traceconv import cli
-from traceconv.registry import checked_against, importers
+from traceconv.registry import checked_against, importers, skipped_by_design
 from traceconv.writers import writers
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +28,11 @@ def formats_table() -> str:
 def formats_document() -> str:
     parts = [
         "# Formats",
-        "What can be read, what becomes of it, on which clock it is, and what is lost. Written by `pytest "
+        "What can be read, what becomes of it, on which clock it is, and what such a file does not tell or is not read "
+        "of it. What is counted in a conversion has a kind: *lost* (it was in the input and is not in the output; "
+        "`--strict` fails on that), *absent* (the input holds only half of it), *repaired*, *skipped by design* (it "
+        "has no place on a timeline, or an option asks for it: listed here with the reason; tracks that a file "
+        "declares and never uses are left out of all formats), or just *notice*. Written by `pytest "
         "tests/test_docs.py --update-golden` from what the importers say of themselves; `traceconv formats NAME` and "
         "`traceconv how NAME` print the same.",
     ]
@@ -43,9 +47,12 @@ def formats_document() -> str:
             f"**Clock:** {cls.clock.describe()}. {cls.line_up}",
             "**Recorded by:**",
             "\n".join(f"    {line}" for line in cls.record.splitlines()),
-            "**Lost:**",
+            "**Limits:**",
             "\n".join(f"- {sentence}" for sentence in cls.lost),
         ]
+        if skipped := skipped_by_design(cls):
+            rows = [f"- `{code.name}`: {code.help}." for code in skipped]
+            parts += ["**Skipped by design:**", "\n".join(rows)]
     rows = [f"| `{name}` | {' | '.join(row)} |" for name, cls in importers().items() for row in checked_against(cls)]
     head = ["| format | tool and version | source | what was compared |", "|---|---|---|---|"]
     parts += [

@@ -12,11 +12,12 @@ from tests import decode, oracle
 from tests.golden import Case, cases, without_version, written
 from traceconv.api import read
 from traceconv.check import check_file
-from traceconv.diagnostics import Severity
+from traceconv.diagnostics import ProblemKind, Severity
 from traceconv.dump import dump
 from traceconv.errors import TraceconvError
 from traceconv.ir.trace import Trace
-from traceconv.registry import identify
+from traceconv.lanes import EMPTY_TRACKS
+from traceconv.registry import identify, importer_class, skipped_by_design
 from traceconv.source import Source
 
 CASES = list(cases())
@@ -65,6 +66,10 @@ def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
         compare(case.folder / "expect.diag", text, update_golden)
         assert not (case.folder / "expect.txt").exists()
         return
+    for source in merged.sources:
+        reasons = {EMPTY_TRACKS, *skipped_by_design(importer_class(source.format))}
+        skipped = {entry.code for entry in source.diagnostics if entry.code.kind is ProblemKind.SKIPPED}
+        assert skipped <= reasons, "not in what `formats` says of that format"
     compare(case.folder / "expect.diag", diagnosis([merged]), update_golden)
     compare(case.folder / "expect.txt", "\n".join(dump(trace) for trace in traces), update_golden)
     compare(case.folder / "expect.json", without_version(written(merged, "chrome-json").decode()), update_golden)

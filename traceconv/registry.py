@@ -16,6 +16,7 @@ import msgspec
 
 from traceconv import sqlite
 from traceconv.clocks import ClockDomain
+from traceconv.diagnostics import Code
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
 from traceconv.source import Head, Source
 
@@ -74,7 +75,8 @@ class Importer(Protocol):
         record: the command, or commands one a line, that record a file which can be merged with others.
         line_up: what puts such a file on one time axis with others: options of the recording and of the import.
         becomes: what of the input becomes what in the trace, in pairs.
-        lost: what is left out, or cannot be known from such a file, in sentences.
+        lost: what such a file does not tell, or what of it is not read, in sentences.
+        skips: optional; the codes of what is skipped by design. Their help says why.
         checked: optional; what the importer was compared with, a row each: tool and version, source, what was compared.
     """
 
@@ -117,6 +119,12 @@ def importers() -> dict[str, type[Importer]]:
 def checked_against(cls: type[Importer]) -> tuple[tuple[str, str, str], ...]:
     """Return what an importer was compared with: tool and version, source, what was compared."""
     found: tuple[tuple[str, str, str], ...] = getattr(cls, "checked", ())
+    return found
+
+
+def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
+    """Return what an importer leaves out by design; the help of each code says why."""
+    found: tuple[Code, ...] = getattr(cls, "skips", ())
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from traceconv import api
-from traceconv.registry import Importer, importer_class, options_of
+from traceconv.registry import Importer, importer_class, options_of, skipped_by_design
 
 
 @click.command("formats")
@@ -36,7 +36,8 @@ def _details(cls: type[Importer]) -> str:
         *_column("record", cls.record.splitlines()),
         f"  lines up  {cls.line_up}",
         *_column("becomes", [f"{what}: {thing}" for what, thing in cls.becomes]),
-        *_column("lost", cls.lost),
+        *_column("limits", cls.lost),
+        *_column("skipped", [f"{code.help} ({code.name})" for code in skipped_by_design(cls)]),
         f"  see       {cls.url}",
     ]
     for option, value in options_of(cls).items():

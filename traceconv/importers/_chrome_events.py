@@ -47,7 +47,12 @@ EMPTY_EVENT = declare(
     "empty objects, which some writers put after the last event, mean nothing",
     quiet=True,
 )
-NO_VALUE = declare("chrome.counter_without_value", ProblemKind.LOST, "a counter event holds no number")
+NO_VALUE = declare("chrome.counter_without_value", ProblemKind.ABSENT, "a counter event holds no number")
+NO_NUMBER = declare(
+    "chrome.empty_counter_value",
+    ProblemKind.ABSENT,
+    "one series of a counter event is null or NaN: nothing was measured",
+)
 BAD_VALUE = declare("chrome.bad_counter_value", ProblemKind.LOST, "one series of a counter event is not a number")
 NO_ID = declare("chrome.no_id", ProblemKind.LOST, "an event that belongs together with others by its id has none")
 BAD_ARGS = declare(
@@ -458,7 +463,8 @@ class ChromeEvents:
         for series, value in self.members(event).items():
             number_value = _number(value)
             if number_value is None:
-                self.out.problem(BAD_VALUE, number, f"{event.name} {series}: {str(value)[:40]}")
+                empty = value is None or value == "NaN"
+                self.out.problem(NO_NUMBER if empty else BAD_VALUE, number, f"{event.name} {series}: {str(value)[:40]}")
             else:
                 values[series] = number_value
         if not values:

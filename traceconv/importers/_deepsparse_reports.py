@@ -34,7 +34,7 @@ NO_TIME = declare(
 )
 NO_NUMBER = declare(
     "deepsparse.not_a_number",
-    ProblemKind.LOST,
+    ProblemKind.ABSENT,
     "a value is NaN or infinite: it was left out of the args",
 )
 NAIVE_THROUGHPUT = declare(

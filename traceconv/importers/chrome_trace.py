@@ -18,7 +18,7 @@ from msgspec import Struct
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.errors import UsageError
 from traceconv.importers import _chrome_facts as facts
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.ir.builder import Builder
 from traceconv.registry import Match, importer
@@ -61,6 +61,7 @@ class ChromeTrace(Struct, frozen=True):
         ("M", "names, labels and order of processes and threads"),
         ("v, V, c", "instants with the values as args"),
     )
+    skips = (EMPTY_EVENT,)
     lost = (
         "Embedded ftrace and ETW text (systemTraceEvents) is not read.",
         "Colour names stay args.",

@@ -53,6 +53,7 @@ class DeepSparse(Struct, frozen=True):
         ("layers and iterations of a model analysis", "slices end to end, with all fields as args"),
         ("statistics of a benchmark", "rows on a track without timeline"),
     )
+    skips = (reports.NAIVE_THROUGHPUT,)
     lost: ClassVar[tuple[str, ...]] = (
         "When anything happened: the log has no timestamps. Order and durations are kept, positions are synthetic.",
         "Which subgraph a compute_func line is about: the line does not say.",

@@ -29,7 +29,7 @@ from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _chrome_facts as facts
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ABSENT, ChromeReader, Event, decode_json, text_of
 from traceconv.importers._furiosa_spans import (
     INDICES,
@@ -242,6 +242,7 @@ class Furiosa(Struct, frozen=True):
         ("parent on another track, one host span at the top of the trace", "flow"),
         ("async pair", "slice on a track of its own"),
     )
+    skips = (EMPTY_EVENT,)
     lost: ClassVar[tuple[str, ...]] = (
         "Spans that the exporter dropped when its channel was full are seen only where a parent is missing.",
         "export_chrome_trace keeps no ids and no absolute time: no flows, no waits, no clock.",

@@ -48,6 +48,7 @@ from traceconv.importers._furiosa_tables import (
     BAD_ROW,
     COLUMNS,
     COUNT,
+    OTHER_TABLE,
     RUN,
     TOTAL,
     WAIT,
@@ -387,6 +388,7 @@ class FuriosaTable(Struct, frozen=True):
         ("row without a start, summary", "instant without a time, with its durations in ns as args"),
         ("NPU Total, NPU Run, NPU IoWait", "args; the wait is total - run, whatever was printed"),
     )
+    skips = (OTHER_TABLE, OTHER_LINE)
     lost: ClassVar[tuple[str, ...]] = (
         "What a printed table leaves out (rows, columns, the ends of ids) is counted, but gone.",
         "Tables of the print functions have no times of day: they are summaries, not timelines.",

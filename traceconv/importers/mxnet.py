@@ -38,7 +38,7 @@ from msgspec import Struct, structs
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_TRACK, TrackId
@@ -364,6 +364,7 @@ class Mxnet(Struct, frozen=True):
         ("counters, memory", "counters, with unit bytes for memory"),
         ("attributes of operators (since 1.5)", "args"),
     )
+    skips = (EMPTY_EVENT, NOT_WANTED)
     lost = (
         "Process and thread numbers: the file has hashes only, so threads are numbered in order of appearance.",
         "The copy of each operator under its category is dropped, and counted.",

@@ -370,6 +370,7 @@ class MxnetTable(msgspec.Struct, frozen=True):
         ("counter printed as ms", "args without unit, multiplied by 1000 again"),
         ("units of the JSON", "metadata"),
     )
+    skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "There are no times of day and no order: it is a summary, not a timeline.",
         "A counter of the user whose half range equals its average cannot be told from a time.",

@@ -339,6 +339,7 @@ class NsightCompute(msgspec.Struct, frozen=True):
         ("metric", "arg, with its unit in the key, below its section"),
         ("rule", "entry of the arg `rules`"),
     )
+    skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "When a kernel ran is not in the file; its duration there is that of a replay.",
         "Output of the program between the rows is counted and left out.",

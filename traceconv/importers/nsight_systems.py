@@ -526,6 +526,7 @@ class NsightSystems(Struct, frozen=True):
         ("message of the profiler", "instant and, if a warning, a note"),
         ("table that is not known, with times", "slices or instants on the thread, or on a track of the table's name"),
     )
+    skips = (NOT_WANTED, UNTIMED)
     lost: ClassVar[tuple[str, ...]] = (
         "The report itself (.nsys-rep, .qdrep) is closed: it has to be exported first.",
         "Binary NVTX payloads are kept as text and not decoded.",

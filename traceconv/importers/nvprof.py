@@ -90,6 +90,7 @@ class NvprofSqlite(Struct, frozen=True):
         ("events and metrics", "args of the kernel; sampled ones and sensors are counters"),
         ("names of devices, contexts, streams, threads", "names and descriptions of tracks"),
     )
+    skips = (SOURCE_LEVEL,)
     lost: ClassVar[tuple[str, ...]] = (
         "Names of events and metrics are not in the file: they are called event_12, metric_34 after their numbers.",
         "Threads have the number that nvprof stores, which is not the one of the operating system.",

@@ -565,6 +565,7 @@ class NvprofText(msgspec.Struct, frozen=True):
         ("correlation ids", "flows from the call to the kernel"),
         ("summary, events, metrics, NVTX, unified memory, CPU profile", "rows on tracks without a timeline"),
     )
+    skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "Threads: the API trace does not say which thread called; overlapping calls go to lanes.",
         "Digits: console text has five, so that starts after the first second are coarse (use --csv -u ns).",

@@ -495,6 +495,7 @@ class OnednnVerbose(msgspec.Struct, frozen=True):
         ("dispatch, error and check lines", "instants"),
         ("info lines", "description and metadata of the run"),
     )
+    skips = (FOREIGN_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "Threads: the log does not say which thread ran a primitive; overlapping primitives go to lanes.",
         "Lines of other programs are counted and left out.",

@@ -33,7 +33,7 @@ from msgspec import Raw
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event, text_of
 from traceconv.importers._local_time import local_time, refuse_zone, seconds_since_1970, zone_of
 from traceconv.ir.builder import Builder, join_args
@@ -134,6 +134,7 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
         ("perf counters of the fork", "args and counters for each node"),
         ("launch and kernel", "flows"),
     )
+    skips = (EMPTY_EVENT,)
     lost = ("The start time of the profile is not in the file itself.",)
 
     def sniff(self, head: Head) -> Match:

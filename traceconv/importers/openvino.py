@@ -259,6 +259,7 @@ class Openvino(msgspec.Struct, frozen=True):
         ("lines of benchmark_app", "log entries, and slices where they say how long a step took"),
         ("benchmark_report.csv", "rows of totals"),
     )
+    skips = (FOREIGN_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "When a layer ran: OpenVINO does not print it.",
         "The end of long layer names in printed tables; reports in files have them whole.",

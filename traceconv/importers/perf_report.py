@@ -162,6 +162,7 @@ class PerfReport(Struct, frozen=True):
         ("row", "instant with overhead, command, file and symbol as args"),
         ("number of samples, event count, header", "metadata"),
     )
+    skips = (CHAIN_LINE,)
     lost: ClassVar[tuple[str, ...]] = ("Call chains (-g): the samples themselves have them.",)
 
     def sniff(self, head: Head) -> Match:

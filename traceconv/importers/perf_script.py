@@ -477,6 +477,7 @@ class PerfScript(msgspec.Struct, frozen=True):
         ("PERF_RECORD_COMM, FORK, EXIT, MMAP2 and others", "instant; names of threads and their processes"),
         ("header", "metadata, clock, snapshot of clock and wall clock"),
     )
+    skips = (OTHER_LINE, MORE_COLUMNS)
     lost: ClassVar[tuple[str, ...]] = (
         "Addresses and offsets of frames: a frame is its symbol and file.",
         "The CPU of samples.",

@@ -449,6 +449,7 @@ class PerfStat(msgspec.Struct, frozen=True):
         ("counts of the whole run, --summary", "slice as long as the run, or table without timeline"),
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),
     )
+    skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "Metrics without counts (--metric-only) are not read.",
         "When it began: known to a second at best.",

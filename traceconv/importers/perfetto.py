@@ -25,7 +25,7 @@ from msgspec import Struct
 from traceconv.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._perfetto_packets import PACKET_KINDS, PacketReader
+from traceconv.importers._perfetto_packets import ABOUT_ITSELF, PACKET_KINDS, PacketReader
 from traceconv.importers._perfetto_rows import Emission
 from traceconv.importers._wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.ir.builder import Builder
@@ -84,6 +84,7 @@ class Perfetto(Struct, frozen=True):
         ("clock snapshots", "clock snapshots: all events come to the clock of the trace"),
         ("trace attributes, system info", "metadata"),
     )
+    skips = (ABOUT_ITSELF,)
     lost = (
         "Packets of other data sources (ftrace, heap profiles, GPU render stages, ...) are not read; they are counted "
         "by kind.",

@@ -30,7 +30,7 @@ from msgspec import Raw, Struct
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ChromeReader, Event, decode_json, text_of
 from traceconv.importers._chrome_rows import Rows
@@ -106,6 +106,7 @@ class PytorchKineto(Struct, frozen=True):
         ("utilization of the GPU", "counters"),
         ("schedule, GPU and host properties", "metadata"),
     )
+    skips = (EMPTY_EVENT,)
     lost = ("Flows of which only one end was recorded.",)
     checked = (
         ("torch 2.13, CPU", "recorded", "all of the file, against the calls inside"),

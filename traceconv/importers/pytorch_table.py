@@ -50,7 +50,7 @@ SHORTENED = declare(
     ProblemKind.ABSENT,
     "PyTorch cut a name and put ... behind it (max_name_column_width): several rows may bear the same name",
 )
-CUT = declare("pytorch-table.cut", ProblemKind.LOST, "a table has no end: the text was cut, or something is mixed in")
+CUT = declare("pytorch-table.cut", ProblemKind.ABSENT, "a table has no end: the text was cut, or something is mixed in")
 
 _GAP = "  "
 _RULE = regex(r"-{4,}(?: {2}-{4,}){3,}")
@@ -322,6 +322,7 @@ class PytorchTable(msgspec.Struct, frozen=True):
         ("lines of a call stack below a row", "arg `stack`"),
         ("Self CPU time total and the like below a table", "metadata"),
     )
+    skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "There are no times of day and no order: it is a summary, not a timeline.",
         "PyTorch prints 100 rows unless told otherwise, and does not say how many it left out.",

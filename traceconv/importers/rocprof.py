@@ -32,7 +32,7 @@ from traceconv.errors import MalformedInput
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _cupti
 from traceconv.importers._ansi import plain_text
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
@@ -477,6 +477,7 @@ class Rocprof(msgspec.Struct, frozen=True):
         ("counter_collection.csv", "slices of the kernels with the counter as arg"),
         ("statistics (*_stats.csv)", "rows of totals"),
     )
+    skips = (EMPTY_EVENT, FOREIGN_LINE)
     lost: ClassVar[tuple[str, ...]] = (
         "Arrows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
         "Addresses, code objects and callback records of the JSON.",

@@ -24,7 +24,7 @@ from msgspec import Struct
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.importers._xprof import HOST, Timeline
 from traceconv.ir.builder import Builder
@@ -71,6 +71,7 @@ class TensorflowProfiler(Struct, frozen=True):
         ("the arg flow", "flow from its producer to each consumer"),
         ("numbers in args, which are text in the file", "arg as number"),
     )
+    skips = (EMPTY_EVENT,)
     lost = (
         "The exporter stops after 1,000,000 events without a word.",
         "When the profile was recorded is not in the file.",

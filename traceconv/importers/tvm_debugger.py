@@ -297,6 +297,7 @@ class TvmDebugger(Struct, frozen=True):
         ("output_tensors.params beside the log", "args and metadata: names, shapes, dtypes, sizes"),
         ("Total_time", "metadata; compared with the sum of the rows"),
     )
+    skips = (text.OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "When a node ran: since 0.6 the table has mean times only, so positions are invented.",
         "The date of Start Time and End Time, and their time zone.",

@@ -24,7 +24,7 @@ from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _tvm_dump as dumps
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SliceId, TrackId
@@ -125,6 +125,7 @@ class TvmExecutionTrace(Struct, frozen=True):
         ("graph dump beside the trace", "args (op, inputs, shape, dtype, storage_id), flows from producer to consumer"),
         ("output_tensors.params beside the trace", "args and metadata: names, shapes, dtypes, sizes"),
     )
+    skips = (EMPTY_EVENT, PARAMETER)
     lost: ClassVar[tuple[str, ...]] = (
         "When a node ran: the positions in the file are sums of means.",
         "Parameters of the graph, which have no length.",

@@ -258,6 +258,7 @@ class TvmProfile(msgspec.Struct, frozen=True):
         ("Sum, Total, device_metrics", "totals without a timeline"),
         ("Configuration", "metadata and description"),
     )
+    skips = (text.OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "When a call ran: a report has no times, so positions are invented.",
         "Which calls contain others (Relax VM).",

@@ -18,7 +18,7 @@ from msgspec import Struct
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
-from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.ir.builder import Builder
 from traceconv.patterns import regex
@@ -31,7 +31,10 @@ OVERFLOW = declare(
     "the buffer of viztracer was full: the oldest events are missing in the file (record with larger --tracer_entries)",
 )
 SOURCE_TEXT = declare(
-    "viztracer.source_text", ProblemKind.SKIPPED, "the source code that viztracer embeds is left out", quiet=True
+    "viztracer.source_text",
+    ProblemKind.SKIPPED,
+    "the source code that viztracer embeds is left out: no viewer shows it",
+    quiet=True,
 )
 
 _FUNCTION = regex(rb'"cat"\s*:\s*"FEE"')
@@ -54,6 +57,7 @@ class Viztracer(Struct, frozen=True):
         ("log_instant, log_var, counters", "instants and counters"),
         ("processes and threads", "processes and threads"),
     )
+    skips = (EMPTY_EVENT, SOURCE_TEXT)
     lost = ("The source code embedded in the file.", "What the ring buffer had dropped before the file was written.")
 
     def sniff(self, head: Head) -> Match:

@@ -63,6 +63,7 @@ class Vtune(Struct, frozen=True):
         ("external frame", "slice on the track Frames"),
         ("external counter", "counter; a running total as what it grew by"),
     )
+    skips = (external.FOREIGN_LINE, reports.OTHER_LINE)
     lost: ClassVar[tuple[str, ...]] = (
         "Reports other than the timeline hold no times; the timeline holds nothing finer than its bins.",
         "Single samples, calls and threads' states stay in the closed result folder.",

@@ -66,7 +66,10 @@ NO_NAME = declare(
     "xplane.no_name", ProblemKind.ABSENT, "an event or stat refers to a name that its plane does not have"
 )
 BYTES = declare(
-    "xplane.bytes", ProblemKind.SKIPPED, "stats that hold bytes (HLO protos, options) were left out", quiet=True
+    "xplane.bytes",
+    ProblemKind.SKIPPED,
+    "stats that hold bytes (HLO protos, options) were left out: only their writer can read them",
+    quiet=True,
 )
 PROFILER_ERROR = declare("xplane.profiler_error", ProblemKind.NOTED, "the profiler itself reports an error")
 PROFILER_WARNING = declare("xplane.profiler_warning", ProblemKind.NOTED, "the profiler itself reports a warning")
@@ -110,6 +113,7 @@ class Xplane(Struct, frozen=True):
         ("profile_start_time", "clock snapshot with the wall clock"),
         ("stats of planes, host names", "metadata"),
     )
+    skips = (BYTES,)
     lost = (
         "Picoseconds are rounded to nanoseconds.",
         "Stats that hold bytes (HLO modules) are left out.",
