@@ -31,6 +31,8 @@ class Identity:
         name: its name, with the original number if that had to be replaced.
         native: whether it can be a process or thread with a number of its own (PROCESS, THREAD only); where the
             input knows no number and nothing needs one, the track is better shown without.
+        parent: the track that it is shown inside of: a lane stands beside its main track, or inside it where that is
+            native.
         position: its place among its siblings, from 0.
     """
 
@@ -39,6 +41,7 @@ class Identity:
     tid: int = 0
     name: str = ""
     native: bool = False
+    parent: int = NO_TRACK
     position: int = 0
 
 
@@ -51,6 +54,10 @@ def identities(trace: Trace) -> list[Identity]:
     _number_processes(trace, found, numbers)
     _number_threads(trace, found, numbers)
     _mark_natives(trace, found)
+    for track, identity in zip(trace.tracks, found, strict=True):
+        main = track.lane_of
+        beside = main != NO_TRACK and not found[main].native
+        identity.parent = int(trace.tracks[main].parent if beside else track.parent)
     _place(trace, found)
     return found
 
@@ -131,8 +138,8 @@ def _mark_natives(trace: Trace, found: list[Identity]) -> None:
 
 def _place(trace: Trace, found: list[Identity]) -> None:
     siblings: dict[int, list[int]] = defaultdict(list)
-    for index, track in enumerate(trace.tracks):
-        siblings[track.parent].append(index)
+    for index, identity in enumerate(found):
+        siblings[identity.parent].append(index)
     for indexes in siblings.values():
         indexes.sort(key=lambda index: _rank(trace.tracks, index))
         for position, index in enumerate(indexes):

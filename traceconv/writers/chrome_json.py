@@ -175,9 +175,9 @@ class _Writing:
         used |= {index for index in occurring(trace.instants.track) if kinds[index] is not TrackKind.PROCESS}
         used |= {i for i, kind in enumerate(kinds) if kind is TrackKind.THREAD and trace.tracks[i].lane_of == NO_TRACK}
         keys: list[tuple[int, ...]] = []
-        for index, track in enumerate(trace.tracks):
-            above = keys[track.parent] if track.parent != NO_TRACK else ()
-            keys.append((*above, self._ids[index].position))
+        for identity in self._ids:
+            above = keys[identity.parent] if identity.parent != NO_TRACK else ()
+            keys.append((*above, identity.position))
         ordered = sorted(range(len(keys)), key=keys.__getitem__)
         self._positions = {index: position for position, index in enumerate(ordered)}
         return used

@@ -267,17 +267,11 @@ class _Writing:
         fields = wire.text(
             _NAME, ", ".join([identity.name or "process", *track.labels]) if track.labels else identity.name
         )
-        parent = self._parent_of(track)
-        if parent != NO_TRACK:
-            fields += wire.integer(_PARENT, self._uuids[parent])
+        if identity.parent != NO_TRACK:
+            fields += wire.integer(_PARENT, self._uuids[identity.parent])
         if track.kind is TrackKind.COUNTER:
             fields += wire.blob(_COUNTER, _unit(track.unit))
         return fields
-
-    def _parent_of(self, track: Track) -> int:
-        """A lane stands beside its main track, or inside it where that is a process or thread."""
-        main = track.lane_of
-        return main if main != NO_TRACK and self._ids[main].native else track.parent
 
     # -- the events -------------------------------------------------------------------------------------------
 
