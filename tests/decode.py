@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from traceconv.ir.trace import NO_TRACK, Trace
@@ -209,6 +212,19 @@ class _Decoder:
         if kind == "string_value_iid":
             return self.values[self.sequence, annotation.string_value_iid]
         return getattr(annotation, kind) if kind else None
+
+
+def unknown_fields(data: bytes) -> list[str]:
+    """The fields of a .pftrace, at any depth, that the schema of the installed package `perfetto` does not have."""
+    return [*_unknown(pb.Trace.FromString(data), "Trace")]
+
+
+def _unknown(message: Any, place: str) -> Iterator[str]:
+    yield from (f"{place}.{field.field_number}" for field in UnknownFieldSet(message))
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is not None:
+            for inner in [value] if isinstance(value, Message) else value:
+                yield from _unknown(inner, f"{place}.{descriptor.name}")
 
 
 def decode_pftrace(data: bytes) -> Events:

@@ -92,8 +92,9 @@ def test_same_bytes_twice(case: Case, tmp_path: Path) -> None:
 @every_case
 def test_protobuf_holds_the_trace(case: Case, tmp_path: Path) -> None:
     trace = readable(case, tmp_path)
-    packets = decode.decode_pftrace(written(trace, "perfetto"))
-    assert packets == decode.events_of(trace)
+    data = written(trace, "perfetto")
+    assert decode.decode_pftrace(data) == decode.events_of(trace)
+    assert decode.unknown_fields(data) == []
 
 
 @every_case

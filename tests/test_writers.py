@@ -15,6 +15,7 @@ import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tests import oracle
+from tests.decode import unknown_fields
 from tests.oracle.fixtures import OpenTrace
 from traceconv.api import write
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
@@ -365,6 +366,14 @@ def test_only_lanes_share_a_row(load: Load) -> None:
     above = {row["slice"][0]: (row["above"], row["row_above"]) for row in found if row["above"]}
     assert [above[number][0] for number in "0123"] == ["GPU 0", "GPU 1", "GPU 0", "GPU 1"]
     assert len(set(above.values())) == 4
+
+
+def test_the_schema_knows_all_fields() -> None:
+    data = written(rich(), writer_named("perfetto"))
+    assert unknown_fields(data) == []
+    assert unknown_fields(data + b"\x0a\x03\x80\x7d\x01") == ["Trace.packet.2000"]
+    inside = b"\xe2\x03" + b"\x05\x1a\x03\x80\x7d\x01"  # in the process of a track descriptor
+    assert unknown_fields(b"\x0a" + bytes([len(inside)]) + inside) == ["Trace.packet.track_descriptor.process.2000"]
 
 
 def test_chrome_names_of_nested_tracks() -> None:
