@@ -20,6 +20,7 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.diagnostics import Balance, Code, Diagnostic, Diagnostics, ProblemKind, Severity, declare, declared_codes
 from traceconv.dump import dump
 from traceconv.ir.builder import (
+    IMPOSSIBLE_CPU,
     IMPOSSIBLE_WEIGHT,
     MISNAMED_END,
     NEGATIVE_DURATION,
@@ -31,6 +32,7 @@ from traceconv.ir.builder import (
     join_args,
 )
 from traceconv.ir.trace import (
+    NO_CPU,
     TABLES,
     Args,
     Level,
@@ -150,7 +152,7 @@ def test_every_column(out: Builder) -> None:
     out.counter(values, 13, 2.5, at=6)
     out.flow(first, second, "f", "cat", at=7)
     inner = out.frame("inner", "python", out.frame("outer"))
-    out.sample(thread, 14, inner, "s", 9, at=8)
+    out.sample(thread, 14, inner, "s", 9, at=8, cpu=3)
     out.log(thread, 15, "text", Level.WARNING, "a.py:3", {"d": 1}, at=9)
     out.metadata("key", ["value"])
     out.note("once")
@@ -173,7 +175,7 @@ def test_every_column(out: Builder) -> None:
         "instant 12 on 1 'i' {\"c\":null} @5",
         "counter 13 on 2 = 2.5 @6",
         "flow 0 -> 1 'f' [cat] @7",
-        "sample 14 on 1 's' inner < outer x9 @8",
+        "sample 14 on 1 's' inner < outer x9 cpu 3 @8",
         "log 15 on 1 warning [a.py:3] 'text' {\"d\":1} @9",
     ]
     counts = {"slices": 2, "instants": 1, "counter values": 1, "flows": 1, "samples": 1, "log entries": 1}
@@ -242,7 +244,7 @@ def test_many_at_once_are_what_they_are_one_by_one(rows: list[tuple[int, int, by
         single.slice(track, ts, number, "x", "y", args, at)
         single.instant(track, ts, "x", "y", args, at)
         single.counter(TrackId(1), ts, number if flag else _double(number), at)
-        single.sample(track, ts, StackId(0), "x", 2, at)
+        single.sample(track, ts, StackId(0), "x", 2, at, cpu=3 if flag else NO_CPU)
         (single.begin if flag else single.end)(track, ts, "x", args=args, at=at)
     ts, number, flags = (np.array([row[place] for row in rows], np.int64) for place in (0, 1, 3))
     lengths = np.array([len(row[2]) for row in rows], np.int32)
@@ -252,7 +254,7 @@ def test_many_at_once_are_what_they_are_one_by_one(rows: list[tuple[int, int, by
     bulk.slice_rows(zeros, ts, number, ones, ones * 2, places, lengths, at)
     bulk.instants(zeros, ts, ones, ones * 2, places, lengths, at)
     bulk.counters(ones, ts, number, is_begin, at)
-    bulk.samples(zeros, ts, zeros, ones, ones * np.int64(2), at)
+    bulk.samples(zeros, ts, zeros, ones, ones * np.int64(2), np.where(flags, 3, NO_CPU).astype(np.int32), at)
     bulk.begins_and_ends(zeros, ts, is_begin, ones, zeros, places, lengths, at)
     one, other = single.finish(), bulk.finish()
     assert dump(one) == dump(other)
@@ -698,6 +700,7 @@ def test_a_sound_trace_is_valid() -> None:
         ("slices", "dur", -1, "negative duration"),
         ("flows", "to_slice", 1, "slice out of range"),
         ("samples", "stack", 1, "stack out of range"),
+        ("samples", "cpu", -2, "cpu out of range"),
         ("slices", "args_len", -1, "args out of range"),
         ("flows", "name", 99, "name out of range"),
         ("flows", "category", -1, "category out of range"),
@@ -835,6 +838,14 @@ def test_a_weight_fits_into_its_column(weight: int, kept: int, out: Builder) -> 
     trace = out.finish()
     assert trace.samples.weight.tolist() == [kept]
     assert problems(trace) == ({IMPOSSIBLE_WEIGHT.name: 1} if weight != kept else {})
+
+
+@pytest.mark.parametrize(("cpu", "kept"), [(0, 0), (2**31 - 1, 2**31 - 1), (2**31, NO_CPU), (-2, NO_CPU)])
+def test_a_cpu_fits_into_its_column(cpu: int, kept: int, out: Builder) -> None:
+    out.sample(out.track("t"), 5, StackId(-1), "s", cpu=cpu)
+    trace = out.finish()
+    assert trace.samples.cpu.tolist() == [kept]
+    assert problems(trace) == ({IMPOSSIBLE_CPU.name: 1} if cpu != kept else {})
 
 
 def test_a_sample_whose_weight_is_no_integer_leaves_all_columns_alike(out: Builder) -> None:

@@ -17,7 +17,7 @@ from traceconv.api import read
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SourceInfo, StackId, Trace, Track, TrackKind
+from traceconv.ir.trace import NO_CPU, NO_TRACK, SourceInfo, StackId, Trace, Track, TrackKind
 from traceconv.lanes import lay_out
 from traceconv.merging import SAME_PID, merge_traces
 from traceconv.times import LIMIT_NS
@@ -373,11 +373,12 @@ def test_a_sample_without_stack_gets_none_of_another_file() -> None:
     for name in "ab":
         out = builder(name, HOST)
         thread = out.thread(out.process(name, pid=7), 1)
-        out.sample(thread, 5, out.frame(f"{name} function"), name)
+        out.sample(thread, 5, out.frame(f"{name} function"), name, cpu=4)
         out.sample(thread, 6, StackId(-1), name)
         traces.append(lay_out(out.finish()))
     result = merged(*traces)
     assert sorted(result.samples.stack.tolist()) == [-1, -1, 0, 1]
+    assert dict(zip(result.samples.ts.tolist(), result.samples.cpu.tolist(), strict=True)) == {5: 4, 6: NO_CPU}
 
 
 def test_a_thread_of_two_files_at_the_same_time_gets_a_track_beside_it() -> None:

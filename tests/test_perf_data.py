@@ -36,7 +36,7 @@ from traceconv.importers import _perf_zstd, perf_data
 from traceconv.importers._elf_symbols import functions_of
 from traceconv.importers._perf_maps import AddressSpace, Mapping
 from traceconv.importers._perf_tracepoints import read_tracepoints
-from traceconv.ir.trace import Trace
+from traceconv.ir.trace import NO_CPU, Trace
 
 COMPRESSED = 81
 #: perf script --ns -G -F comm,pid,tid,time,period,event of the recordings in golden/perf-data (perf 6.1).
@@ -74,6 +74,9 @@ def test_json_of_the_same_recording_has_the_same_samples() -> None:
     json = read(ROOT / "perf-json" / "clock_pair" / "input.json")
     assert Counter((tid, ts) for tid, _, ts in samples(json).elements()) == Counter(
         (tid, ts) for tid, _, ts in samples(direct).elements()
+    )
+    assert sorted(zip(json.samples.ts, json.samples.cpu, strict=True)) == sorted(
+        zip(direct.samples.ts, direct.samples.cpu, strict=True)
     )
     assert json.clocks == direct.clocks
     assert json.snapshots == direct.snapshots
@@ -115,10 +118,11 @@ def test_samples_are_those_that_perf_script_prints(recording: str) -> None:
 def test_fields_are_found_for_each_sample_type(tmp_path: Path, sample_type: int) -> None:
     maker = Maker("<", (sample_type,), clockid=None)
     maker.comm(10, "app", pid=70, tid=71)
-    maker.sample(20, 0x1234, pid=70, tid=71, period=77, chain=(CONTEXT_USER, 0x1234, 0x5678), raw=b"abcd")
+    maker.sample(20, 0x1234, pid=70, tid=71, period=77, chain=(CONTEXT_USER, 0x1234, 0x5678), raw=b"abcd", cpu=6)
     trace = trace_of(tmp_path, maker.data())
     assert samples(trace) == Counter({(71, "cpu-clock", 20): 1})
     assert trace.samples.weight.tolist() == [77 if sample_type & PERIOD else 1000]
+    assert trace.samples.cpu.tolist() == [6 if sample_type & CPU else NO_CPU]
     names = [frame.name for frame in trace.frames]
     assert names == (["0x5678", "0x1234"] if sample_type & CALLCHAIN else ["0x1234"])
     assert [track.name for track in trace.tracks] == ["app", "app"]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.golden import ROOT, cases
 from tests.kernels import using
+from traceconv import kernel
 from traceconv.api import read
 from traceconv.clocks import MONOTONIC
 from traceconv.diagnostics import Severity
@@ -19,7 +20,7 @@ from traceconv.importers import _perf_text as text
 from traceconv.importers import perf_script
 from traceconv.importers._perf_tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, state_name
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace, TrackKind
+from traceconv.ir.trace import NO_CPU, SourceInfo, Trace, TrackKind
 from traceconv.lanes import lay_out
 from traceconv.registry import Certainty, importer_class
 from traceconv.source import Source
@@ -49,6 +50,11 @@ def states(trace: Trace) -> list[tuple[str, int, int]]:
     table = trace.slices
     rows = zip(table.name.tolist(), table.ts.tolist(), table.dur.tolist(), strict=True)
     return sorted(((trace.strings[name], ts, dur) for name, ts, dur in rows), key=lambda row: row[1])
+
+
+def on_cpus(trace: Trace) -> list[tuple[int, int]]:
+    """Time and CPU of all samples."""
+    return list(zip(trace.samples.ts.tolist(), trace.samples.cpu.tolist(), strict=True))
 
 
 # -- against perf's own figures ----------------------------------------------------------------------------------------
@@ -249,7 +255,7 @@ def test_a_process_that_becomes_known_later() -> None:
     late = tracks.thread(7, 7, "main")
     assert tracks.thread(7, 8) == early
     for at, thread in enumerate((early, late)):
-        tracks.sample(thread, at, NO_STACK, "cycles", 1, at)
+        tracks.sample(thread, at, NO_STACK, "cycles", 1, at, None)
     tracks.finish()
     parents = {out.track_info(thread).parent for thread in (early, late)}
     assert len(parents) == 1
@@ -292,7 +298,7 @@ def test_one_process_alone_hides_switch_ins() -> None:
     out, tracks = tracks_of()
     a, other = Task("a", 7), Task("other", 9)
     tracks.switch(100, 0, a, "S", other, 1)
-    tracks.sample(tracks.thread(None, 7, "a"), 170, NO_STACK, "cycles", 1, 2)
+    tracks.sample(tracks.thread(None, 7, "a"), 170, NO_STACK, "cycles", 1, 2, None)
     tracks.switch(200, 0, a, "S", other, 3)
     tracks.finish()
     trace = lay_out(out.finish())
@@ -423,6 +429,29 @@ def test_long_lines_take_linear_time(line: bytes, tmp_path: Path) -> None:
     read(path, format="perf-script")
     read(stat_path, format="perf-stat")
     assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_samples_know_their_cpu(compiled: bool, tmp_path: Path) -> None:
+    """Made by hand: one thread goes from CPU to CPU; without a column for it, it is not known."""
+    head, stack = "app 10/11 [{:03}] {}.000001: {} cycles: \n", "\t 401000 main (/bin/app)\n\n"
+    rows = [(number, cpu) for number, cpu in enumerate([3, 1, 0, 255, 3, 3, 1] * 5, 1)]
+    content = "".join(head.format(cpu, number, number) + stack for number, cpu in rows)
+    bare = "".join(head.format(0, number, number).replace("[000] ", "") + stack for number, _ in rows)
+    with using("lines", kernel.module("lines") if compiled else None):
+        trace = read(written(tmp_path, content))
+        assert on_cpus(trace) == [(number * 10**9 + 1000, cpu) for number, cpu in rows]
+        assert trace.samples.weight.tolist() == [number for number, _ in rows]
+        assert {cpu for _, cpu in on_cpus(read(written(tmp_path, bare)))} == {NO_CPU}
+
+
+def test_a_sample_of_a_tracepoint_knows_its_cpu(tmp_path: Path) -> None:
+    """Made by hand: an event with fields and one of the scheduler, each with a stack."""
+    stack = "\t 401000 main (/bin/app)\n\n"
+    switch = "prev_comm=app prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=b next_pid=12 next_prio=120"
+    content = f"app 10/11 [002] 1.000001: syscalls:sys_enter_read: fd: 0x3\n{stack}"
+    content += f"app 10/11 [005] 1.000002: sched:sched_switch: {switch}\n{stack}"
+    assert [cpu for _, cpu in on_cpus(read(written(tmp_path, content)))] == [2, 5]
 
 
 def test_lines_of_frames_are_kept_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,11 +66,11 @@ def span_of(trace: Trace) -> tuple[int, int] | None:
     return trace.span()
 
 
-def weights_of(trace: Trace) -> list[tuple[int, str, int]]:
-    """Of each sample: time, name, weight; samples without a name are called so."""
+def weights_of(trace: Trace) -> list[tuple[int, str, int, int]]:
+    """Of each sample: time, name, weight, CPU; samples without a name are called so."""
     table = trace.samples
     names = [trace.strings[name] or "samples" for name in table.name]
-    return sorted(zip(table.ts.tolist(), names, table.weight.tolist(), strict=True))
+    return sorted(zip(table.ts.tolist(), names, table.weight.tolist(), table.cpu.tolist(), strict=True))
 
 
 def tracks_of(data: bytes) -> list[tuple[Any, ...]]:
@@ -419,6 +419,7 @@ def test_samples(tmp_path: Path) -> None:
         ("leaf", "/usr/lib.so", "main"),
     ]
     assert table.weight.tolist() == [100, 40, 150]
+    assert table.cpu.tolist() == [0, 1, 0]
     assert {trace.strings[name] for name in table.name} == {"cycles"}
     assert [(t.name, t.pid, t.tid) for t in trace.tracks] == [("/bin/server -x", 3, None), ("worker", None, 4)]
     assert codes(trace) == {"lost_samples": 1}

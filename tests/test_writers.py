@@ -21,7 +21,7 @@ from traceconv.api import write
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import Level, SourceInfo, Trace, TrackId
+from traceconv.ir.trace import NO_CPU, Level, SourceInfo, Trace, TrackId
 from traceconv.lanes import lay_out
 from traceconv.times import LIMIT_NS
 from traceconv.writers import WriteCounts, Writer, _order, writer_for_path, writer_named
@@ -104,8 +104,8 @@ def rich() -> Trace:
     out.counter(memory, T + 5, 2**53 + 1)
     out.counter(memory, T + 6, 1.5)
     leaf = out.frame("leaf", "", out.frame("main", "lib.so"))
-    out.sample(thread, T + 9, leaf, "cycles", 3)
-    out.sample(thread, T + 10, leaf, "cycles", 4)
+    out.sample(thread, T + 9, leaf, "cycles", 3, cpu=2)
+    out.sample(thread, T + 10, leaf, "cycles", 4, cpu=2)
     out.log(thread, T + 11, "engine ready", source="engine.cpp:77", args={"cores": 2})
     out.log(out.thread(process, None, "logger"), T + 12, "out of memory", Level.ERROR, "engine")
     return lay_out(out.finish())
@@ -183,6 +183,42 @@ def test_perfetto_details(load: Load) -> None:
         assert [row["value"] for row in oracle.rows(tp, totals)] == [3.0, 7.0]
         # A device has no number of the operating system, so none is shown.
         assert oracle.rows(tp, "select pid from process where pid > 0") == [{"pid": 10}]
+
+
+def test_samples_are_on_the_cpu_that_is_known(load: Load) -> None:
+    """Totals grow by event and CPU. Where no CPU is known no total is written: Perfetto would draw it for CPU 0."""
+    out = builder()
+    thread = out.thread(out.process("python", pid=10), 11, "main")
+    leaf = out.frame("leaf")
+    events = [("cycles", 3), ("cycles", 1), ("faults", 3), ("cycles", 3), ("cycles", NO_CPU)]
+    for step, (name, cpu) in enumerate(events):
+        out.sample(thread, T + step, leaf, name, 10 + step, cpu=cpu)
+    out.sample(thread, T + 9, leaf, "cycles", 20)
+    trace = lay_out(out.finish())
+    with load(trace, ".pftrace") as tp:
+        assert oracle.import_problems(tp) == []
+        known = oracle.rows(tp, f"select ts, cpu from perf_sample where ts < {T + 4} order by ts")
+        assert [row["cpu"] for row in known] == [3, 1, 3, 3]
+        totals = (
+            "select t.name, t.cpu, c.value from counter c join perf_counter_track t on t.id = c.track_id "
+            "order by t.name, t.cpu, c.ts"
+        )
+        assert [tuple(row.values()) for row in oracle.rows(tp, totals)] == [
+            ("cycles", 1, 11),
+            ("cycles", 3, 10),
+            ("cycles", 3, 23),
+            # v52 counts these on a CPU 0, as 0 each; newer ones make no values.
+            ("cycles (CPU not known)", 0, 0),
+            ("cycles (CPU not known)", 0, 0),
+            ("faults", 3, 12),
+        ]
+    unknown = [p.perf_sample for p in packets(trace) if p.HasField("perf_sample") and not p.perf_sample.HasField("cpu")]
+    assert [(one.HasField("timebase_count"), list(one.follower_counts)) for one in unknown] == [
+        (False, [14]),
+        (False, [34]),
+    ]
+    lines = [event for event in chrome(trace)["traceEvents"] if event["ph"] == "P"]
+    assert [event.get("cpu") for event in lines] == [3, 1, 3, 3, None, None]
 
 
 @pytest.mark.parametrize("suffix", [".pftrace", ".json"])

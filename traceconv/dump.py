@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from traceconv.ir.trace import NO_TRACK, Instants, Level, Slices, Trace, Track, TrackKind
+from traceconv.ir.trace import NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, Track, TrackKind
 from traceconv.times import format_bound
 
 _KINDS = {
@@ -112,7 +112,8 @@ def _samples(trace: Trace) -> Iterator[str]:
             frames.append(trace.frames[frame].name)
             frame = trace.frames[frame].parent
         what = f"{trace.strings[table.name[row]]!r} {' < '.join(frames)} x{table.weight[row]}"
-        yield f"sample {table.ts[row]} on {table.track[row]} {what} @{table.origin[row]}"
+        cpu = f" cpu {table.cpu[row]}" if table.cpu[row] != NO_CPU else ""
+        yield f"sample {table.ts[row]} on {table.track[row]} {what}{cpu} @{table.origin[row]}"
 
 
 def _logs(trace: Trace) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from traceconv import kernel
-from traceconv.ir.trace import I64, NO_TRACK, TABLES, TEXTS, Slices, Trace, TrackKind, column_types
+from traceconv.ir.trace import I64, NO_CPU, NO_TRACK, TABLES, TEXTS, Slices, Trace, TrackKind, column_types
 
 _DEEP = 1 << 10
 _TEXT_COLUMNS = [(table, text) for table, cls in TABLES.items() for text in TEXTS if text in column_types(cls)]
@@ -44,6 +44,7 @@ def validate(trace: Trace) -> None:
     on_lines = [track.kind not in (TrackKind.PROCESS, TrackKind.COUNTER) for track in trace.tracks]
     _require(np.array(on_lines, bool)[trace.logs.track], "logs: on the track of a process or counter")
     _require(_in_range(trace.samples.stack + 1, len(trace.frames) + 1), "samples: stack out of range")
+    _require(trace.samples.cpu >= NO_CPU, "samples: cpu out of range")
     _check_nesting(trace)
     for source in trace.sources:
         if not source.balance.even:

@@ -22,7 +22,7 @@ from traceconv.importers._chrome_times import microseconds
 from traceconv.importers._lenient_json import MAX_DEPTH, flatten, may_be_deep
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder, join_args
-from traceconv.ir.trace import I64, NO_TRACK, StackId, TrackId
+from traceconv.ir.trace import I64, NO_CPU, NO_TRACK, StackId, TrackId
 from traceconv.times import LIMIT_NS, US, parse_ns
 
 BAD_TIME = declare(
@@ -119,7 +119,7 @@ class ChromeEvents:
         self._counters: dict[tuple[bytes, str, bytes, str], TrackId] = {}
         self._global = NO_TRACK
         self._strings = _Known(out.string)
-        self._samples: list[tuple[int, TrackId, int, str, Raw, int]] = []
+        self._samples: list[tuple[int, TrackId, int, str, Raw, int, int]] = []
         self._handlers: dict[str, Callable[[Event, int, int], None]] = {
             "X": self.complete,
             "B": self.begin,
@@ -314,9 +314,10 @@ class ChromeEvents:
         stacks: dict[str, StackId] = {}
         frames = frames if isinstance(frames, dict) else {}
         frames = {key: entry for key, entry in frames.items() if isinstance(entry, dict)}
-        for ts, track, number, name, raw, weight in self._samples:
+        for ts, track, number, name, raw, weight, cpu in self._samples:
             stack = self._stack(text_of(bytes(raw)), frames, stacks) if raw is not ABSENT else None
-            self.out.sample(track, ts, self.out.frame(name) if stack is None else stack, name, weight, number)
+            stack = self.out.frame(name) if stack is None else stack
+            self.out.sample(track, ts, stack, name, weight, number, cpu=cpu)
 
     def time(self, raw: bytes) -> int:
         """Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
@@ -550,7 +551,9 @@ class ChromeEvents:
         weight = _number(decode_json(self.extra(event, "weight") or b"1"))
         if weight is None or not 1 <= abs(weight) < 2**63:
             weight = 1
-        self._samples.append((ts, self.place(event), number, event.name, frame, int(weight)))
+        cpu = _number(decode_json(self.extra(event, "cpu") or b"-1"))
+        on_cpu = int(cpu) if cpu is not None and cpu >= 0 else NO_CPU
+        self._samples.append((ts, self.place(event), number, event.name, frame, int(weight), on_cpu))
         self.out.balance.written += 1
 
     def _stack(self, frame: str, frames: dict[str, Any], known: dict[str, StackId]) -> StackId | None:

@@ -9,7 +9,7 @@ from traceconv.importers import _nsys_schema as schema
 from traceconv.importers._nsys_export import Export, Row, Tracks
 from traceconv.importers._nsys_slices import NO_TIME
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import StackId, TrackId
+from traceconv.ir.trace import NO_CPU, StackId, TrackId
 
 NO_VALUE = declare(
     "nsys.no_value", ProblemKind.LOST, "a row of a counter has no time or no number: there is nothing to draw"
@@ -55,9 +55,9 @@ class Sampled:
             return
         stacks = self._stacks()
         waiting = next(stacks, None)
-        columns = ("id", "start", "globalTid", "cpuCycles")
+        columns = ("id", "start", "globalTid", "cpuCycles", "cpu")
         number = 0
-        for number, (sample, ts, thread, cycles) in enumerate(
+        for number, (sample, ts, thread, cycles, cpu) in enumerate(
             self._export.rows("COMPOSITE_EVENTS", columns, order=self._order("COMPOSITE_EVENTS", "id")), 1
         ):
             stack: StackId | None = None
@@ -70,7 +70,8 @@ class Sampled:
             if stack is None:
                 stack = out.frame(_NO_STACK)
             name = _NOT_SAMPLED if cycles == 0 else "CPU sample"
-            out.sample(self._tracks.thread(thread), ts, stack, name, 1, number)
+            on_cpu = cpu if type(cpu) is int and cpu >= 0 else NO_CPU
+            out.sample(self._tracks.thread(thread), ts, stack, name, 1, number, cpu=on_cpu)
             out.balance.written += 1
         out.balance.read += number
 

@@ -1,7 +1,7 @@
 """Samples of `perf script` whose lines have occurred before: found by their bytes, but for times and periods.
 
-What precedes the time on the line of a sample names a thread, what follows the period an event, and lines of frames
-repeat. `traceconv.kernel.lines` finds them and puts stacks together; what they stand for is kept here.
+What precedes the time on the line of a sample names a thread and a CPU, what follows the period an event, and lines of
+frames repeat. `traceconv.kernel.lines` finds them and puts stacks together; what they stand for is kept here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import numpy as np
 from traceconv import kernel
 from traceconv.importers import _perf_text as text
 from traceconv.importers._perf_tracks import NO_STACK, PerfTracks
-from traceconv.ir.trace import I64, StackId, TrackId
+from traceconv.ir.trace import I64, NO_CPU, StackId, TrackId
 
 _ROWS = 1 << 16
 _MOST_FRAMES = 1 << 12
 _MOST_KNOWN = 1 << 18
 _FRAME_SHIFT = 32
+#: The head of a line tells the thread and, above it, the number of the CPU plus 1; 0 is none.
+_CPU_SHIFT, _THREAD_MASK = 32, (1 << 32) - 1
 
 #: ns, of the samples that were written.
 Written = Callable[[I64], None]
@@ -84,7 +86,7 @@ class AlikeSamples:
         """Write what was read."""
         if not self.reader.row:
             return
-        ts, at, thread, event, weight, stack = self._columns[:, : self.reader.row]
+        ts, at, head, event, weight, stack = self._columns[:, : self.reader.row]
         self.reader.clear()
         self._written(ts)
         # One event after the other is one sample after the other, as long as there is no other event.
@@ -94,24 +96,31 @@ class AlikeSamples:
             some = slice(begin, end)
             self._tracks.samples_of(
                 events[int(event[begin])],
-                thread[some].astype(np.int32),
+                (head[some] & _THREAD_MASK).astype(np.int32),
                 ts[some],
                 stack[some].astype(np.int32),
                 weight[some],
+                ((head[some] >> _CPU_SHIFT) + NO_CPU).astype(np.int32),
                 at[some],
             )
 
     # -- what lines say ---------------------------------------------------------------------------------------------
 
     def learn(
-        self, line: bytes, match: re.Match[bytes], thread: TrackId, event: str, frame: tuple[str, str] | None
+        self,
+        line: bytes,
+        match: re.Match[bytes],
+        thread: TrackId,
+        cpu: int | None,
+        event: str,
+        frame: tuple[str, str] | None,
     ) -> None:
         """A line of a sample that is no tracepoint; `frame` stands on it if it has more than the event."""
         time, name = match.start(6), match.start(10)
         is_plain = match[5] is None and name >= 0 and line.endswith(b"\n") and (time == 0 or line[time - 1] in b" \t")
         if not is_plain or (match[11] and frame is None) or len(self._heads) + len(self._tails) >= _MOST_KNOWN:
             return
-        self._heads[line[:time]] = thread
+        self._heads[line[:time]] = thread | (NO_CPU if cpu is None else cpu) + 1 << _CPU_SHIFT
         number = self._number(frame) if frame is not None else 0
         known = self._events.setdefault(event, len(self._events))
         self._tails[line[name:]] = known | number << _FRAME_SHIFT

@@ -7,8 +7,8 @@ recording gives the same tracks, names and samples whatever it was read from:
     thread = tracks.thread(pid, tid, comm)              # pid None: not printed; the same ids give the same track
     tracks.know(pid, tid, comm)                         # the same without drawing it: PERF_RECORD_COMM, FORK, MMAP
     stack = tracks.stack([(symbol, dso), ...])          # innermost frame first, as perf prints them
-    tracks.sample(thread, ts, stack, "cpu-clock", period, at)
-    tracks.tracepoint(thread, ts, "syscalls:sys_enter_read", args, stack, at)
+    tracks.sample(thread, ts, stack, "cpu-clock", period, at, cpu)
+    tracks.tracepoint(thread, ts, "syscalls:sys_enter_read", args, stack, at, cpu)
     tracks.switch(ts, cpu, Task("python", 7, 120), "S", Task("swapper/0", 0, 120), at)
     tracks.finish()                                     # ends what is open, names the processes
     header.tell(out, resolution_ns)                     # clock, snapshot, metadata
@@ -48,13 +48,19 @@ from traceconv.clocks import (
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import I32, I64, NO_TRACK, StackId, TrackId
+from traceconv.ir.trace import I32, I64, NO_CPU, NO_TRACK, StackId, TrackId
 
 PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
 #: What --reltime prints.
 SINCE_FIRST = ClockDomain("time since the first event of perf", Zero.RUN_START, Run.MONOTONIC)
 NO_STACK = StackId(-1)
 _UNKNOWN_FRAME = ("[unknown]", "[unknown]")
+
+#: For people, of formats whose samples may have no CPU.
+NO_CPU_HELP = (
+    "A CPU that was not recorded (perf record without -a or --sample-cpu) is not made up: such samples have no counter "
+    "of their event. Perfetto v52 still shows a row `Cpu 0 EVENT (CPU not known)`, without values."
+)
 
 #: By number of the clock in Linux (clockid_t).
 CLOCKS = {0: REALTIME, 1: MONOTONIC, 4: MONOTONIC_RAW, 7: BOOTTIME, 11: TAI}
@@ -219,25 +225,31 @@ class PerfTracks:
             parent = self.child(parent, frame)
         return parent
 
-    def sample(self, thread: TrackId, ts: int, stack: StackId, event: str, weight: int, at: int) -> None:
-        """A sample of a thread; `weight` is how many events it stands for (the period), 1 if that is not said."""
+    def sample(
+        self, thread: TrackId, ts: int, stack: StackId, event: str, weight: int, at: int, cpu: int | None
+    ) -> None:
+        """A sample of a thread.
+
+        `weight` is how many events it stands for (the period), 1 if that is not said, `cpu` None if that is not said.
+        """
         self.samples[event] += 1
         self.event_counts[event] += weight
         if self._states:
             self.seen_running(thread, ts, at)
         if stack == NO_STACK:  # recorded without address, or printed without it
             stack = self.empty_stack()
-        self._out.sample(thread, ts, stack, event, weight, at)
+        self._out.sample(thread, ts, stack, event, weight, at, cpu=NO_CPU if cpu is None else cpu)
 
-    def samples_of(self, event: str, thread: I32, ts: I64, stack: I32, weight: I64, at: I64) -> None:
-        """Samples of one event, in the order of the input, as columns; none with an empty stack."""
+    def samples_of(self, event: str, thread: I32, ts: I64, stack: I32, weight: I64, cpu: I32, at: I64) -> None:
+        """Samples of one event, in the order of the input, as columns; none with an empty stack. `cpu`: or NO_CPU."""
         if self._states:
-            for row in zip(thread.tolist(), ts.tolist(), stack.tolist(), weight.tolist(), at.tolist(), strict=True):
-                self.sample(TrackId(row[0]), row[1], StackId(row[2]), event, *row[3:])
+            columns = (thread, ts, stack, weight, cpu, at)
+            for on, when, what, times, where, row in zip(*(column.tolist() for column in columns), strict=True):
+                self.sample(TrackId(on), when, StackId(what), event, times, row, None if where == NO_CPU else where)
             return
         self.samples[event] += len(ts)
         self.event_counts[event] += sum(weight.tolist())
-        self._out.samples(thread, ts, stack, np.full(len(ts), self._out.string(event)), weight, at)
+        self._out.samples(thread, ts, stack, np.full(len(ts), self._out.string(event)), weight, cpu, at)
 
     def child(self, parent: StackId, frame: tuple[str, str]) -> StackId:
         """The call stack of a (symbol, file) pair that was called from another one, NO_STACK if from nowhere."""
@@ -252,16 +264,23 @@ class PerfTracks:
         return self.stack([_UNKNOWN_FRAME])
 
     def tracepoint(
-        self, thread: TrackId, ts: int, event: str, args: bytes | dict[str, Any], stack: StackId, at: int
+        self,
+        thread: TrackId,
+        ts: int,
+        event: str,
+        args: bytes | dict[str, Any],
+        stack: StackId,
+        at: int,
+        cpu: int | None,
     ) -> None:
-        """A tracepoint that was hit by a thread, with its fields; the stack may be NO_STACK."""
+        """A tracepoint that was hit by a thread, with its fields; the stack may be NO_STACK, the CPU unknown."""
         self.samples[event] += 1
         self.event_counts[event] += 1
         if self._states:
             self.seen_running(thread, ts, at)
         self._out.instant(thread, ts, event, event.partition(":")[0] if ":" in event else "", args, at)
         if stack != NO_STACK:
-            self._out.sample(thread, ts, stack, event, 1, at)
+            self._out.sample(thread, ts, stack, event, 1, at, cpu=NO_CPU if cpu is None else cpu)
 
     # -- states of threads ----------------------------------------------------------------------------------------
 
@@ -272,7 +291,8 @@ class PerfTracks:
         self.samples["sched:sched_switch"] += 1
         self.event_counts["sched:sched_switch"] += 1
         if stack != NO_STACK:
-            self._out.sample(self.thread(None, prev.tid, prev.comm), ts, stack, "sched:sched_switch", 1, at)
+            thread, on_cpu = self.thread(None, prev.tid, prev.comm), NO_CPU if cpu is None else cpu
+            self._out.sample(thread, ts, stack, "sched:sched_switch", 1, at, cpu=on_cpu)
         self.switch_out(ts, cpu, prev, prev_state, at)
         self.switch_in(ts, cpu, next, at)
 

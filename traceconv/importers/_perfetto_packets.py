@@ -32,7 +32,7 @@ from traceconv.importers._wire_reader import (
     varint,
 )
 from traceconv.ir.builder import Builder, join_args
-from traceconv.ir.trace import Level, StackId
+from traceconv.ir.trace import NO_CPU, Level, StackId
 from traceconv.packets import Damage, PacketBuffer, Readable, read_packets
 
 NOT_A_PACKET = declare("perfetto.not_a_packet", ProblemKind.LOST, "a packet that is no protobuf message was skipped")
@@ -581,7 +581,10 @@ class PacketReader:
     # -- samples ----------------------------------------------------------------------------------------------
 
     def _sample(self, sample: Message, found: dict[int, Value], sequence: Sequence) -> None:
-        """PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18."""
+        """PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
+
+        The totals of samples without a CPU are in follower_counts 7, where our writer puts them.
+        """
         time = self._time(found, sequence)
         if 17 in sample or 18 in sample:
             lost = sample.unsigned(17)
@@ -591,15 +594,15 @@ class PacketReader:
             self._out.skip(BAD_TIME, self._number)
             return
         stack = sequence.stack(sample.unsigned(4)) if 4 in sample else self._out.frame("(no call stack)")
-        weight = 1
-        if 6 in sample:
-            cpu, total = sample.unsigned(1), sample.unsigned(6)
+        cpu, weight = sample.unsigned(1) if 1 in sample else NO_CPU, 1
+        if 6 in sample or (7 in sample and cpu == NO_CPU):
+            total = sample.unsigned(6 if 6 in sample else 7)
             weight = total - sequence.sample_totals.get(cpu, 0)
             sequence.sample_totals[cpu] = total
         name = self._out.string(sequence.sample_name)
         thread = sample.signed(2), sample.signed(3)
         self.rows.add(Kind.SAMPLE, 0, *time, name, 0, b"", self._number)
-        self.rows.samples[self.rows.last] = Taken(thread, StackId(stack), weight)
+        self.rows.samples[self.rows.last] = Taken(thread, StackId(stack), weight, cpu)
 
 
 def _legacy_id(legacy: Message) -> str:

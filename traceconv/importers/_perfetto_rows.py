@@ -67,6 +67,7 @@ class Taken(NamedTuple):
     thread: tuple[int, int]
     stack: StackId
     weight: int
+    cpu: int
 
 
 class Step(NamedTuple):
@@ -338,8 +339,8 @@ class Emission:
         self._out.balance.written += row.counts
 
     def _sample(self, row: Row) -> None:
-        _, stack, weight = self._rows.samples[row.place]
-        self._out.sample(self._made[row.track], row.ts, stack, self._strings[row.name], weight, row.at)
+        _, stack, weight, cpu = self._rows.samples[row.place]
+        self._out.sample(self._made[row.track], row.ts, stack, self._strings[row.name], weight, row.at, cpu=cpu)
         self._out.balance.written += row.counts
 
     def _counters(self, indices: _Indices) -> None:

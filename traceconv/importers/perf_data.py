@@ -47,7 +47,7 @@ from traceconv.importers._perf_file import (
     text_of,
 )
 from traceconv.importers._perf_maps import AddressSpace, Mapping, frames_of
-from traceconv.importers._perf_tracks import NO_STACK, PERF_CLOCK, PerfTracks, Task, is_possible_pair
+from traceconv.importers._perf_tracks import NO_CPU_HELP, NO_STACK, PERF_CLOCK, PerfTracks, Task, is_possible_pair
 from traceconv.importers._perf_tracks import Header as Facts
 from traceconv.importers._perf_zstd import NoZstd, Unpacker
 from traceconv.ir.builder import Builder
@@ -330,7 +330,8 @@ class _Reader:
             thread = self._thread(sample.pid, sample.tid)
         if weight > _MAX_WEIGHT:
             weight = _MAX_WEIGHT
-        self._tracks.sample(thread, sample.ts, stack, event.label, weight, sample.at)
+        cpu = sample.cpu if sample.cpu >= 0 else None
+        self._tracks.sample(thread, sample.ts, stack, event.label, weight, sample.at, cpu)
 
     def _group(self, sample: _Sample, stack: StackId) -> None:
         """A sample of a group brings the counts of all its members: each that went on is a sample of its event."""
@@ -367,7 +368,7 @@ class _Reader:
         args: dict[str, Any] = values if cpu is None else {"cpu": cpu, **values}
         if sample.raw and not known:
             args["raw"] = sample.raw.hex()
-        self._tracks.tracepoint(thread, sample.ts, name, args, stack, sample.at)
+        self._tracks.tracepoint(thread, sample.ts, name, args, stack, sample.at, cpu)
         if name in ("sched:sched_wakeup", "sched:sched_wakeup_new") and "pid" in values:
             self._tracks.wakeup(sample.ts, _task(values, ""), sample.at)
 
@@ -569,7 +570,7 @@ class PerfData(Struct, frozen=True):
     clock: ClassVar[ClockDomain] = PERF_CLOCK
     record: ClassVar[str] = "perf record -k CLOCK_MONOTONIC -F 999 -g -- python run.py"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("sample", "sample of its thread, with call stack and period"),
+        ("sample", "sample of its thread, with call stack, period and CPU"),
         ("tracepoint", "instant on its thread, fields as args; a sample besides if it has a call chain"),
         ("sched:sched_switch, sched:sched_wakeup, PERF_RECORD_SWITCH", "slices: states of threads"),
         ("PERF_RECORD_COMM, FORK, EXIT, LOST, THROTTLE", "instant on its thread; names of threads"),
@@ -583,6 +584,7 @@ class PerfData(Struct, frozen=True):
         "Traces of hardware units (Intel PT) are counted, not decoded.",
         "Compressed recordings (-z) need the module zstandard, or Python 3.14.",
         "A recording in a folder (perf record --threads) is not read.",
+        NO_CPU_HELP,
     )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC: the header then holds a reading of it and of the wall clock, and the "

@@ -184,7 +184,8 @@ class _Reader:
         if fields:
             self._tracepoint(sample, thread, fields, stack, number)
         else:
-            self._tracks.sample(thread, sample.timestamp, stack, _NO_NAME, 1, number)
+            cpu = sample.cpu if sample.cpu >= 0 else None
+            self._tracks.sample(thread, sample.timestamp, stack, _NO_NAME, 1, number, cpu)
 
     def _thread(self, sample: _Sample) -> TrackId:
         key = (sample.pid, sample.tid, sample.comm)
@@ -209,7 +210,7 @@ class _Reader:
             self._tracks.switch(sample.timestamp, cpu, prev, _letters(fields), following, number, stack)
             return
         args = fields if cpu is None else {"cpu": cpu, **fields}
-        self._tracks.tracepoint(thread, sample.timestamp, _NO_TRACEPOINT_NAME, args, stack, number)
+        self._tracks.tracepoint(thread, sample.timestamp, _NO_TRACEPOINT_NAME, args, stack, number, cpu)
 
     # -- the end ----------------------------------------------------------------------------------------------
 
@@ -308,7 +309,7 @@ class PerfJson(msgspec.Struct, frozen=True):
     clock: ClassVar[ClockDomain] = PERF_CLOCK
     record: ClassVar[str] = "perf record -k CLOCK_MONOTONIC -g -- python run.py; perf data convert --to-json perf.json"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("sample", "sample of its thread, with call stack"),
+        ("sample", "sample of its thread, with call stack and CPU"),
         ("sample of a tracepoint (newer versions print its fields)", "instant, or state of a thread (sched_switch)"),
         ("headers", "metadata, clock"),
     )

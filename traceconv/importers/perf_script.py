@@ -27,6 +27,7 @@ from traceconv.importers import _perf_text as text
 from traceconv.importers._local_time import local_ns, local_time, refuse_zone, zone_of
 from traceconv.importers._perf_alike import AlikeSamples
 from traceconv.importers._perf_tracks import (
+    NO_CPU_HELP,
     NO_STACK,
     PAIR_BOUND_NS,
     PERF_CLOCK,
@@ -273,7 +274,7 @@ class _Reader:
             self._rest(number, event, rest)
         if self._alike is not None and not is_tracepoint:
             frame = event.frames[0] if event.frames and rest in self._frames else None
-            self._alike.learn(line, match, event.thread, shown, frame)
+            self._alike.learn(line, match, event.thread, on_cpu, shown, frame)
 
     def _time(self, ts: int) -> int:
         """The time of an event, of which the option tells whether it counts from the event before."""
@@ -353,7 +354,7 @@ class _Reader:
         if event.is_tracepoint:
             self._tracepoint(event, stack)
         else:
-            self._tracks.sample(event.thread, event.ts, stack, event.name, event.period, event.at)
+            self._tracks.sample(event.thread, event.ts, stack, event.name, event.period, event.at, event.cpu)
 
     def _tracepoint(self, event: _Event, stack: StackId) -> None:
         tracks, name = self._tracks, event.name
@@ -366,7 +367,7 @@ class _Reader:
         args = text.fields_of(event.rest)
         if event.cpu is not None:
             args["cpu"] = event.cpu
-        tracks.tracepoint(event.thread, event.ts, name, args, stack, event.at)
+        tracks.tracepoint(event.thread, event.ts, name, args, stack, event.at, event.cpu)
         if name in ("sched:sched_wakeup", "sched:sched_wakeup_new"):
             task = text.woken_task(event.rest)
             if task is not None:
@@ -471,7 +472,10 @@ class PerfScript(msgspec.Struct, frozen=True):
         "if another file has slices of a sampled thread over some seconds."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("sample with its call stack", "call stack sample on the track of the thread, weighted with the period"),
+        (
+            "sample with its call stack",
+            "call stack sample on the track of the thread, with its CPU, weighted with the period",
+        ),
         ("tracepoint", "instant with its fields as args, and a sample if it has a stack"),
         ("sched_switch, sched_wakeup, PERF_RECORD_SWITCH", "slices on the track `state` of the thread"),
         ("PERF_RECORD_COMM, FORK, EXIT, MMAP2 and others", "instant; names of threads and their processes"),
@@ -480,9 +484,9 @@ class PerfScript(msgspec.Struct, frozen=True):
     skips = (OTHER_LINE, MORE_COLUMNS)
     lost: ClassVar[tuple[str, ...]] = (
         "Addresses and offsets of frames: a frame is its symbol and file.",
-        "The CPU of samples.",
         "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs).",
         "Without -F +pid the processes of the threads are not known.",
+        NO_CPU_HELP,
     )
 
     def sniff(self, head: Head) -> Match:

@@ -24,6 +24,7 @@ from traceconv.ir.pairing import Marks
 from traceconv.ir.trace import (
     I32,
     I64,
+    NO_CPU,
     NO_TRACK,
     TABLES,
     TIMED,
@@ -54,6 +55,7 @@ _WORTH_A_FILE = 1 << 12
 _ROWS_BETWEEN_LOOKS = 1 << 14
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _INT64 = range(-(2**63), 2**63)
+_MAX_CPU = 2**31 - 1
 
 UNBEGUN_END = declare(
     "slice.end_without_begin",
@@ -88,6 +90,11 @@ NOT_A_NUMBER = declare(
     "a counter value is infinite, too large for a double or no number at all: it was left out",
 )
 
+IMPOSSIBLE_CPU = declare(
+    "sample.impossible_cpu",
+    Severity.NOTICE,
+    "a sample names a CPU beyond 2^31 (a damaged or foreign value): its CPU counts as not known",
+)
 IMPOSSIBLE_WEIGHT = declare(
     "sample.impossible_weight",
     ProblemKind.REPAIRED,
@@ -652,22 +659,39 @@ class Builder:
             self._frames[frame] = StackId(len(self._frames))
         return self._frames[frame]
 
-    def sample(self, track: TrackId, ts: int, stack: StackId, name: str = "", weight: int = 1, at: int = 0) -> None:
-        """The call stack of a thread at a point in time; StackId(-1) where there is none."""
+    def sample(
+        self,
+        track: TrackId,
+        ts: int,
+        stack: StackId,
+        name: str = "",
+        weight: int = 1,
+        at: int = 0,
+        *,
+        cpu: int = NO_CPU,
+    ) -> None:
+        """The call stack of a thread at a point in time; StackId(-1) where there is none, NO_CPU where nobody knows."""
         weight = self._possible_weight(weight, at)
+        if not NO_CPU <= cpu <= _MAX_CPU:
+            self.problem(IMPOSSIBLE_CPU, at, str(cpu))
+            cpu = NO_CPU
         columns = self._columns["samples"]
         columns["ts"].append(self._possible_ts(ts, at))
         columns["track"].append(track)
         columns["stack"].append(stack)
         columns["name"].append(self.string(name))
         columns["weight"].append(weight)
+        columns["cpu"].append(cpu)
         columns["origin"].append(at)
         self._added(1)
 
-    def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, origin: I64) -> None:
-        """Many samples at once, as columns of equal length; a `stack` of -1 is none, `name` is an interned string."""
+    def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, cpu: I32, origin: I64) -> None:
+        """Many samples at once, as columns of equal length.
+
+        A `stack` of -1 is none, a `cpu` is NO_CPU or a number that a column holds, `name` is an interned string.
+        """
         possible = self._possible_times(ts, origin)
-        self._extend("samples", track=track, ts=possible, stack=stack, name=name, weight=weight, origin=origin)
+        self._extend("samples", track=track, ts=possible, stack=stack, name=name, weight=weight, cpu=cpu, origin=origin)
 
     def _possible_weight(self, weight: int, at: int) -> int:
         """The weight of a sample, or the nearest one that the column holds."""

@@ -30,6 +30,7 @@ SliceId = NewType("SliceId", int)
 ClockId = NewType("ClockId", int)
 StackId = NewType("StackId", int)
 NO_TRACK = TrackId(-1)
+NO_CPU = -1
 
 
 class Level(enum.IntEnum):
@@ -147,13 +148,17 @@ class Flows:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Call stacks of a thread at points in time; `stack` is the innermost frame in Trace.frames, -1 for none."""
+    """Call stacks of a thread at points in time.
+
+    `stack` is the innermost frame in Trace.frames, -1 for none; `cpu` is the number of the CPU, NO_CPU if nobody knows.
+    """
 
     ts: I64
     track: I32
     stack: I32
     name: I32
     weight: I64
+    cpu: I32
     origin: I64
 
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.clocks import Zero
-from traceconv.ir.trace import I64, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, occurring, take
+from traceconv.ir.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, occurring, take
 from traceconv.times import format_us
 from traceconv.writers import WriteCounts
 from traceconv.writers._chrome_lines import (
@@ -350,12 +350,13 @@ class _Writing:
 
     def _samples(self, rows: I64, times: list[bytes]) -> list[bytes]:
         table = take(self._trace.samples, rows)
-        columns = (table.track, table.stack, table.name, table.weight)
+        columns = (table.track, table.stack, table.name, table.weight, table.cpu)
         lines = []
-        for time, track, stack, name, weight in zip(times, *(column.tolist() for column in columns), strict=True):
+        for time, track, stack, name, weight, cpu in zip(times, *(column.tolist() for column in columns), strict=True):
             head = b'{"ph":"P","name":' + json_text(self._trace.strings[name] or "samples") + self._tasks[track]
             frame = b',"sf":"%d"' % stack if stack >= 0 else b""
-            lines.append(head + b',"ts":' + time + frame + b',"weight":%d}' % weight)
+            where = b',"cpu":%d' % cpu if cpu != NO_CPU else b""
+            lines.append(head + b',"ts":' + time + frame + where + b',"weight":%d}' % weight)
         return lines
 
 

@@ -5,7 +5,8 @@ the field numbers below are those of the files. The packets are put together fro
 object per event costs ten times as much.
 
 One packet sequence holds all events but call stack samples, which need a sequence for each name of samples, since the
-name belongs to the defaults of a sequence. Interned data of a block of events stands in a packet before the block.
+name belongs to the defaults of a sequence; samples whose CPU is not known have one of their own. Interned data of a
+block of events stands in a packet before the block.
 
 The kernel, where it is compiled, puts the plain events together; the result is the same without it, byte by byte.
 For that, what a block interns comes in a fixed order: names of events by their number, texts in log entries, then
@@ -22,7 +23,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
@@ -45,6 +46,7 @@ from traceconv.ir.trace import (
     occurring,
     take,
 )
+from traceconv.packets import CPU_UNKNOWN
 from traceconv.writers import WriteCounts
 from traceconv.writers import _wire as wire
 from traceconv.writers._annotations import Annotations, Interner, Interning, Limits
@@ -104,7 +106,7 @@ class PerfettoProto:
         bounded = _bounded_weights(trace.samples)
         told = (
             f"{bounded} call stack samples have another weight in the .pftrace: it holds totals from 0 to 2^64 - 1, "
-            "and the weights of one name add up to more, or to less than 0"
+            "and the weights of one name on one CPU add up to more, or to less than 0"
         )
         return [told] if bounded else []
 
@@ -142,7 +144,8 @@ class _Writing:
         self._encoder = self._kernel_encoder()
         self._interning: Interning = self._encoder or Interner(_LIMITS)
         self._annotations = Annotations(self._interning)
-        self._sampling: dict[int, _Sampling] = {}
+        #: By name, and by whether the CPU is known.
+        self._sampling: dict[tuple[int, bool], _Sampling] = {}
         self._written: dict[Kind, int] = defaultdict(int)
 
     def _kernel_encoder(self) -> Any:
@@ -471,26 +474,27 @@ class _Writing:
 
     def _samples(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
         table: Samples = take(self._trace.samples, rows)
-        totals = self._totals(table)
+        counts = self._counts(table)
         packets = []
-        columns = (table.track, table.stack, table.name)
-        for stamp, total, track, stack, name in zip(
-            stamps, totals, *(column.tolist() for column in columns), strict=True
+        columns = (table.track, table.stack, table.name, table.cpu)
+        for stamp, count, track, stack, name, cpu in zip(
+            stamps, counts, *(column.tolist() for column in columns), strict=True
         ):
-            packets.append(self._sampling[name].sample(stamp, track, stack, total))
+            packets.append(self._sampling[name, cpu >= 0].sample(stamp, track, stack, count))
         return packets
 
-    def _totals(self, table: Samples) -> list[bytes]:
-        """For each sample the encoded total of what was counted under its name so far."""
-        totals = np.zeros(len(table.ts), np.uint64)
-        for name in np.unique(table.name).tolist():
-            sampling = self._sampling.get(name)
+    def _counts(self, table: Samples) -> list[bytes]:
+        """For each sample its CPU, and the total of what was counted so far under its name on that CPU."""
+        counts: npt.NDArray[Any] = np.empty(len(table.ts), object)
+        for name, cpu, own in _by_name_and_cpu(table, np.arange(len(table.ts))):
+            sampling = self._sampling.get((name, cpu >= 0))
             if sampling is None:
                 number = _SEQUENCE + 1 + len(self._sampling)
-                sampling = self._sampling[name] = _Sampling(self._trace, number, name, self._clock_id, self._who)
-            own = table.name == name
-            totals[own] = sampling.counted(table.weight[own])
-        return wire.integers(_SAMPLE_TOTAL, totals)
+                sampling = _Sampling(self._trace, number, name, cpu >= 0, self._clock_id, self._who)
+                self._sampling[name, cpu >= 0] = sampling
+            counts[own] = sampling.counted(cpu, table.weight[own])
+        found: list[bytes] = counts.tolist()
+        return found
 
     def _who(self, track: int) -> bytes:
         """The process and the thread of the samples on a track."""
@@ -500,21 +504,30 @@ class _Writing:
 
 
 class _Sampling:
-    """The packet sequence of all samples of one name.
+    """The packet sequence of all samples of one name whose CPU is known, or of those where it is not.
 
-    Perfetto keeps no weight per sample but the running total of what was counted; the difference of two is the
-    weight of the second.
+    Perfetto keeps no weight per sample but the running total of what was counted on a CPU; the difference of two is the
+    weight of the second. A sample of no known CPU has no such total, since Perfetto would draw it as that of CPU 0: its
+    total stands where counts of further events go, which Perfetto does not read unless the defaults announce such
+    events. Perfetto v52 makes a row "Cpu 0" for all samples, whatever they have: its name then says that no CPU is
+    known.
     """
 
     def __init__(
-        self, trace: Trace, sequence: int, name: int, clock_id: int | None, who: Callable[[int], bytes]
+        self,
+        trace: Trace,
+        sequence: int,
+        name: int,
+        has_cpu: bool,
+        clock_id: int | None,
+        who: Callable[[int], bytes],
     ) -> None:
         self._frames = trace.frames
         self._who = who
         self._fields: dict[tuple[int, int], bytes] = {}
         self._state = wire.integer(_SEQUENCE_ID, sequence) + wire.integer(_SEQUENCE_FLAGS, _NEEDS_STATE)
         defaults = wire.integer(_DEFAULT_CLOCK, clock_id) if clock_id is not None else b""
-        timebase = wire.text(10, trace.strings[name] or "samples")
+        timebase = wire.text(10, (trace.strings[name] or "samples") + ("" if has_cpu else CPU_UNKNOWN))
         defaults += wire.blob(_DEFAULT_SAMPLE, wire.blob(1, timebase))
         cleared = wire.integer(_SEQUENCE_ID, sequence) + wire.integer(_SEQUENCE_FLAGS, _CLEARED)
         first = cleared + wire.integer(_FIRST_PACKET, 1) + wire.blob(_DEFAULTS, defaults)
@@ -524,7 +537,7 @@ class _Sampling:
         self._mappings: dict[str, int] = {}
         self._known_frames: set[int] = set()
         self._known_stacks: set[int] = set()
-        self._total = 0
+        self._totals: dict[int, int] = {}
 
     def take_head(self) -> bytes:
         """The packets that must come before the samples encoded since the last call."""
@@ -534,19 +547,22 @@ class _Sampling:
             self._interned = []
         return head
 
-    def counted(self, weights: I64) -> U64:
-        """The running totals of the next samples."""
-        totals = _totals(self._total, weights)
-        self._total = int(totals[-1])
-        return totals
+    def counted(self, cpu: int, weights: I64) -> list[bytes]:
+        """The running totals of the next samples on a CPU, encoded, with the CPU if it is known."""
+        totals = _totals(self._totals.get(cpu, 0), weights)
+        self._totals[cpu] = int(totals[-1])
+        if cpu < 0:
+            return wire.integers(_HIDDEN_TOTAL, totals)
+        on_cpu = wire.integer(1, cpu)
+        return [total + on_cpu for total in wire.integers(_SAMPLE_TOTAL, totals)]
 
-    def sample(self, stamp: bytes, track: int, stack: int, total: bytes) -> bytes:
-        """A packet; the total is encoded."""
+    def sample(self, stamp: bytes, track: int, stack: int, count: bytes) -> bytes:
+        """A packet; `count` is CPU and total, encoded."""
         fields = self._fields.get((track, stack)) or self._new_fields(track, stack)
-        size = wire.length(len(fields) + len(total))
+        size = wire.length(len(fields) + len(count))
         state = self._state
-        inside = len(stamp) + len(state) + len(_SAMPLE_HEAD) + len(size) + len(fields) + len(total)
-        return b"".join((b"\x0a", wire.length(inside), stamp, state, _SAMPLE_HEAD, size, fields, total))
+        inside = len(stamp) + len(state) + len(_SAMPLE_HEAD) + len(size) + len(fields) + len(count)
+        return b"".join((b"\x0a", wire.length(inside), stamp, state, _SAMPLE_HEAD, size, fields, count))
 
     def _new_fields(self, track: int, stack: int) -> bytes:
         """What samples of one thread and stack have in common, kept for the next ones."""
@@ -596,7 +612,7 @@ class _Sampling:
 
 
 _STATE = wire.integer(_SEQUENCE_ID, _SEQUENCE) + wire.integer(_SEQUENCE_FLAGS, _NEEDS_STATE)
-_SAMPLE_HEAD, _SAMPLE_TOTAL = wire.tag(_PERF_SAMPLE, 2), 6
+_SAMPLE_HEAD, _SAMPLE_TOTAL, _HIDDEN_TOTAL = wire.tag(_PERF_SAMPLE, 2), 6, 7
 _EVENT_HEAD = _STATE + wire.tag(_TRACK_EVENT, 2)
 
 
@@ -695,14 +711,23 @@ def _fits(before: int, weights: I64) -> bool:
     return int(np.min(weights)) >= 0 and before + int(np.max(weights)) * len(weights) <= _MAX_TOTAL
 
 
+def _by_name_and_cpu(samples: Samples, order: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, npt.NDArray[np.intp]]]:
+    """Name, CPU and rows of the samples that have both in common, in the given order."""
+    names, cpus = samples.name[order], samples.cpu[order]
+    by_both = np.lexsort((cpus, names))
+    names, cpus = names[by_both], cpus[by_both]
+    begins = np.flatnonzero((np.diff(names) != 0) | (np.diff(cpus) != 0)) + 1
+    for start, stop in pairwise([0, *begins.tolist(), len(order)] if len(order) else []):
+        yield int(names[start]), int(cpus[start]), order[by_both[start:stop]]
+
+
 def _bounded_weights(samples: Samples) -> int:
     """How many samples get another weight by that."""
     if not len(samples.ts) or _fits(0, samples.weight):
-        return 0  # also because np.unique imports numpy.ma, which takes longer than a small conversion
-    order = np.argsort(samples.ts, kind="stable")
+        return 0
     found = 0
-    for name in np.unique(samples.name).tolist():
-        weights = samples.weight[order[samples.name[order] == name]]
+    for _, _, own in _by_name_and_cpu(samples, np.argsort(samples.ts, kind="stable")):
+        weights = samples.weight[own]
         written = np.diff(_totals(0, weights), prepend=np.uint64(0)).view(np.int64)
         found += int(np.count_nonzero(written != weights))
     return found
