@@ -202,6 +202,15 @@ def test_info_shows_clock_balance_and_counts() -> None:
         assert words in result.stdout
 
 
+def test_host_and_place_in_the_job_are_shown(tmp_path: Path) -> None:
+    kineto = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+    assert "  host      node7\n  job       rank 3 of 8\n" in run("info", kineto).output
+    result = run("convert", kineto, "-o", tmp_path / "out.json")
+    assert "input.json (pytorch-kineto, rank 3 of 8 on node7): " in result.stderr
+    (line,) = json.loads((tmp_path / "out.json").read_text())["metadata"]["alignment"]
+    assert (line["host"], line["rank"], line["world_size"]) == ("node7", 3, 8)
+
+
 def test_formats_lists_and_details() -> None:
     listed = run("formats").stdout
     assert {line.split()[0] for line in listed.splitlines()} >= {"chrome-trace", "onednn-verbose", "pytorch-kineto"}

@@ -171,3 +171,20 @@ def test_two_ranks_of_every_log(case: Case, tmp_path: Path) -> None:
         return  # the last line of the first rank would be cut in the middle of the log
     assert two.counts() == {what: 2 * count for what, count in one.counts().items()}
     assert two.sources[0].balance.read == 2 * one.sources[0].balance.read
+
+
+@pytest.mark.parametrize(
+    ("marks", "rank"),
+    [
+        (["[rank3]: "], 3),
+        (["rank_12: "], 12),
+        (["[1,5]<stdout>:"], 5),
+        (["worker-1  | "], None),
+        (["[rank0]: ", "[rank1]: "], None),
+        ([""], None),
+    ],
+)
+def test_a_log_of_one_rank_is_of_that_rank(marks: list[str], rank: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(marked(ONEDNN, *marks))
+    assert read(path).sources[0].rank == rank

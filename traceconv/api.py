@@ -131,7 +131,10 @@ def _read_streams(
     for stream in streams:
         try:
             writer = stream.writer if isinstance(stream, Stream) else ""
-            traces[writer] = _read_one(stream, cls, importer, name, memory)
+            trace = _read_one(stream, cls, importer, name, memory)
+            if isinstance(stream, Stream) and stream.rank is not None:
+                trace.sources[0].rank = stream.rank
+            traces[writer] = trace
         except TraceconvError as error:
             refused[stream] = error
     if not traces:

@@ -59,6 +59,9 @@ class Verdict(enum.StrEnum):
 #: How methods begin that are the word of the user, also where they are one step of several.
 _USERS_WORDS = re.compile(r"(?:^|, then |^\d+ x |, then \d+ x )--[a-z]|given by the user|--same-machine says")
 
+#: What machines without a name call themselves: many are called so, so it tells none from another.
+_NO_NAMES = frozenset(("", "localhost", "localhost.localdomain", "(none)"))
+
 #: Clocks of Linux that differ from each other, by the names that importers use.
 OS_CLOCKS = {"CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_TAI"}
 
@@ -88,6 +91,11 @@ class ClockDomain:
     def synthetic(self) -> bool:
         """Whether positions in this domain were invented."""
         return self.run in (Run.NONE, Run.TOTALS)
+
+    @property
+    def host(self) -> str:
+        """The host it lives on by a name that tells it from others, "" without one."""
+        return "" if self.machine.lower() in _NO_NAMES else self.machine
 
     def describe(self) -> str:
         """For messages: "CLOCK_REALTIME (wall clock, zero at Unix epoch)"."""

@@ -23,7 +23,8 @@ def dump(trace: Trace) -> str:
 
 def _lines(trace: Trace) -> Iterator[str]:
     for source in trace.sources:
-        yield f"source {source.name} ({source.format}): {source.balance.describe()}"
+        about = ", ".join(filter(None, (source.format, source.place_in_job)))
+        yield f"source {source.name} ({about}): {source.balance.describe()}"
         yield from (f"  note: {note}" for note in source.notes)
     yield from (f"clock {clock.describe()}, resolution {clock.resolution_ns} ns" for clock in trace.clocks)
     for snap in trace.snapshots:

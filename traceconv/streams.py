@@ -52,6 +52,7 @@ _WRITERS = (
     regex(rb"\[(\d{1,6},\d{1,6})\]<std(?:out|err)>: ?"),
     regex(_COLOUR + rb"([\w.-]{1,60}[-_]\d{1,6}) {1,60}\|" + _COLOUR + _GAP),
 )
+_RANK = regex(rb"rank[ _-]?(\d{1,6})|\d{1,6},(\d{1,6})")  # as torchrun and mpirun call a writer
 _NUMBERS = (regex(rb" {0,5}(\d{1,9}):" + _GAP),)
 _ARRIVALS = (
     regex(rb"()\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"),
@@ -158,6 +159,12 @@ class Stream(Source):
     def writer(self) -> str:
         """Who wrote the lines: "rank0"; "" if the mark does not say."""
         return (self._writer or b"").decode("utf-8", "replace")
+
+    @property
+    def rank(self) -> int | None:
+        """The number in its job of the process that wrote the lines; None if the mark names none."""
+        found = _RANK.fullmatch(self._writer or b"")
+        return int(found[1] or found[2]) if found else None
 
     @property
     def is_whole(self) -> bool:
@@ -319,6 +326,8 @@ def _marked(track: Track, writer: str) -> Track:
 
 def _joined_info(infos: Sequence[SourceInfo]) -> SourceInfo:
     joined = infos[0].copy()
+    if len(infos) > 1:
+        joined.rank = joined.world_size = None  # it is of several processes
     for info in infos[1:]:
         balance = joined.balance
         balance.read += info.balance.read

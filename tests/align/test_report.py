@@ -304,8 +304,9 @@ def pictures(text: str) -> list[ElementTree.Element]:
 
 def test_the_page_names_inputs_without_events_and_what_was_compared(good: Json) -> None:
     assert "Compared: the same events in both." in page(good)
-    empty = {"file": "empty.json", "format": "chrome-trace", "clocks": []}
-    text = page(good | {"inputs": [*good["inputs"], empty]})
+    about = {"format": "chrome-trace", "host": "node7", "rank": 3, "world_size": 8}
+    text = page(good | {"inputs": [*good["inputs"], {"file": "empty.json", **about, "clocks": []}]})
+    assert "<small>chrome-trace, rank 3 of 8, node7</small>" in text
     assert "<strong>empty.json</strong>" in text
     assert text.count("nothing to place: it holds no events") == 1
 

@@ -315,3 +315,27 @@ def test_many_labels_take_linear_time(tmp_path: Path) -> None:
     begin = time.monotonic()
     assert kinds(read(path)) == {"GPU 1": "TRACK", "GPU 1/stream 1": "TRACK"}
     assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize(
+    ("info", "place"),
+    [
+        ({"rank": 0, "world_size": 2}, (0, 2)),
+        ({"rank": "3", "world_size": "8", "pg_config": ["x" * 50_000]}, (3, 8)),
+        ({"rank": 1}, (1, None)),
+        ({"rank": -1, "world_size": 2.5}, (None, None)),
+        ({"rank": True}, (None, None)),
+        ([1, 2], (None, None)),
+    ],
+)
+def test_rank_and_world_size_are_stated(info: Any, place: tuple[int | None, int | None], tmp_path: Path) -> None:
+    trace = read(written(tmp_path, x("cpu_op", "aten::mm", 1, 1, 5.0, 1.0), distributedInfo=info, host_name="node7"))
+    assert (trace.sources[0].rank, trace.sources[0].world_size) == place
+    labels = [track.labels for track in trace.tracks if track.kind is TrackKind.PROCESS]
+    assert labels == [() if place[0] is None else (f"rank {place[0]}",)]
+    assert trace.host == "node7"
+
+
+@pytest.mark.parametrize("name", ["", "localhost", "(none)", "LocalHost"])
+def test_a_name_that_many_machines_have_is_no_host(name: str, tmp_path: Path) -> None:
+    assert read(written(tmp_path, x("cpu_op", "aten::mm", 1, 1, 5.0, 1.0), host_name=name)).host == ""

@@ -64,6 +64,9 @@ class ReceiptLine:
         residual_ns: how far apart these are, the median; None without any.
         warnings: what speaks against it, or was assumed and is wrong.
         note: which of its events are where, if not all were placed in the same way; "" if they were.
+        host: the host that the input says it is of, "" if it states none.
+        rank: the number in its job of the process that the input records, None if it states none.
+        world_size: how many processes that job has, None if the input does not say.
     """
 
     file: str
@@ -78,12 +81,16 @@ class ReceiptLine:
     residual_ns: int | None = None
     warnings: tuple[str, ...] = ()
     note: str = ""
+    host: str = ""
+    rank: int | None = None
+    world_size: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For metadata; what does not apply is left out."""
         members = asdict(self)
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
-        absent |= {"warnings": not self.warnings, "note": not self.note}
+        absent |= {name: not members[name] for name in ("warnings", "note", "host")}
+        absent |= {name: members[name] is None for name in ("rank", "world_size")}
         return {name: value for name, value in members.items() if not absent.get(name)}
 
 
@@ -159,6 +166,7 @@ def align(
         from traceconv.align.views import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
+    hosts = [trace.host for trace in traces]
     stated = prepared(traces, facts, offsets, same_machine=same_machine)
     traces, domains = stated.traces, [trace.clocks for trace in stated.traces]
     graph = clock_graph(traces, stated.relations)
@@ -202,8 +210,9 @@ def align(
             _basis(index, number, found[number], pairs),
             stated.warnings[index, number],
             placements.get(index),
+            host,
         )
-        for index, (trace, clocks, found) in enumerate(zip(traces, domains, maps, strict=True))
+        for index, (trace, host, clocks, found) in enumerate(zip(traces, hosts, domains, maps, strict=True))
         for number in sorted(found)
     ]
     files = [trace.sources[0].name for trace in traces]
@@ -381,6 +390,7 @@ def _receipt_line(
     basis: Estimate | None,
     warnings: Sequence[str],
     placement: Placement | None,
+    host: str,
 ) -> ReceiptLine:
     source = trace.sources[0]
     method = "its own times" if found.method == _SAME_CLOCK else found.method
@@ -403,4 +413,7 @@ def _receipt_line(
         round(basis.residuals.median) if basis and basis.residuals.n and not laid else None,
         tuple(warnings),
         laid.note if laid else "",
+        host,
+        source.rank,
+        source.world_size,
     )

@@ -114,7 +114,14 @@ def _input(
     clocks = [
         _clock(Side(index, clock, trace), placed.get(clock), pairs) for clock in used if _has_events(trace, clock)
     ]
-    return {"file": source.name, "format": source.format, "clocks": clocks}
+    return {
+        "file": source.name,
+        "format": source.format,
+        "host": trace.host or None,
+        "rank": source.rank,
+        "world_size": source.world_size,
+        "clocks": clocks,
+    }
 
 
 def _has_events(trace: Trace, clock: int) -> bool:

@@ -171,7 +171,10 @@ def _files(report: Json) -> str:
 
 
 def _name(one: Json) -> str:
-    return f"<strong>{escape(one['file'])}</strong><br><small>{escape(one['format'])}</small>"
+    job = "" if one["rank"] is None else f"rank {one['rank']}"
+    job += f" of {one['world_size']}" if job and one["world_size"] is not None else ""
+    about = ", ".join(escape(text) for text in (one["format"], job, one["host"]) if text)
+    return f"<strong>{escape(one['file'])}</strong><br><small>{about}</small>"
 
 
 def _empty_row(one: Json) -> list[str]:

@@ -246,8 +246,9 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
     """Say what was read, what was lost, how it was aligned and what was written."""
     if quiet:
         return
+    hosts = {line.file: line.host for line in result.receipt}
     for source in result.trace.sources:
-        print_source(source, verbose)
+        print_source(source, verbose, hosts.get(source.name, ""))
     if len(result.trace.sources) > 1:
         click.echo(f"\nOn one time axis: {result.trace.clocks[0].describe()}", err=True)
         print_receipt(result.receipt, result.causality, [source.name for source in result.trace.sources])
@@ -273,9 +274,11 @@ def print_receipt(receipt: list[ReceiptLine], checks: Causality, files: list[str
         click.echo(words, err=True)
 
 
-def print_source(source: SourceInfo, verbose: bool) -> None:
+def print_source(source: SourceInfo, verbose: bool, host: str = "") -> None:
     """The balance, the notes and the diagnostics of one input."""
-    click.echo(f"{source.name} ({source.format}): {source.balance.describe()}", err=True)
+    place = " on ".join(filter(None, (source.place_in_job, host)))
+    about = f"{source.format}, {place}" if source.place_in_job else source.format
+    click.echo(f"{source.name} ({about}): {source.balance.describe()}", err=True)
     for note in source.notes:
         click.echo(f"  note: {note}", err=True)
     for entry in source.diagnostics:
@@ -296,8 +299,11 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str
         receipt: how the inputs with events were placed.
         files: the names of all inputs.
     """
+    several_hosts = len({line.host for line in receipt if line.host}) > 1
     columns: dict[str, Callable[[ReceiptLine], str]] = {
         "file": lambda line: line.file,
+        "host": lambda line: line.host if several_hosts else "",
+        "rank": lambda line: "" if line.rank is None else str(line.rank),
         "clock": lambda line: line.clock,
         "placed by": lambda line: line.method,
         "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}",

@@ -42,6 +42,8 @@ def command(ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...]
 def _describe(file: str, trace: Trace) -> list[str]:
     source = trace.sources[0]
     lines = [f"{file}: {source.format}", f"  balance   {source.balance.describe()}"]
+    lines += [f"  host      {trace.host}"] if trace.host else []
+    lines += [f"  job       {source.place_in_job}"] if source.place_in_job else []
     lines += [f"  clock     {clock.describe()}" for clock in trace.clocks]
     for snap in trace.snapshots:
         there = f"{snap.other.name} {snap.other_ts} ns"

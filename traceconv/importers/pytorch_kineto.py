@@ -76,6 +76,7 @@ _THREAD_NAME = regex(r"thread (\d+) \((.*)\)")
 _MEMORY = ("[memory]", "[OutOfMemory]")
 _MEMORY_SERIES = ("Total Allocated", "Total Reserved")
 _MEMORY_HELP = "memory that the allocator of PyTorch in this process holds on this device"
+_DIGITS = 19  # fewer than an int64 may have
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _INSTANTS = tuple(b"iIR")
 #: c10::DeviceType; the numbers are stable.
@@ -138,7 +139,8 @@ class PytorchKineto(Struct, frozen=True):
         top = facts.top_level(reader, out)
         facts.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
-        events.name_tracks(_device_names(reader), _rank(reader))
+        out.of_rank(*_place_in_job(reader))
+        events.name_tracks(_device_names(reader), out.info.rank)
         self._set_clock(top, out)
 
     def _set_clock(self, top: dict[str, Any], out: Builder) -> None:
@@ -169,10 +171,20 @@ def _device_names(reader: ChromeReader) -> dict[str, str]:
     }
 
 
-def _rank(reader: ChromeReader) -> str:
-    """The rank of the process in a distributed job, or nothing."""
+def _place_in_job(reader: ChromeReader) -> tuple[int | None, int | None]:
+    """The rank of the process in a distributed job, and how many processes that has; None for what is not stated."""
     info = _top(reader, "distributedInfo")
-    return str(info["rank"]) if isinstance(info, dict) and "rank" in info else ""
+    if not isinstance(info, dict):
+        return None, None
+    rank, size = (_whole(info.get(key)) for key in ("rank", "world_size"))
+    return rank, size
+
+
+def _whole(value: Any) -> int | None:
+    """A number from 0 on, also one that was written as a text; None for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _DIGITS:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 class _Allocation(msgspec.Struct):
@@ -309,12 +321,12 @@ class KinetoEvents(ChromeEvents):
         )
         super().finish(frames)
 
-    def name_tracks(self, devices: dict[str, str], rank: str) -> None:
+    def name_tracks(self, devices: dict[str, str], rank: int | None) -> None:
         """Names, labels and order of the tracks.
 
         Args:
             devices: the names of the devices by number.
-            rank: the rank of the process in a distributed job, or nothing.
+            rank: that of the process in a distributed job; None without one.
         """
         self._devices_by_label()
         for kind, pid, tid, value in self._facts:
@@ -375,11 +387,11 @@ class KinetoEvents(ChromeEvents):
         elif track.kind is TrackKind.TRACK and match is None and name:
             track.name = name
 
-    def _complete_process(self, pid: str, track_id: TrackId, devices: dict[str, str], rank: str) -> None:
+    def _complete_process(self, pid: str, track_id: TrackId, devices: dict[str, str], rank: int | None) -> None:
         """What the top level of the file says about a process or a device."""
         track = self.out.track_info(track_id)
         if track.kind is TrackKind.PROCESS:
-            track.labels += (f"rank {rank}",) if rank else ()
+            track.labels += (f"rank {rank}",) if rank is not None else ()
             return
         number = pid.removeprefix(_DEVICE_PID)
         if number in devices:

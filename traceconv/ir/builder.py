@@ -170,6 +170,10 @@ class Builder:
         """
         self.info.belongs_to, self.info.join_category = formats, join_category
 
+    def of_rank(self, rank: int | None, world_size: int | None = None) -> None:
+        """Say which process of a job the input records, from 0, and of how many; None for what it does not state."""
+        self.info.rank, self.info.world_size = rank, world_size
+
     def note(self, text: str) -> None:
         """A sentence about this input that the user should read."""
         if text not in self.info.notes:

@@ -285,6 +285,8 @@ class SourceInfo:
         notes: sentences about the input for the user, such as what a time was assumed to be.
         belongs_to: names of the formats whose inputs these totals may be about, if the input holds totals only.
         join_category: the category of the slices there that the rows describe one by one, "" if they are sums.
+        rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
+        world_size: how many processes that job has; None if the input does not say.
     """
 
     name: str
@@ -295,6 +297,15 @@ class SourceInfo:
     notes: list[str] = field(default_factory=list)
     belongs_to: tuple[str, ...] = ()
     join_category: str = ""
+    rank: int | None = None
+    world_size: int | None = None
+
+    @property
+    def place_in_job(self) -> str:
+        """For messages: "rank 3 of 8", "rank 3", or "" if the input states none."""
+        if self.rank is None:
+            return ""
+        return f"rank {self.rank}" if self.world_size is None else f"rank {self.rank} of {self.world_size}"
 
     def copy(self) -> SourceInfo:
         """One that may be added to without changing this one."""
@@ -327,6 +338,12 @@ class Trace:
     args: Args
     metadata: dict[str, Any]
     mappings: tuple[mmap.mmap, ...] = ()
+
+    @property
+    def host(self) -> str:
+        """The host that the input says it is of, "" if it states none."""
+        stated = (domain.host for domain in [*self.clocks, *(snap.other for snap in self.snapshots)])
+        return next(filter(None, stated), "")
 
     def place(self, track: int, origin: int) -> str:
         """Where a row comes from, for messages: "profile.json:event 12"."""
