@@ -77,7 +77,8 @@ class ClockDomain:
             tables of sums, which have no place in time at all.
         resolution_ns: the smallest step of the numbers as printed.
         machine: the host it lives on, or "" when the file does not say.
-        owner: the file that a private domain belongs to; "" for a domain that files can share.
+        owner: the file that a private domain belongs to; "" for a domain that files can share. Of wall clocks where
+            there are several: the host, or the file if it states none.
     """
 
     name: str
@@ -105,6 +106,11 @@ class ClockDomain:
             return f"{self.name} ({'unknown clock' if self.run is Run.UNKNOWN else self.run.value})"
         return f"{self.name} ({self.run.value}, zero at {self.zero.value})"
 
+    @property
+    def is_wall_clock(self) -> bool:
+        """Whether it counts from 1970."""
+        return self.zero is Zero.UNIX_EPOCH
+
     def owned_by(self, owner: str) -> ClockDomain:
         """The same domain as the private one of a file."""
         return replace(self, owner=owner)
@@ -113,21 +119,21 @@ class ClockDomain:
     def shared(self) -> bool:
         """Whether files can have this very clock in common, because it is known which one it is."""
         on_a_machine = self.zero in SINCE_BOOT or self.name in OS_CLOCKS
-        return self.run is Run.TOTALS or self.zero is Zero.UNIX_EPOCH or (on_a_machine and bool(self.machine))
+        return self.run is Run.TOTALS or self.zero is Zero.UNIX_EPOCH or (on_a_machine and bool(self.host))
 
     def same_timebase(self, other: ClockDomain) -> bool:
         """Whether equal numbers of the two mean the same instant, as far as the files themselves say.
 
-        Wall clocks count as one on all machines: how well they agree is up to their synchronisation. Clocks since
-        boot agree only on one machine, and only if both say which; so do those of the system of equal name.
+        Wall clocks are one unless it is known that they are of two hosts. Clocks since boot agree only on one machine,
+        and only if both say which; so do those of the system of equal name.
         """
         if self == other:
             return True
+        if self.is_wall_clock and other.is_wall_clock:
+            return self.owner == other.owner
         if self.owner or other.owner:
             return False
-        if self.zero is Zero.UNIX_EPOCH and other.zero is Zero.UNIX_EPOCH:
-            return True
-        if not self.machine or self.machine != other.machine:
+        if not self.host or self.host != other.host:
             return False
         if {self.name, other.name} <= OS_CLOCKS:
             return self.name == other.name
@@ -169,6 +175,9 @@ BOOTTIME = ClockDomain("CLOCK_BOOTTIME", Zero.BOOT_AND_SLEEP, Run.MONOTONIC)
 TAI = ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL)
 
 
+#: How the wall clocks of two hosts are taken for one.
+TWO_HOSTS = "the wall clocks of two hosts, taken for one"
+
 #: Where the rows of a table without times stand.
 NO_TIME = ClockDomain("none", Zero.UNKNOWN, Run.TOTALS)
 
@@ -176,11 +185,11 @@ NO_TIME = ClockDomain("none", Zero.UNKNOWN, Run.TOTALS)
 def as_one(domain: ClockDomain) -> ClockDomain:
     """A clock that files share as what they have in common: each may print it by another resolution.
 
-    Wall clocks count as one on all machines, as in `ClockDomain.same_timebase`.
+    Wall clocks are one unless they are known to be of two hosts, as in `ClockDomain.same_timebase`.
     """
-    if domain.owner:
-        return domain
-    return REALTIME if domain.zero is Zero.UNIX_EPOCH else replace(domain, resolution_ns=1)
+    if domain.is_wall_clock:
+        return replace(REALTIME, owner=domain.owner)
+    return domain if domain.owner else replace(domain, resolution_ns=1)
 
 
 def is_users_word(method: str) -> bool:
@@ -259,6 +268,8 @@ class ClockMap:
         at_ns: where the offset holds; of no account without drift.
         bends: where one of the clocks was slewed or set, in order; later ones begin at no smaller results.
         rests_on: the pairs of clocks whose events it was estimated from, each as the keys of both.
+        two_hosts: whether it takes the wall clocks of two hosts for one: then the bound is not known.
+        in_step_ns: how wrong the result would be at most if these agreed; None without them, or where it is not known.
     """
 
     offset_ns: int = 0
@@ -269,6 +280,8 @@ class ClockMap:
     at_ns: int = 0
     bends: tuple[Bend, ...] = ()
     rests_on: frozenset[frozenset[tuple[int, int]]] = field(default=frozenset(), compare=False)
+    two_hosts: bool = False
+    in_step_ns: int | None = None
 
     @property
     def lines(self) -> tuple[Bend, ...]:
@@ -327,15 +340,17 @@ class ClockMap:
         """The way back."""
         at = self.at_ns + self.offset_ns if self.drift else 0
         bends = (Bend(bend.at_ns + bend.offset_ns, -bend.offset_ns, _back(bend.drift)) for bend in self.bends)
-        drift = _back(self.drift)
-        return ClockMap(
-            -self.offset_ns, self.bound_ns, self.method, self.verdict, drift, at, tuple(bends), self.rests_on
-        )
+        return replace(self, offset_ns=-self.offset_ns, drift=_back(self.drift), at_ns=at, bends=tuple(bends))
 
     @property
     def by_user(self) -> bool:
         """Whether it rests on the word of the user, at least in part."""
         return is_users_word(self.method)
+
+    @property
+    def bound_in_step_ns(self) -> int | None:
+        """The bound, or what it would be if the wall clocks of all hosts agreed."""
+        return self.in_step_ns if self.two_hosts else self.bound_ns
 
     @property
     def uncertainty(self) -> int:
@@ -345,20 +360,32 @@ class ClockMap:
     def then(self, after: ClockMap) -> ClockMap:
         """This map followed by another one; an identity adds nothing to the method."""
         methods = [m.method for m in (self, after) if m.method != "same clock"]
+        two_hosts = self.two_hosts or after.two_hosts
         first, other = self.lines[0], after.lines[0]
         at = first.at_ns if first.drift else other.at_ns - first.offset_ns if other.drift else 0
         first = _chained(at, first, other)
         bends = [_chained(begin, self.lines[i], after.lines[j]) for begin, i, j in self._bends_with(after)]
         return ClockMap(
             first.offset_ns,
-            None if self.bound_ns is None or after.bound_ns is None else self.bound_ns + after.bound_ns,
+            _sum(self.bound_ns, after.bound_ns),
             ", then ".join(methods) or "same clock",
             max(self.verdict, after.verdict, key=_BADNESS.index),
             first.drift,
             first.at_ns,
             tuple(bends),
             self.rests_on | after.rests_on,
+            two_hosts,
+            _sum(self.bound_in_step_ns, after.bound_in_step_ns) if two_hosts else None,
         )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    """How wrong two steps are together; None if that is not known of one."""
+    return None if one is None or other is None else one + other
+
+
+#: From the wall clock of one host to that of another one.
+_IN_STEP = ClockMap(0, None, TWO_HOSTS, Verdict.ASSUMED, two_hosts=True, in_step_ns=0)
 
 
 def _on_line(ts: I64, line: Bend) -> I64:
@@ -420,12 +447,27 @@ class ClockGraph:
         return other
 
     def _join_equal_timebases(self) -> None:
+        """Relate what is the same clock; wall clocks of two hosts are related, too, but nobody knows how well.
+
+        The wall clock of nobody stands for that of the first host.
+        """
         domains = list(self._edges)
         for i, one in enumerate(domains):
             for other in domains[i + 1 :]:
                 if one.same_timebase(other):
                     self._edges[one].append((other, ClockMap()))
                     self._edges[other].append((one, ClockMap()))
+        walls: dict[str, ClockDomain] = {}
+        for domain in domains:
+            if domain.is_wall_clock:
+                walls.setdefault(domain.owner, domain)
+        anybodys = walls.pop("", None)
+        first = next(iter(walls.values()), None)
+        if first is not None and anybodys is not None:
+            self.relate(anybodys, first, ClockMap())
+        for wall in walls.values():
+            if first is not None and wall != first:
+                self.relate(wall, first, _IN_STEP)
 
     def maps_to(self, target: ClockDomain) -> dict[ClockDomain, ClockMap]:
         """For each domain that is related to `target`, the map with the smallest bound."""

@@ -36,7 +36,7 @@ from traceconv.ir.trace import (
 )
 from traceconv.joining import adopt_totals, join_totals
 from traceconv.lanes import drop_unused_tracks, sort_events
-from traceconv.times import format_bound, format_drift, format_time
+from traceconv.times import format_drift, format_time
 
 SAME_PID = declare(
     "merge.same_pid",
@@ -360,7 +360,7 @@ def _description(track: Track, source: SourceInfo, lines: list[ReceiptLine]) -> 
 
 
 def _placing(line: ReceiptLine) -> str:
-    words = [f"Clock: {line.clock}; placed by {line.method}, within {format_bound(line.bound_ns)}"]
+    words = [f"Clock: {line.clock}; placed by {line.method}, within {line.bound_text}"]
     if line.drift_ppm:
         words.append(f"drift {format_drift(line.drift_ppm)}")
     if line.matches:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from traceconv.align.boots import apart_by_boot
 from traceconv.align.domains import may_share_boot, one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
+from traceconv.align.hosts import apart_by_host
 from traceconv.align.machines import machines_of
 from traceconv.align.names import NameMap
 from traceconv.align.overlap import lonely
@@ -35,7 +36,7 @@ from traceconv.clocks import (
 )
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
-from traceconv.times import LIMIT_NS, format_drift, format_option
+from traceconv.times import LIMIT_NS, format_bound, format_drift, format_option
 
 if TYPE_CHECKING:
     from traceconv.align.estimate import Estimate
@@ -67,6 +68,7 @@ class ReceiptLine:
         host: the host that the input says it is of, "" if it states none.
         rank: the number in its job of the process that the input records, None if it states none.
         world_size: how many processes that job has, None if the input does not say.
+        two_hosts: whether it takes the wall clocks of two hosts for one, so that its bound is not known.
     """
 
     file: str
@@ -84,12 +86,18 @@ class ReceiptLine:
     host: str = ""
     rank: int | None = None
     world_size: int | None = None
+    two_hosts: bool = False
+
+    @property
+    def bound_text(self) -> str:
+        """The bound for people."""
+        return f"{format_bound(self.bound_ns)}{' (clocks of two hosts)' if self.two_hosts else ''}"
 
     def as_json(self) -> dict[str, Any]:
         """For metadata; what does not apply is left out."""
         members = asdict(self)
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
-        absent |= {name: not members[name] for name in ("warnings", "note", "host")}
+        absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}
         absent |= {name: members[name] is None for name in ("rank", "world_size")}
         return {name: value for name, value in members.items() if not absent.get(name)}
 
@@ -180,9 +188,9 @@ def align(
 
         placed = set(offsets or ())
         pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {}, stated)
-    known = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):
+        known = maps_to_trace_time(graph, target, stated.walls[index], moved=index in (offsets or {}))
         corrected = {number: stated.corrections.get(index, {}).get(number, ClockMap()) for number in first}
         found = {number: corrected[number].then(known[clocks[number]]) for number in first if clocks[number] in known}
         _place_synthetic(found, clocks, first)
@@ -231,9 +239,10 @@ def prepared(
         InconsistentClocks: the facts contradict themselves or the files.
         UsageError: a fact does not fit its input.
     """
-    apart, notes = apart_by_boot(traces)
+    by_host, walls = apart_by_host(traces, facts, same_machine=same_machine)
+    apart, notes = apart_by_boot(by_host)
     sure, set_clocks = with_set_clocks(apart)
-    stated = state(sure, facts, offsets)
+    stated = state(sure, facts, walls, offsets)
     found, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
     warn_of_set_clocks(found, relations, set_clocks, stated.warnings)
@@ -246,10 +255,21 @@ def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> Clock
     snapshots = [snapshot for trace in traces for snapshot in trace.snapshots]
     domains = [domain for trace in traces for domain in trace.clocks]
     domains += [end for relation in relations for end in (relation.clock, relation.other)]
-    graph = ClockGraph([REALTIME, *domains], snapshots)
+    graph = ClockGraph([REALTIME, *_walls_of_hosts(traces), *domains], snapshots)
     for relation in relations:
         graph.relate(relation.clock, relation.other, relation.way, relation.back)
     return graph
+
+
+def _walls_of_hosts(traces: Sequence[Trace]) -> list[ClockDomain]:
+    """The wall clocks of several hosts; first the one that trace time counts: that of the first input with events."""
+    in_order = sorted(traces, key=lambda trace: not any(trace.counts().values()))
+    found = [
+        domain
+        for trace in in_order
+        for domain in (*trace.clocks, *(end for snap in trace.snapshots for end in (snap.clock, snap.other)))
+    ]
+    return [domain for domain in found if domain.is_wall_clock and domain.owner]
 
 
 def join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
@@ -259,6 +279,24 @@ def join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
     for (index, one), (other_index, other) in combinations(boots, 2):
         if index != other_index and one != other and may_share_boot(one, other):
             graph.relate(one, other, way)
+
+
+def maps_to_trace_time(
+    graph: ClockGraph, target: ClockDomain, wall: ClockDomain, *, moved: bool
+) -> dict[ClockDomain, ClockMap]:
+    """For each domain that is related to trace time, its map.
+
+    Args:
+        graph: all clocks.
+        target: what trace time counts.
+        wall: the wall clock of the host of an input.
+        moved: whether the user says by how much that input is moved: from where its own wall clock puts it, then.
+    """
+    known = graph.maps_to(target)
+    if not moved or not wall.owner or target != REALTIME:
+        return known
+    own = {domain: way for domain, way in graph.maps_to(wall).items() if not way.two_hosts}
+    return {domain: own.get(domain, way) if way.two_hosts else way for domain, way in known.items()}
 
 
 def _trace_time(domains: list[list[ClockDomain]], used: list[dict[int, int]], graph: ClockGraph) -> ClockDomain:
@@ -416,4 +454,5 @@ def _receipt_line(
         host,
         source.rank,
         source.world_size,
+        found.two_hosts,
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from traceconv.clocks import SINCE_BOOT, SLEW_DRIFT, ClockDomain, Zero
+from traceconv.clocks import SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.ir.trace import Trace
 
 #: The wall clock may have been set by so much in between, beside what it was slewed.
@@ -79,7 +79,7 @@ def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
         id = trace.metadata.get("boot_id")
         id = id if isinstance(id, str) else ""
         for domain in trace.clocks if id else ():
-            if domain.zero in SINCE_BOOT and domain.machine and not domain.owner:
+            if domain.zero in SINCE_BOOT and domain.host and not domain.owner:
                 found[domain.machine].setdefault(index, _Boot(id))
         for clock, ts, wall in _readings(trace):
             boot = found[clock.machine].setdefault(index, _Boot(id))
@@ -93,7 +93,7 @@ def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
     for snap in trace.snapshots:
         sides = ((snap.clock, snap.ts), (snap.other, snap.other_ts))
         for (clock, ts), (other, wall) in (sides, sides[::-1]):
-            if clock.zero in SINCE_BOOT and clock.machine and not clock.owner and other.zero is Zero.UNIX_EPOCH:
+            if clock.zero in SINCE_BOOT and clock.host and not clock.owner and other.is_wall_clock:
                 found.append((clock, ts, wall))
     return found
 
@@ -113,7 +113,7 @@ def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
     """The trace; all clocks of the machine but the wall clock are those of one boot of it."""
 
     def named(domain: ClockDomain) -> ClockDomain:
-        is_its = domain.machine == machine and not domain.owner and domain.zero is not Zero.UNIX_EPOCH
+        is_its = domain.machine == machine and not domain.owner and not domain.is_wall_clock
         return replace(domain, machine=boot) if is_its else domain
 
     snapshots = [replace(snap, clock=named(snap.clock), other=named(snap.other)) for snap in trace.snapshots]

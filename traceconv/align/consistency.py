@@ -97,11 +97,21 @@ def _declared(sides: Sequence[Placed], graph: ClockGraph, target: ClockDomain, o
         placed.add(root)
         known = graph.maps_to(domain)
         for number, (other, side) in enumerate(sides):
-            if number not in placed and other in known:
-                placed.add(number)
-                way = known[other]
-                edges.append(Edge(number, root, way, side.span(), way.by_user or way.verdict is Verdict.OK))
+            if number in placed or other not in known:
+                continue
+            placed.add(number)
+            edges.append(_stated_edge(number, root, known[other], side))
+            if known[other].two_hosts:
+                # The others of that host are related to this one, by what is known of the clocks of one host.
+                there = {one: way for one, way in graph.maps_to(other).items() if not way.two_hosts}
+                same = [n for n, (one, _) in enumerate(sides) if n not in placed and one in there]
+                edges += [_stated_edge(n, number, there[sides[n][0]], sides[n][1]) for n in same]
+                placed.update(same)
     return edges
+
+
+def _stated_edge(number: int, root: int, way: ClockMap, side: Side) -> Edge:
+    return Edge(number, root, way, side.span(), way.by_user or way.verdict is Verdict.OK)
 
 
 def _edge(one: Accepted) -> Edge:

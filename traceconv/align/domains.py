@@ -43,7 +43,7 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
 
 def may_share_boot(one: ClockDomain, other: ClockDomain) -> bool:
     """Whether two clocks count from the boot of one machine, for all that the files say."""
-    elsewhere = one.machine and other.machine and one.machine != other.machine
+    elsewhere = one.host and other.host and one.host != other.host
     return one.zero in SINCE_BOOT and one.zero is other.zero and not elsewhere
 
 

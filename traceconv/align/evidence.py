@@ -69,7 +69,7 @@ def estimated(
         if not domain.synthetic and index not in placed
     ]
     sides = [one for one in sides if not (one[1].index in said.corrections and _is_related(one, sides, graph))]
-    _check_launches(traces, sides, graph.maps_to(target))
+    _check_launches(traces, sides, _Relations(graph, target))
     made, accepted, overruled = _pairs(sides, graph, target, policy, said)
     relate_all(sides, accepted, graph, target, overruled, said.warnings)
     known = graph.maps_to(target)
@@ -111,15 +111,46 @@ def _with_drifts(pair: PairEstimate, said: Stated) -> PairEstimate:
     return replace(pair, way=way, back_bound_ns=way.bound_ns)
 
 
-def _check_launches(
-    traces: Sequence[Trace], sides: list[tuple[ClockDomain, Side]], known: Mapping[ClockDomain, ClockMap]
-) -> None:
+class _Relations:
+    """How the clocks of a graph become times of each other.
+
+    By way of trace time, mostly. Two clocks of another host than that of trace time are related without it: how well
+    the clocks of the hosts agree has nothing to do with how these two do.
+    """
+
+    def __init__(self, graph: ClockGraph, target: ClockDomain) -> None:
+        self._graph, self._known = graph, graph.maps_to(target)
+        self._to: dict[ClockDomain, dict[ClockDomain, ClockMap]] = {}
+
+    def __contains__(self, domain: ClockDomain) -> bool:
+        """Whether a clock is related to trace time."""
+        return domain in self._known
+
+    def between(self, domain: ClockDomain, other: ClockDomain) -> ClockMap | None:
+        """From the one to the other; None unless both are related to trace time."""
+        if domain not in self or other not in self:
+            return None
+        way, there = self._known[domain], self._known[other]
+        if not (way.two_hosts and there.two_hosts):
+            return way.then(there.inverse())
+        if other not in self._to:
+            self._to[other] = self._graph.maps_to(other)
+        return self._to[other][domain]
+
+    def to_trace_time(self, domain: ClockDomain) -> ClockMap:
+        """From a clock that is related to it."""
+        return self._known[domain]
+
+
+def _check_launches(traces: Sequence[Trace], sides: list[tuple[ClockDomain, Side]], known: _Relations) -> None:
     """Hold what files state against the order of calls in one file and the work in another one that they launched."""
     files = host_and_device(traces)
     if files is not None:
         hosts, devices = ([one for one in sides if one[1].index == index and one[0] in known] for index in files)
         for (clock, host), (other, device) in product(hosts, devices):
-            refuse_early_work(host, device, (known[clock], known[other]))
+            way = known.between(clock, other)
+            if way is not None:
+                refuse_early_work(host, device, (way, ClockMap()))
 
 
 def _pairs(
@@ -133,13 +164,13 @@ def _pairs(
     accepted: list[Accepted] = []
     overruled: set[int] = set()
     work = graph.copy()
-    declared = work.maps_to(target)
+    declared = _Relations(work.copy(), target)
     everything = len({side.index for _, side in sides}) <= _ALL_PAIRS
     done: set[tuple[int, int]] = set()
     progress = True
     while progress:
         progress = False
-        known = work.maps_to(target)
+        known = _Relations(work.copy(), target)
         for (i, (domain, side)), (j, (other, partner)) in combinations(enumerate(sides), 2):
             lost = domain not in known and other not in known
             if side.index == partner.index or (i, j) in done or (lost and not everything):
@@ -147,10 +178,12 @@ def _pairs(
             done.add((i, j))
             # What events of other pairs say is no reason to be content: it could not be checked.
             there = declared if everything else known
-            rough = there[domain].then(there[other].inverse()) if domain in there and other in there else None
+            rough = there.between(domain, other)
             if rough is not None:
                 rough = _correction(side, said).then(rough).then(_correction(partner, said).inverse())
-            if rough is not None and _of_one_tool(side, partner):
+            if rough is not None and (rough.two_hosts or _of_one_tool(side, partner)):
+                continue
+            if _of_other_processes(side, partner, sides, said):
                 continue
             exact = rough is not None and rough.uncertainty <= WELL_KNOWN_NS
             pair = None if exact else estimate_pair(side, partner, rough, policy.names)
@@ -160,7 +193,8 @@ def _pairs(
                 against = contradiction(side, partner, rough, policy.names, pair, said.warnings)
             if rough is not None and against is not None:
                 made.append(replace(against, taken=True))
-                wrong = overrule(against, rough, [there[domain], there[other]], said.warnings)
+                ways = [there.to_trace_time(one) for one in (domain, other)]
+                wrong = overrule(against, rough, ways, said.warnings)
                 overruled.add(i if wrong is side else j)
                 accepted.append(Accepted(i, j, against))
             elif pair is not None and believed:
@@ -183,6 +217,22 @@ def _of_one_tool(one: Side, other: Side) -> bool:
     """
     formats = {side.trace.sources[0].format for side in (one, other)}
     return len(formats) == 1 and not formats & _OF_ANY_TOOL and not same_recording(one.trace, other.trace)
+
+
+def _of_other_processes(one: Side, other: Side, sides: Sequence[tuple[ClockDomain, Side]], said: Stated) -> bool:
+    """Whether two recordings are of two ranks, or of two hosts of which either has another recording.
+
+    What ranks of a job do is alike, and not the same. Two hosts by name may be one, where one of two tools runs in a
+    container: only where nothing else is of their hosts their events may tell.
+    """
+    ranks = {side.trace.sources[0].rank for side in (one, other)} - {None}
+    if len(ranks) > 1:
+        return True
+    walls = [said.walls[side.index].owner for side in (one, other)]
+    if walls[0] == walls[1]:
+        return False
+    inputs = {side.index: said.walls[side.index].owner for _, side in sides}
+    return any(list(inputs.values()).count(wall) > 1 for wall in walls)
 
 
 def _settle(

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, replace
 
 from traceconv.align.domains import own, spans
 from traceconv.align.stated import Relation, Warnings, line
-from traceconv.clocks import REALTIME, SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Zero, as_one
+from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, as_one
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace
 from traceconv.times import format_time
@@ -85,10 +85,10 @@ def warn_of_set_clocks(
         graph = ClockGraph([*clocks, *domains], [snap for trace in traces for snap in trace.snapshots])
         for one in others:
             graph.relate(one.clock, one.other, one.way, one.back)
-        reached = {domain for clock in clocks if clock != REALTIME for domain in graph.maps_to(clock)}
+        reached = {domain for clock in clocks if not clock.is_wall_clock for domain in graph.maps_to(clock)}
         for index, trace in enumerate(traces):
             for number in spans(trace):
-                if trace.clocks[number] in reached and trace.clocks[number].zero is not Zero.UNIX_EPOCH:
+                if trace.clocks[number] in reached and not trace.clocks[number].is_wall_clock:
                     warnings[index, number].append(text)
 
 
@@ -151,7 +151,7 @@ def _clocks(snap: ClockSnapshot, trace: Trace, index: int) -> Clocks:
     """The two clocks of a snapshot in the order that all files have in common: the wall clock comes last."""
     one, other = sorted(
         (as_one(own(clock, trace, index)) for clock in (snap.clock, snap.other)),
-        key=lambda clock: (clock.zero is Zero.UNIX_EPOCH, clock.name, clock.machine, clock.owner),
+        key=lambda clock: (clock.is_wall_clock, clock.name, clock.machine, clock.owner),
     )
     return one, other
 

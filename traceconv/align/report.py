@@ -160,6 +160,7 @@ def _map(
             for bend in found.bends
         ],
         "bound_ns": line.bound_ns,
+        "two_hosts": line.two_hosts,
         "begin": ends[0],
         "end": ends[1],
         "matches": line.matches,

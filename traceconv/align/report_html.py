@@ -219,7 +219,7 @@ def _within(place: Json) -> str:
     """The greater of the bounds at both ends: in between it is less."""
     ends = [place[part]["bound_ns"] for part in ("begin", "end")]
     if None in ends:
-        return "not known"
+        return f"not known{' (clocks of two hosts)' if place['two_hosts'] else ''}"
     begin, end = map(_short, ends)
     detail = f"<br><small>±{begin} at its begin, ±{end} at its end</small>" if begin != end else ""
     return f"±{_short(max(ends))}{detail}"

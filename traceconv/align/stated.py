@@ -118,6 +118,7 @@ class Stated:
         instants: the anchors, on the clocks as the files have them.
         warnings: what is strange about a fact, by input and clock.
         machines: for each input its machine, "" where nothing says it.
+        walls: for each input the wall clock of its host.
         notes: for some inputs, what else is to be known about them.
     """
 
@@ -127,24 +128,28 @@ class Stated:
     instants: list[Instant] = field(default_factory=list)
     warnings: Warnings = field(default_factory=lambda: defaultdict(list))
     machines: list[str] = field(default_factory=list)
+    walls: list[ClockDomain] = field(default_factory=list)
     notes: dict[int, list[str]] = field(default_factory=dict)
 
 
-def state(traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | None = None) -> Stated:
+def state(
+    traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain], offsets: Mapping[int, int] | None = None
+) -> Stated:
     """Add the facts to the inputs.
 
     Args:
         traces: the inputs, as read with `importer_options`.
         facts: what the user says.
+        walls: for each input the wall clock of its host.
         offsets: the values of --offset by input, ns; they must leave anchors where they are.
 
     Raises:
         UsageError: a fact does not fit its input.
         InconsistentClocks: the facts contradict themselves or the files.
     """
-    found = Stated([with_own_domains(trace, index) for index, trace in enumerate(traces)])
+    found = Stated([with_own_domains(trace, index) for index, trace in enumerate(traces)], walls=list(walls))
     for index in sorted({*facts.zones, *facts.dates}):
-        found.traces[index] = _with_date(found.traces[index], index, facts)
+        found.traces[index] = _with_date(found.traces[index], index, facts, walls[index])
     machine = _machine_of_all(found.traces)
     for index, fact in sorted(facts.clocks.items()):
         found.traces[index] = _with_clock(found, index, fact, machine)
@@ -177,8 +182,8 @@ def importer_options(facts: Facts, index: int, cls: type[Importer]) -> dict[str,
 # -- zones and dates --------------------------------------------------------------------------------------------------
 
 
-def _with_date(trace: Trace, index: int, facts: Facts) -> Trace:
-    """An input whose local times are put on the wall clock, unless its importer has done so."""
+def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Trace:
+    """An input whose local times are put on the wall clock of its host, unless its importer has done so."""
     option = "--tz" if index in facts.zones else "--date"
     name = trace.sources[0].name
     handed = importer_options(facts, index, importer_class(trace.sources[0].format))
@@ -199,7 +204,7 @@ def _with_date(trace: Trace, index: int, facts: Facts) -> Trace:
             f"{option}: {name} ({trace.sources[0].format}) has no local times: they count {domain.describe()}",
             hint="--offset and --anchor place any file",
         )
-    snapshot = _midnight(domain, facts.zones.get(index), facts.dates.get(index), name)
+    snapshot = _midnight(domain, wall, facts.zones.get(index), facts.dates.get(index), name)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
 
@@ -208,7 +213,7 @@ def _knows_unix_time(trace: Trace) -> bool:
     return any(domain.zero is Zero.UNIX_EPOCH for domain in domains)
 
 
-def _midnight(domain: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
+def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
     """What zero of a domain of local times is."""
     if "year and" in domain.name:
         raise UsageError(f"--date: the times of {name} have a day but no year: they cannot be placed by a date")
@@ -221,7 +226,7 @@ def _midnight(domain: ClockDomain, zone: str | None, day: date | None, name: str
     start = (day.toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9 if day is not None else 0
     method = f"local time read as {zone}" + (f", from {day} on" if day else "")
     local = LocalTime(zone_ns(zone))
-    return ClockSnapshot(domain, 0, REALTIME, start - zone_ns(zone), 0, method, assumed=True, local=local)
+    return ClockSnapshot(domain, 0, wall, start - zone_ns(zone), 0, method, assumed=True, local=local)
 
 
 # -- what a clock is --------------------------------------------------------------------------------------------------
@@ -229,7 +234,7 @@ def _midnight(domain: ClockDomain, zone: str | None, day: date | None, name: str
 
 def _machine_of_all(traces: Sequence[Trace]) -> str:
     """The machine that the inputs name, if it is one; "" if there are several, a word if there is none."""
-    named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
+    named = {domain.host for trace in traces for domain in trace.clocks if domain.host}
     return _UNNAMED if not named else named.pop() if len(named) == 1 else ""
 
 
@@ -248,7 +253,7 @@ def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -
     _refuse_other_clock(trace, number, fact, base)
     if fact.kind is ClockKind.REALTIME and (domain.zero is Zero.UNIX_EPOCH or base is not None):
         return trace if base is None else _with_word_for_size(trace, base)
-    stated = _stated_clock(fact, domain, only_machine, name)
+    stated = _stated_clock(fact, domain, found.walls[index], only_machine, name)
     if domain == stated or domain.same_timebase(stated):
         return trace
     method = f"--clock: it is {stated.name}" + (f" of {stated.machine}" if stated.machine else "")
@@ -296,10 +301,10 @@ def _apart_ns(domain: ClockDomain, fact: ClockFact) -> int:
     return _PERF_APART_NS if is_perf and fact.kind is ClockKind.MONOTONIC else 0
 
 
-def _stated_clock(fact: ClockFact, domain: ClockDomain, only_machine: str, name: str) -> ClockDomain:
-    machine = fact.machine or domain.machine or only_machine
+def _stated_clock(fact: ClockFact, domain: ClockDomain, wall: ClockDomain, only_machine: str, name: str) -> ClockDomain:
+    machine = fact.machine or domain.host or only_machine
     if fact.kind is ClockKind.REALTIME:
-        return replace(REALTIME, machine=fact.machine or domain.machine)
+        return replace(wall, machine=fact.machine or domain.machine)
     if not machine:
         raise UsageError(
             f"--clock: the inputs name several machines, and not which of them {name} is from",
@@ -346,7 +351,7 @@ def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
     more = [
         ClockSnapshot(domain, 0, replace(wanted, machine=machine), 0, 0, "--clock: recorded by perf", assumed=True)
         for domain in trace.clocks
-        if domain.name == wanted.name and (machine := domain.machine or only_machine)
+        if domain.name == wanted.name and (machine := domain.host or only_machine)
     ]
     return trace.with_tables(snapshots=[*trace.snapshots, *more])
 

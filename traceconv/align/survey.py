@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from traceconv.align import clock_graph, join_boots, prepared
+from traceconv.align import clock_graph, join_boots, maps_to_trace_time, prepared
 from traceconv.align.domains import one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
@@ -22,12 +22,14 @@ class ClockLine:
     Attributes:
         file: the input.
         clock: its domain.
+        host: the host that the input says it is of, "" if it states none.
         events: whether events stand on it; else it only relates others.
-        realtime: what relates it to CLOCK_REALTIME; None if nothing does.
+        realtime: what relates it to CLOCK_REALTIME, of its own host if there are several; None if nothing does.
     """
 
     file: str
     clock: ClockDomain
+    host: str
     events: bool
     realtime: ClockMap | None
 
@@ -75,13 +77,20 @@ def survey(
         InconsistentClocks: the facts contradict themselves or the files.
         UsageError: a fact does not fit its input.
     """
+    hosts = [trace.host for trace in traces]
     stated = prepared(traces, facts, offsets, same_machine=same_machine)
     traces, graph = stated.traces, clock_graph(stated.traces, stated.relations)
     if same_machine:
         join_boots(graph, [trace.clocks for trace in traces])
-    ways = _Ways(graph, offsets or {})
+    ways = _Ways(graph, offsets or {}, stated.walls)
     clocks = [
-        ClockLine(trace.sources[0].name, domain, number in used, ways.to(REALTIME, index, domain))
+        ClockLine(
+            trace.sources[0].name,
+            domain,
+            domain.machine or hosts[index],
+            number in used,
+            ways.to(stated.walls[index], index, domain),
+        )
         for index, trace in enumerate(traces)
         for used in (spans(trace),)
         for number, domain in enumerate(trace.clocks)
@@ -124,10 +133,12 @@ class _Ways:
 
     graph: ClockGraph
     offsets: Mapping[int, int]
+    walls: Sequence[ClockDomain]
 
     def to(self, target: ClockDomain, index: int, domain: ClockDomain) -> ClockMap | None:
         """From a clock of an input to another clock; --offset alone places a file, too."""
-        known, offset = self.graph.maps_to(target).get(domain), self.offsets.get(index)
+        offset = self.offsets.get(index)
+        known = maps_to_trace_time(self.graph, target, self.walls[index], moved=offset is not None).get(domain)
         if offset is None:
             return known
         return (known or ClockMap()).then(ClockMap(offset, 0, "--offset", Verdict.ASSUMED))

@@ -18,7 +18,7 @@ from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
 from traceconv.ir.trace import SourceInfo
 from traceconv.spill import parse_size
-from traceconv.times import format_bound, format_drift, format_time, parse_duration
+from traceconv.times import format_drift, format_time, parse_duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -308,7 +308,7 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str
         "placed by": lambda line: line.method,
         "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}",
         "drift": lambda line: format_drift(line.drift_ppm) if line.drift_ppm else "",
-        "within": lambda line: format_bound(line.bound_ns),
+        "within": lambda line: line.bound_text,
         "matches": _matches,
         "verdict": lambda line: line.verdict,
     }

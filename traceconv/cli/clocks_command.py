@@ -50,7 +50,7 @@ def _print_clocks(lines: list[ClockLine]) -> None:
         zero = clock.run.value if clock.synthetic else clock.zero.value
         way = ("nothing", "") if line.realtime is None else _way(line.realtime)
         name = clock.name if line.events else f"({clock.name})"
-        rows.append((line.file, name, zero, format_time(clock.resolution_ns), clock.machine or "-", *way))
+        rows.append((line.file, name, zero, format_time(clock.resolution_ns), line.host or "-", *way))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -67,5 +67,9 @@ def _pair(pair: PairLine) -> list[str]:
         return [f"{pair.file} and {pair.other}: not related", *(f"  {words}" for words in pair.advice)]
     method, bound = _way(pair.way)
     drift = f", drift {pair.way.drift_ppm:+.3f} ppm" if pair.way.drift else ""
-    within = ", nobody knows how exactly" if pair.way.bound_ns is None else f", within {bound}"
+    within = f", within {bound}"
+    if pair.way.two_hosts:
+        within = ", clocks of two hosts: nobody knows how well they agree"
+    elif pair.way.bound_ns is None:
+        within = ", nobody knows how exactly"
     return [f"{pair.file} and {pair.other}: related by {method}{within}{drift}"]

@@ -1,0 +1,54 @@
+"""The wall clocks of several hosts: what a file says of the wall clock is said of that of its own host.
+
+How well the clocks of two hosts are synchronised is in no file. Where the inputs state several hosts, each host has a
+wall clock of its own; the clock graph takes them for one, with a bound that is not known. An input that states no host
+may then be of any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from traceconv.align.facts import Facts
+from traceconv.clocks import REALTIME, ClockDomain
+from traceconv.ir.trace import Trace
+
+
+def apart_by_host(
+    traces: Sequence[Trace], facts: Facts, *, same_machine: bool
+) -> tuple[list[Trace], list[ClockDomain]]:
+    """The traces, with a wall clock for each host where they state several.
+
+    Args:
+        traces: the inputs, as read.
+        facts: what the user says about the clocks, also of which hosts they are.
+        same_machine: the word of the user that it is one machine for all, whatever their hosts are called.
+
+    Returns:
+        The traces, and for each the wall clock of its host.
+    """
+    hosts = [_host(trace, index, facts) for index, trace in enumerate(traces)]
+    if same_machine or len({host for host in hosts if host}) < 2:
+        return list(traces), [REALTIME] * len(traces)
+    walls = [
+        REALTIME.owned_by(host or f"{index}:{trace.sources[0].name}")
+        for index, (trace, host) in enumerate(zip(traces, hosts, strict=True))
+    ]
+    return [_with_wall_clock(trace, wall) for trace, wall in zip(traces, walls, strict=True)], walls
+
+
+def _host(trace: Trace, index: int, facts: Facts) -> str:
+    """The host of an input, as its file or the user states it; "" if nobody does."""
+    said = facts.clocks[index].machine if index in facts.clocks else ""
+    return trace.host or said
+
+
+def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:
+    """The trace; what it says of the wall clock is said of the given one."""
+
+    def its(domain: ClockDomain) -> ClockDomain:
+        return domain.owned_by(wall.owner) if domain.is_wall_clock else domain
+
+    snapshots = [replace(snap, clock=its(snap.clock), other=its(snap.other)) for snap in trace.snapshots]
+    return trace.with_tables(clocks=[its(domain) for domain in trace.clocks], snapshots=snapshots)
