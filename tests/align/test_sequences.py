@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,13 @@ import pytest
 
 from tests.benchmarks.alignment.sequences import row
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, inner, outer, run
-from tests.benchmarks.alignment.trials import replayed_pair
+from tests.benchmarks.alignment.trials import equal_layers_pair, replayed_pair
 from tests.golden import ROOT, Case
 from traceconv.align.estimate import Events, Prior
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.names import NameMap
-from traceconv.align.sequences import align_sequences
+from traceconv.align.robust import margin_of, null_margin
+from traceconv.align.sequences import LEAST_MARGIN, align_sequences
 from traceconv.align.views import shared_work
 from traceconv.clocks import Verdict
 
@@ -45,6 +47,34 @@ def test_several_primitives_in_an_operator() -> None:
 @pytest.mark.parametrize("name", ["two runs, warm-up", "two runs, five iterations", "periodic"])
 def test_what_does_not_belong_together_is_refused(name: str) -> None:
     assert row(name, SEEDS).accepted == 0
+
+
+@pytest.mark.parametrize("seed", [1001, 1023])
+def test_equal_layers_without_jitter_are_refused(seed: int) -> None:
+    """What differs between two places is the rounding of times: little, but everywhere alike."""
+    a, b, _ = equal_layers_pair(seed)
+    found = align_sequences(a, b, Prior())
+    assert found.verdict is Verdict.AMBIGUOUS
+    assert found.rivals
+
+
+def test_a_margin_needs_more_than_a_small_spread() -> None:
+    """Each event says next to nothing, but all of them the same."""
+    rng = np.random.default_rng(1)
+    for better in (np.full(2000, 1e-9), 1e-9 + 1e-12 * rng.standard_normal(2000), np.full(2000, 0.02)):
+        assert margin_of(better, 50, 1.0) < 1
+    assert margin_of(2 + rng.standard_normal(2000), 50, 1.0) > LEAST_MARGIN
+    assert margin_of(np.full(5, 3.0), 8, 1.0) < LEAST_MARGIN  # 15 nats are no five sigma
+    assert null_margin(5.0, [4.999] * 40, 100, 1.0) < 1
+
+
+def test_all_places_that_are_as_good_are_looked_at() -> None:
+    """Of some hundred equal places each may be the right one."""
+    a, b, _ = equal_layers_pair(1002)
+    found = align_sequences(a, b, Prior())
+    assert found.verdict is Verdict.AMBIGUOUS
+    others = int(re.findall(r"in (\d+) other places", found.reason)[0])
+    assert others > 10
 
 
 def test_a_prior_keeps_one_of_many_places() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Rival, Samples, refused
 from traceconv.align.geometry import F64, box
+from traceconv.align.robust import margin_of, null_margin
 from traceconv.clocks import Verdict
 from traceconv.times import format_short
 
@@ -38,6 +39,8 @@ _MOST_BINS = 1 << 22
 _CANDIDATES = 40
 _REFINED = 4  # candidates whose drift is searched for
 _MOST_RIVALS = 12
+#: What one sample or delta says varies by no less than this, nats: most fit anywhere, and labels are wrong in clusters.
+_SPREAD_OF_ONE = 0.3
 _MOST_POINTS = 6000  # samples that a search looks at; the verdict looks at all
 _STEPS = 600
 _LEAST_CONTRAST = 0.3  # between the shares of busy samples inside and outside of slices
@@ -450,8 +453,7 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior, x0: float, step: f
 def _margin(best: F64, rival: F64) -> float:
     """By how many standard deviations the best place beats another one, over blocks."""
     count = max(10, min(200, len(best) // 10))
-    blocks = np.add.reduceat(best - rival, np.arange(count) * len(best) // count)
-    return float(blocks.sum() / (np.sqrt(count) * blocks.std() + 1e-9))
+    return margin_of(best - rival, count, _SPREAD_OF_ONE)
 
 
 def _null_margin(seen: _Evidence, best: _Place, near: float) -> float:
@@ -462,7 +464,7 @@ def _null_margin(seen: _Evidence, best: _Place, near: float) -> float:
     shifts = shifts[np.abs(shifts) > near][:40]
     rows = _subset(seen)
     scores = [float(seen.at(best.offset + shift, best.drift, rows).sum()) for shift in shifts.tolist()]
-    return (float(best.score[rows].sum()) - float(np.mean(scores))) / (float(np.std(scores)) + 1e-9)
+    return null_margin(float(best.score[rows].sum()), scores, len(rows), _SPREAD_OF_ONE)
 
 
 def _interval(seen: _Evidence, best: _Place, prior: Prior, step: float, near: float) -> tuple[float, float]:

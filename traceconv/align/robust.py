@@ -1,7 +1,8 @@
-"""Lines and correlations that some wrong values do not spoil."""
+"""Lines, margins and correlations that some wrong values do not spoil."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ _TUKEY = 4.685
 _TO_SIGMA = 1.4826
 #: A line that moves by less than this in a step is found.
 _ENOUGH_NS = 10.0
+#: What a margin is worth at least for each sigma that it claims, nats: five are 20 nats, a likelihood ratio of 5e8.
+_NATS_OF_A_SIGMA = 4.0
 
 
 def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drift: float) -> tuple[float, float, float]:
@@ -50,6 +53,38 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
         if abs(a - before[0]) + abs(b - before[1]) * longest < _ENOUGH_NS:
             break
     return a, b, scale
+
+
+def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
+    """By how many standard deviations one explanation beats another one, from what each event says for it, nats.
+
+    The spread is that of sums over blocks, since what lies side by side is alike. Two explanations that are equal but
+    for rounding differ by next to nothing, and by that everywhere alike: such a spread says nothing. So it counts as no
+    less than that of events each of which may be wrong by so much, and each sigma has to be worth some nats.
+
+    Args:
+        better: the log-likelihood ratio of each event, in the order of time.
+        blocks: how many to sum over.
+        spread_of_one: the least standard deviation of what one event says, nats.
+    """
+    total = float(better.sum())
+    sums = np.add.reduceat(better, np.arange(blocks) * len(better) // blocks) if len(better) >= blocks else better
+    spread = max(np.sqrt(len(sums)) * float(sums.std(ddof=1)), np.sqrt(len(better)) * spread_of_one)
+    return min(total / spread, total / _NATS_OF_A_SIGMA)
+
+
+def null_margin(best: float, others: Sequence[float], events: int, spread_of_one: float) -> float:
+    """By how many standard deviations a score beats those of random places; floors as in `margin_of`.
+
+    Args:
+        best: nats.
+        others: the scores of random places, nats.
+        events: of how many events.
+        spread_of_one: the least standard deviation of what one event says, nats.
+    """
+    better = best - float(np.mean(others))
+    spread = max(float(np.std(others)), np.sqrt(events) * spread_of_one)
+    return min(better / spread, better / _NATS_OF_A_SIGMA)
 
 
 def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:

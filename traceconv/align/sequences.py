@@ -30,7 +30,7 @@ from traceconv.align.geometry import F64, Constraints, Region, everything, feasi
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.nesting import Nest, best_near, fits_on, possible
 from traceconv.align.pieces import align_pieces, bent, described
-from traceconv.align.robust import robust_line, since_last, vary_alike
+from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, vary_alike
 from traceconv.clocks import SLEWED_DRIFT, Verdict
 from traceconv.times import format_short
 
@@ -42,10 +42,12 @@ _CHUNK = 1.5e9
 #: A chunk of fewer events than the first may take longer, one of more than the second is cut.
 _CHUNK_EVENTS = (400, 4000)
 _CANDIDATES = 60
+#: Beyond these all peaks that are as high but for chance, so many standard deviations of a count, up to this number.
+_AS_HIGH, _MOST_CANDIDATES = 2.0, 300
 #: So many of the best places are tried from so much before them, ns.
 _BEST = 4
 _SOONER = (100 * _US, 200 * _US, 400 * _US)
-#: A first look takes so many inner events, and so many of the best places a closer one.
+#: A first look takes so many inner events; so many of the best places get a closer one, and all that are as good.
 _FEW_EVENTS = 400
 _CLOSELY_SEEN = 10
 #: Within so many bins pairs are looked for, before the bins get too wide.
@@ -68,6 +70,8 @@ _BLOCK_EVENTS = 40
 _LEAST_BLOCKS = 8
 #: What one event can say at most for a place and against another, nats: one event alone proves nothing.
 _MOST_OF_AN_EVENT = 8.0
+#: What one event says varies by no less than this, nats: times are cut to some resolution, and models are not right.
+_SPREAD_OF_AN_EVENT = 1.0
 #: What a call that fits says for a place, nats: about one of twenty may not fit.
 _SURE_CALL = 3.0
 #: At most this share of the tightest bounds, and its standard deviation, is left out: some matches are wrong.
@@ -368,13 +372,16 @@ def _within(chunk: _Chunk, prior: Prior) -> tuple[Events, Events]:
 def _peaks(offsets: F64, heights: F64) -> F64:
     """The offsets of the highest peaks, each higher than what is within three bins of it."""
     around = np.pad(heights, 3, constant_values=-np.inf)
-    highest = heights
+    within = heights
     for shift in range(7):
-        highest = np.maximum(highest, around[shift : shift + len(heights)])
-    tops = np.flatnonzero((heights >= highest) & (heights > 0.5))
+        within = np.maximum(within, around[shift : shift + len(heights)])
+    tops = np.flatnonzero((heights >= within) & (heights > 0.5))
+    tops = tops[np.argsort(-heights[tops], kind="stable")]
     if len(tops) > _CANDIDATES:
-        tops = tops[np.argpartition(-heights[tops], _CANDIDATES)[:_CANDIDATES]]
-    return offsets[tops[np.argsort(-heights[tops], kind="stable")]]
+        highest = float(heights[tops[0]])
+        as_high = int(np.count_nonzero(heights[tops] >= highest - _AS_HIGH * np.sqrt(highest)))
+        tops = tops[: min(max(_CANDIDATES, as_high), _MOST_CANDIDATES)]
+    return offsets[tops]
 
 
 def _candidates(chunk: _Chunk, x0: float, prior: Prior, peaks: F64) -> list[_Candidate]:
@@ -393,7 +400,12 @@ def _candidates(chunk: _Chunk, x0: float, prior: Prior, peaks: F64) -> list[_Can
         and (other := _candidate(thin, line, prior, _ROUGHLY)) is not None
         and other.matches >= place.matches
     ]
-    kept = _distinct([*found, *again])[:_CLOSELY_SEEN]
+    places = _distinct([*found, *again])
+    kept = [
+        place
+        for number, place in enumerate(places)
+        if number < _CLOSELY_SEEN or _margin(places[0].score, place.score) < LEAST_MARGIN
+    ]
     return _distinct([_candidate(chunk, place.line, prior, _CLOSELY) for place in kept])
 
 
@@ -462,8 +474,7 @@ def _margin(best: F64, rival: F64) -> float:
     """
     count = max(_LEAST_BLOCKS, len(best) // _BLOCK_EVENTS)
     better = np.clip(best - rival, -_MOST_OF_AN_EVENT, _MOST_OF_AN_EVENT)
-    blocks = np.array([block.sum() for block in np.array_split(better, count)])
-    return float(blocks.sum() / (np.sqrt(count) * blocks.std(ddof=1) + 1e-9)) / (1 + 3 / (count - 1))
+    return margin_of(better, count, _SPREAD_OF_AN_EVENT) / (1 + 3 / (count - 1))
 
 
 def _margins_by_nesting(
@@ -505,7 +516,7 @@ def _null_margin(chunk: _Chunk, best: _Candidate, offsets: F64) -> float:
     if len(places) < _LEAST_PLACES:
         return 0.0
     scores = [float(chunk.score(replace(best.line, offset=place), best.scale).sum()) for place in places.tolist()]
-    return (float(best.score.sum()) - float(np.mean(scores))) / (float(np.std(scores)) + 1e-9)
+    return null_margin(float(best.score.sum()), scores, len(best.score), _SPREAD_OF_AN_EVENT)
 
 
 # -- the whole trace ------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Simulated pairs come from seeds of 1000 and up, on which no threshold was chosen. Recordings are of this machine's
 tools, with the truth that the recorded programs read from the clocks. `--quick` takes about a minute, all of it about
-half an hour on one core. `--record` keeps the figures in recorded.json and in docs/alignment.md.
+half an hour on one core. `--record` keeps the figures in recorded.json and in docs/alignment.md. `--only NAME` measures
+one row (several of them: given several times), and records it among those that are recorded.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tests.benchmarks.__main__ import processor
-from tests.benchmarks.alignment.figures import Figures, recording_rows, save, table
+from tests.benchmarks.alignment.figures import Figures, load, recording_rows, save, table, with_rows
 from tests.benchmarks.alignment.recordings import Attempt, attempts, exact_attempts
-from tests.benchmarks.alignment.rows import Row, all_rows
+from tests.benchmarks.alignment.rows import RECORDED, Row, all_rows
 from tests.benchmarks.alignment.trials import FIRST_SEED
 from tests.benchmarks.record import laid_out
 from traceconv import __version__
@@ -31,13 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=1000, help="how many simulated pairs")
     parser.add_argument("--quick", action="store_true", help="few pairs, and none of a million events")
     parser.add_argument("--record", action="store_true", help="keep the figures, in docs/alignment.md, too")
+    parser.add_argument("--only", action="append", default=[], metavar="ROW", help="measure this row only")
     args = parser.parse_args(arguments)
     if args.record and args.quick:
         parser.error("--record is for all of it, not for --quick")
     seeds = min(args.seeds, 60) if args.quick else args.seeds
-    recorded = attempts()
-    rows = measured(seeds, args.quick, recorded)
+    recorded = attempts() if not args.only or RECORDED.intersection(args.only) else []
+    rows = measured(seeds, args.quick, recorded, args.only)
     print(*table(rows), sep="\n")
+    if args.only:
+        if args.record:
+            save(with_rows(load(), rows))
+        return
     print("\nRecordings, with the error against what the recorded programs knew:")
     print_recordings(recorded)
     if args.record:
@@ -54,11 +60,13 @@ def header(seeds: int) -> list[str]:
     ]
 
 
-def measured(seeds: int, quick: bool, recorded: Sequence[Attempt]) -> list[Row]:
-    """All rows; what is being measured is said on stderr, since it takes a while."""
+def measured(seeds: int, quick: bool, recorded: Sequence[Attempt], only: Sequence[str] = ()) -> list[Row]:
+    """All rows, or some; what is being measured is said on stderr, since it takes a while."""
     found = []
-    for make in all_rows(seeds, quick, recorded, exact_attempts()):
-        row = make()
+    exact = exact_attempts() if not only or "exact" in only else []
+    rows = all_rows(seeds, quick, recorded, exact)
+    for name in only or rows:
+        row = rows[name]()
         print(f"{row.regime}: {row.reached}", file=sys.stderr, flush=True)
         found.append(row)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tests.benchmarks.alignment.recordings import SEQUENCES, TUNED, Attempt, least_bound
@@ -62,6 +62,13 @@ def load() -> Figures:
     """What is recorded."""
     stored = json.loads(RECORD.read_text(encoding="utf-8"))
     return Figures(stored["header"], [Row(**row) for row in stored["rows"]], stored["recordings"])
+
+
+def with_rows(figures: Figures, rows: Sequence[Row]) -> Figures:
+    """The figures with some rows measured anew; a row of a new regime comes last."""
+    new = {row.regime: row for row in rows}
+    kept = [new.pop(row.regime, row) for row in figures.rows]
+    return replace(figures, rows=[*kept, *new.values()])
 
 
 def save(figures: Figures) -> None:

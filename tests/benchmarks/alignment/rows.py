@@ -24,6 +24,16 @@ from traceconv.clocks import Verdict
 NOT_MEASURED = "not measured"
 _SEQUENCES = "median <= 1 µs, p99 <= 2 µs, stated width <= 4 µs, drift within 1 ppm"
 _LONG_ENOUGH_NS = 5e8
+#: The rows that look at recordings.
+RECORDED = {
+    "file-names",
+    "sequences-recorded",
+    "samples-recorded-narrowed",
+    "samples-recorded",
+    "bins-recorded",
+    "activity-coverage",
+    "recordings",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +62,43 @@ class Row:
         return {True: "reached", False: "missed", None: NOT_MEASURED}[self.good]
 
 
-def all_rows(seeds: int, quick: bool, recorded: Sequence[Attempt], exact: Sequence[Attempt]) -> list[Callable[[], Row]]:
-    """Every row as something to call: some take minutes."""
+def all_rows(
+    seeds: int, quick: bool, recorded: Sequence[Attempt], exact: Sequence[Attempt]
+) -> dict[str, Callable[[], Row]]:
+    """Every row by a short name, as something to call: some take minutes."""
     few = max(seeds // 10, 2)
     pool = _Pool(trials.sequence_trial, range(FIRST_SEED, FIRST_SEED + seeds))
     some = range(FIRST_SEED, FIRST_SEED + few)
     watched = {known: _Pool(partial(trials.watched_trial, narrowed=known), some) for known in (True, False)}
-    return [
-        partial(exact_metadata, exact),
-        partial(file_names, few, recorded),
-        lambda: sequences(pool.outcomes()),
-        partial(sequences_recorded, recorded),
-        partial(durations, few),
-        partial(samples_recorded, recorded, True),
-        partial(samples_recorded, recorded, False),
-        lambda: samples(watched[True].outcomes(), True),
-        lambda: samples(watched[False].outcomes(), False),
-        partial(labels, few),
-        partial(bins_recorded, recorded),
-        partial(bins, few),
-        lambda: wrong_accepted(pool.outcomes()),
-        partial(bends, few),
-        partial(periodic, few),
-        partial(unrelated, few),
-        partial(replayed, few),
-        partial(unrelated_samples, few),
-        lambda: coverage(pool.outcomes()),
-        lambda: activity_coverage([*watched[True].outcomes(), *watched[False].outcomes()], recorded),
-        partial(speed, "10^5 events", 2500, 2.0),
-        *([] if quick else [partial(speed, "10^6 events", 25_000, 20.0)]),
-        partial(long_trace, 2500 if quick else 9000),
-        partial(recordings, recorded),
-    ]
+    return {
+        "exact": partial(exact_metadata, exact),
+        "file-names": partial(file_names, few, recorded),
+        "sequences": lambda: sequences(pool.outcomes()),
+        "sequences-recorded": partial(sequences_recorded, recorded),
+        "durations": partial(durations, few),
+        "samples-recorded-narrowed": partial(samples_recorded, recorded, True),
+        "samples-recorded": partial(samples_recorded, recorded, False),
+        "samples-narrowed": lambda: samples(watched[True].outcomes(), True),
+        "samples": lambda: samples(watched[False].outcomes(), False),
+        "labels": partial(labels, few),
+        "bins-recorded": partial(bins_recorded, recorded),
+        "bins": partial(bins, few),
+        "wrong": lambda: wrong_accepted(pool.outcomes()),
+        "bends": partial(bends, few),
+        "periodic": partial(periodic, few),
+        "equal-layers": partial(equal_layers, few),
+        "unrelated": partial(unrelated, few),
+        "replayed": partial(replayed, few),
+        "unrelated-samples": partial(unrelated_samples, few),
+        "coverage": lambda: coverage(pool.outcomes()),
+        "activity-coverage": lambda: activity_coverage(
+            [*watched[True].outcomes(), *watched[False].outcomes()], recorded
+        ),
+        "speed-5": partial(speed, "10^5 events", 2500, 2.0),
+        **({} if quick else {"speed-6": partial(speed, "10^6 events", 25_000, 20.0)}),
+        "long": partial(long_trace, 2500 if quick else 9000),
+        "recordings": partial(recordings, recorded),
+    }
 
 
 class _Pool:
@@ -315,6 +330,20 @@ def periodic(count: int) -> Row:
     """Runs whose iterations are equal."""
     accepted = sum(one.accepted for one in trials.tried(trials.periodic_trial, range(FIRST_SEED, FIRST_SEED + count)))
     return Row("exactly periodic input", "refused, all", f"{count - accepted} of {count} refused", not accepted)
+
+
+def equal_layers(count: int) -> Row:
+    """Equal layers without jitter: what little tells places apart is missing calls, and the rounding of times."""
+    regime = "24 equal layers an iteration, no jitter, calls missing"
+    return _never_wrong(regime, trials.tried(trials.equal_layers_trial, range(FIRST_SEED, FIRST_SEED + count)))
+
+
+def _never_wrong(regime: str, found: Sequence[Outcome]) -> Row:
+    """Input that may be refused, but not be put into a wrong place, or within bounds that leave the truth out."""
+    accepted = [one for one in found if one.accepted]
+    wrong = sum(one.wrong or not one.held for one in accepted)
+    text = f"{wrong} wrong among {len(accepted)} accepted, {len(found) - len(accepted)} of {len(found)} refused"
+    return Row(regime, "none wrong among accepted", text, not wrong, refused=not accepted)
 
 
 def unrelated(count: int) -> Row:
