@@ -92,7 +92,7 @@ NOT_A_NUMBER = declare(
 
 IMPOSSIBLE_CPU = declare(
     "sample.impossible_cpu",
-    Severity.NOTICE,
+    ProblemKind.REPAIRED,
     "a sample names a CPU beyond 2^31 (a damaged or foreign value): its CPU counts as not known",
 )
 IMPOSSIBLE_WEIGHT = declare(
