@@ -2,7 +2,8 @@
 
 golden/<format>/<case>/input.*      the recording; exactly one
 golden/<format>/<case>/beside/      files that lay beside the recording; optional
-golden/<format>/<case>/case.toml    what the case pins, where the input comes from, options
+golden/<format>/<case>/case.toml    what the case pins, where the input comes from, options; nothing_written = true for
+                                    a case whose output holds no event
 golden/<format>/<case>/expect.txt   the trace, one event a line (absent if the input is refused)
 golden/<format>/<case>/expect.json  the Chrome JSON output (likewise)
 golden/<format>/<case>/expect.diag  the balance, notes and diagnostics, or the error
@@ -42,7 +43,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return str(self.folder.relative_to(ROOT))
+        return f"{self.format}/{self.folder.name}"
 
     @property
     def format(self) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import traceconv
 from tests.golden import ROOT
+from traceconv.api import NO_DATA
+from traceconv.errors import NothingRead
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -47,3 +51,77 @@ def test_a_trace_on_unrelated_clocks_is_not_written(tmp_path: Path) -> None:
     log.write_text(line.format("1795245457236.579102") + "\n" + line.format("12345.5") + "\n")
     with pytest.raises(traceconv.TraceconvError, match="two clocks that nothing relates"):
         traceconv.write(traceconv.read(log), tmp_path / "a.pftrace")
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_seen_before_first_use() -> None:
+    code = "import traceconv, sys; print(*dir(traceconv)); assert 'numpy' not in sys.modules"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True, text=True)
+    assert set(traceconv.__all__) <= set(result.stdout.split())
+
+
+def test_options_are_texts_or_what_these_stand_for(tmp_path: Path) -> None:
+    (profile,) = (ROOT / "mxnet" / "counters").glob("input.*")
+    for options in ({"api_counters": "false", "pid": "7"}, {"api_counters": False, "pid": 7}):
+        trace = traceconv.read(profile, format="mxnet", options=options)
+        assert [track.pid for track in trace.tracks if track.pid is not None] == [7]
+    one = traceconv.Input(profile, options={"api_counters": True})
+    assert traceconv.merge([one], tmp_path / "a.json", options={"pid": 7}).trace.sources[0].format == "mxnet"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"pid": 1.5}, "option pid is a text, a whole number, true or false, not 1.5"),
+        ({"pid": True}, "option pid of mxnet is a whole number, not 'true'"),
+        ({"api_counters": 1}, "option api_counters of mxnet is true or false, not '1'"),
+        ({"api_counters": None}, "option api_counters is a text"),
+    ],
+)
+def test_an_option_of_another_type_is_refused(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    (profile,) = (ROOT / "mxnet" / "counters").glob("input.*")
+    with pytest.raises(traceconv.TraceconvError, match=re.escape(said)):
+        traceconv.read(profile, format="mxnet", options=options)
+    with pytest.raises(traceconv.TraceconvError, match=re.escape(said)):
+        traceconv.convert(profile, tmp_path / "a.json", options=options)
+
+
+# -- inputs of which nothing is read ----------------------------------------------------------------------------------
+
+UNREAD = '[{"ph": "X", "name": "a"}, {"ph": "?", "ts": 1}, {"ph": "X", "name": "b"}]'
+
+
+def test_data_of_which_none_is_read_is_a_failure(tmp_path: Path) -> None:
+    unread = tmp_path / "unread.json"
+    unread.write_text(UNREAD)
+    said = r"unread.json: nothing of it could be read: 2 x .* \(chrome.bad_time\) \[unread.json:event 1: "
+    for inputs in ([unread], [KINETO, unread]):
+        with pytest.raises(NothingRead, match=said):
+            traceconv.merge(inputs, tmp_path / "out.json")
+    with pytest.raises(NothingRead, match=said):
+        traceconv.read(unread)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_one_event_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(UNREAD[:-1] + ', {"ph": "X", "name": "c", "ts": 1, "dur": 1}]')
+    assert traceconv.convert(path, tmp_path / "out.json").trace.sources[0].balance.written == 1
+
+
+@pytest.mark.parametrize(
+    "case", ["chrome-trace/empty-events", "nsight-compute/no_kernels", "tvm-debugger/header-only", "nvprof/only-tables"]
+)
+def test_no_data_is_a_notice(case: str, tmp_path: Path) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    (source,) = traceconv.convert(path, tmp_path / "out.json").trace.sources
+    assert [entry.count for entry in source.diagnostics if entry.code is NO_DATA] == [1]
+
+
+@pytest.mark.parametrize("case", ["clock-anchor/alone", "perf-header/monotonic", "onednn-verbose/info-only"])
+def test_data_kept_as_facts_is_data(case: str, tmp_path: Path) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    (source,) = traceconv.convert(path, tmp_path / "out.json").trace.sources
+    assert source.diagnostics.count(NO_DATA) == 0

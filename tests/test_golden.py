@@ -14,7 +14,7 @@ from traceconv.api import read
 from traceconv.check import check_file
 from traceconv.diagnostics import ProblemKind, Severity
 from traceconv.dump import dump
-from traceconv.errors import TraceconvError
+from traceconv.errors import NothingRead, TraceconvError
 from traceconv.ir.trace import Trace
 from traceconv.lanes import EMPTY_TRACKS
 from traceconv.registry import identify, importer_class, skipped_by_design
@@ -23,6 +23,7 @@ from traceconv.source import Source
 CASES = list(cases())
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 REFUSED = "error: "
+EVENT = '[{"ph": "X", "name": "a", "ts": 1, "dur": 2}]'
 
 
 def readable(case: Case, tmp_path: Path) -> Trace:
@@ -48,18 +49,27 @@ def diagnosis(traces: list[Trace]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def check_that_much_is_said(case: Case, nothing: bool) -> None:
+    """A case of which nothing is written passes, and is recorded, only if it is about that."""
+    said = case.about.get("nothing_written", False)
+    assert nothing or not said, f"{case.name}: something is written, and case.toml says nothing_written"
+    assert said or not nothing, f"{case.name}: nothing is written; nothing_written = true if that is the point"
+
+
 @every_case
 def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
     try:
         traces = case.traces(tmp_path)
         merged = case.merged(traces)
     except TraceconvError as error:
+        check_that_much_is_said(case, isinstance(error, NothingRead))
         text = f"{REFUSED}{error.message}\nhint: {error.hint}\n".replace(f"{case.folder}/", "").replace(
             f"{tmp_path}/", ""
         )
         compare(case.folder / "expect.diag", text, update_golden)
         assert not (case.folder / "expect.txt").exists()
         return
+    check_that_much_is_said(case, not any(merged.counts().values()))
     for source in merged.sources:
         reasons = {EMPTY_TRACKS, *skipped_by_design(importer_class(source.format))}
         skipped = {entry.code for entry in source.diagnostics if entry.code.kind is ProblemKind.SKIPPED}
@@ -146,6 +156,19 @@ def test_perfetto_shows_the_trace(case: Case, output: str, tmp_path: Path, trace
         assert oracle.import_problems(processor) == []
         found = picture.seen(processor, trace, json=is_json)
     picture.assert_equal(found, picture.json_picture(trace) if is_json else picture.perfetto_picture(trace))
+
+
+@pytest.mark.parametrize("update", [True, False])
+def test_a_case_of_which_nothing_is_written_is_not_recorded(tmp_path: Path, update: bool) -> None:
+    folder = tmp_path / "chrome-trace" / "unread"
+    folder.mkdir(parents=True)
+    for about, texts in (('description = "x"', ("[]", '[{"ph": "X"}]')), ("nothing_written = true", (EVENT,))):
+        (folder / "case.toml").write_text(about)
+        for text in texts:
+            (folder / "input.json").write_text(text)
+            with pytest.raises(AssertionError, match="is written"):
+                test_expectations(Case(folder), tmp_path, update)
+    assert not (folder / "expect.diag").exists()
 
 
 def test_no_file_is_left_over() -> None:

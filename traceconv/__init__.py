@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Input", "TraceconvError", "__version__", "convert", "formats", "identify", "merge", "read", "write"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     # Loaded on first use: `traceconv --help` must not pay for numpy and the importers.
     if name == "TraceconvError":

@@ -16,13 +16,13 @@ from traceconv.align.causality import Causality, causality
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.stated import importer_options
 from traceconv.diagnostics import ProblemKind, declare
-from traceconv.errors import AlignmentError, LostData, TraceconvError, UsageError
+from traceconv.errors import AlignmentError, LostData, NothingRead, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
 from traceconv.merging import merge_traces
 from traceconv.output import check_target, write_output
-from traceconv.registry import Importer, configure, importer_class, importers, option_names
+from traceconv.registry import Importer, OptionValue, configure, importer_class, importers, option_names, option_texts
 from traceconv.registry import identify as _identify
 from traceconv.source import Source
 from traceconv.spill import Memory
@@ -33,6 +33,9 @@ from traceconv.writers import Writer, is_compressed, writer_for_path, writer_nam
 if TYPE_CHECKING:
     from traceconv.align.survey import Survey
 
+NO_DATA = declare(
+    "source.no_data", ProblemKind.NOTED, "the input holds no events and nothing else that could be drawn or kept"
+)
 DAMAGED = declare(
     "source.damaged",
     ProblemKind.LOST,
@@ -49,13 +52,13 @@ class Input:
     Attributes:
         path: a file, or "-" for standard input.
         format: the importer, if it shall not be found out.
-        options: options of the importer as texts.
+        options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
         offset_ns: what to add to each of its times, on top of what the file says itself.
     """
 
     path: AnyPath
     format: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
     offset_ns: int | None = None
 
 
@@ -91,13 +94,13 @@ def identify(path: AnyPath) -> tuple[str, str]:
     return cls.name, match.reason + writers
 
 
-def read(path: AnyPath, *, format: str | None = None, options: Mapping[str, str] | None = None) -> Trace:
+def read(path: AnyPath, *, format: str | None = None, options: Mapping[str, OptionValue] | None = None) -> Trace:
     """One input as a laid-out trace on its own clocks.
 
     Args:
         path: a file, or "-" for standard input.
         format: the importer, if it shall not be found out.
-        options: options of the importer as texts.
+        options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
 
     Raises:
         TraceconvError: the input cannot be read; all other problems are counted in the diagnostics of the source.
@@ -109,14 +112,14 @@ def read_source(
     source: Source,
     *,
     format: str | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, OptionValue] | None = None,
     name: str = "",
     memory: Memory | None = None,
 ) -> Trace:
     """Like `read`, for an input that is open already; `name` is how messages and outputs call it."""
     memory = memory or Memory()
     cls, streams = _class_and_streams(source, format)
-    importer = configure(cls, dict(options or {}))
+    importer = configure(cls, option_texts(options))
     if streams == [source]:
         return _read_one(source, cls, importer, name or source.name, memory)
     return _read_streams(streams, cls, importer, name or source.name, memory)
@@ -167,9 +170,28 @@ def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
     trace = lay_out(builder.finish())
+    _refuse_nothing(trace, source.display)
     validate(trace)
     trace.forget()
     return trace
+
+
+def _refuse_nothing(trace: Trace, display: str) -> None:
+    """Raise NothingRead if an input has data and none of it was read; note that there is none, if so."""
+    source = trace.sources[0]
+    if any(trace.counts().values()) or source.balance.written or source.balance.kept:
+        return
+    reason = source.diagnostics.data_skipped
+    if reason is None:
+        source.diagnostics.add(NO_DATA)
+        return
+    where = f" [{reason.places[0]}]" if reason.places else ""
+    raise NothingRead(
+        display,
+        "",
+        f"nothing of it could be read: {reason.skipped} x {reason.code.help} ({reason.code.name}){where}",
+        hint=f"`traceconv formats {source.format}` says what is understood; --from NAME reads it as another format",
+    )
 
 
 def convert(
@@ -178,7 +200,7 @@ def convert(
     *,
     format: str | None = None,
     to: str | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, OptionValue] | None = None,
     force: bool = False,
     strict: bool = False,
     memory: int | None = None,
@@ -193,7 +215,7 @@ def merge(
     output: AnyPath,
     *,
     to: str | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, OptionValue] | None = None,
     same_machine: bool = False,
     facts: Facts = NO_FACTS,
     policy: Policy | None = None,
@@ -234,7 +256,7 @@ def merge(
     _refuse_overwriting(sources, os.fspath(output))
     check_target(os.fspath(output), binary=writer.binary, force=force)
     reports_to = _check_reports(report, output, sources, force)
-    traces = _read_all(given, sources, dict(options or {}), facts, Memory(memory))
+    traces = _read_all(given, sources, option_texts(options), facts, Memory(memory))
     alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment)
@@ -253,7 +275,7 @@ def merge(
 def estimate(
     inputs: Sequence[AnyPath | Input],
     *,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, OptionValue] | None = None,
     same_machine: bool = False,
     facts: Facts = NO_FACTS,
     policy: Policy | None = None,
@@ -269,7 +291,7 @@ def estimate(
     given = _given(inputs)
     sources = [Source(one.path) for one in given]
     reports_to = _check_reports(report, "", sources, force)
-    traces = _read_all(given, sources, dict(options or {}), facts)
+    traces = _read_all(given, sources, option_texts(options), facts)
     alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
     return alignment, checks
@@ -296,7 +318,7 @@ def _aligned(
 def clocks(
     inputs: Sequence[AnyPath | Input],
     *,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, OptionValue] | None = None,
     same_machine: bool = False,
     facts: Facts = NO_FACTS,
 ) -> Survey:
@@ -315,7 +337,7 @@ def clocks(
     from traceconv.align.survey import survey
 
     given = _given(inputs)
-    traces = _read_all(given, [Source(one.path) for one in given], dict(options or {}), facts)
+    traces = _read_all(given, [Source(one.path) for one in given], option_texts(options), facts)
     return survey(traces, facts, _offsets(given), same_machine=same_machine)
 
 
@@ -431,7 +453,9 @@ def _read_all(
         shared = _assign_options(options, names, classes)
         for index, (one, source, name, cls) in enumerate(zip(given, sources, names, classes, strict=True)):
             try:
-                wanted = _with_facts(shared[index] | dict(one.options), importer_options(facts, index, cls), name)
+                wanted = _with_facts(
+                    shared[index] | option_texts(one.options), importer_options(facts, index, cls), name
+                )
                 traces.append(read_source(source, format=cls.name, options=wanted, name=name, memory=memory))
             except TraceconvError as error:
                 errors.append(error)

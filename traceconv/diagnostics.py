@@ -12,7 +12,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -112,12 +112,14 @@ class Diagnostic(msgspec.Struct):
     Attributes:
         places: in the order of the file; those without a number come behind the others, as they were found.
         numbers: of the places, by which they are in order.
+        skipped: how many events (or lines, or rows) were left out because of it.
     """
 
     code: Code
     count: int = 0
     places: list[str] = msgspec.field(default_factory=list)
     numbers: list[float] = msgspec.field(default_factory=list)
+    skipped: int = 0
 
     def keep(self, place: str, number: float) -> None:
         """Keep the place if it is among the first."""
@@ -139,7 +141,7 @@ class Diagnostics:
     def __init__(self) -> None:
         self._by_name: dict[str, Diagnostic] = {}
 
-    def add(self, code: Code, place: str = "", count: int = 1, number: float = math.inf) -> None:
+    def add(self, code: Code, place: str = "", count: int = 1, number: float = math.inf, skipped: int = 0) -> None:
         """Count a problem; keep the place if it is among the first.
 
         Args:
@@ -147,18 +149,20 @@ class Diagnostics:
             place: where, in words; may be empty.
             count: how many occurrences this is.
             number: of the event or line, if it has one: the lower, the earlier in the file.
+            skipped: how many events were left out because of it.
         """
         entry = self._by_name.get(code.name)
         if entry is None:
             entry = self._by_name[code.name] = Diagnostic(code)
         entry.count += count
+        entry.skipped += skipped
         if place:
             entry.keep(place, number)
 
     def extend(self, other: Diagnostics) -> None:
         """Add all of another collection about the same input."""
         for entry in other:
-            self.add(entry.code, count=entry.count)
+            self.add(entry.code, count=entry.count, skipped=entry.skipped)
             for place, number in zip(entry.places, entry.numbers, strict=True):
                 self._by_name[entry.code.name].keep(place, number)
 
@@ -174,6 +178,12 @@ class Diagnostics:
         return entry.count if entry else 0
 
     @property
+    def data_skipped(self) -> Diagnostic | None:
+        """Why most of the data that was left out was left out, if any; what is skipped by design is no data."""
+        found = [entry for entry in self if entry.skipped and entry.code.kind is not ProblemKind.SKIPPED]
+        return max(found, key=lambda entry: entry.skipped, default=None)
+
+    @property
     def lost(self) -> int:
         """Number of occurrences of what is lost."""
         return sum(entry.count for entry in self if entry.code.kind is ProblemKind.LOST)
@@ -187,23 +197,38 @@ class Balance:
         unit: what is counted: "events", "lines", "rows".
         read: how many the input holds.
         written: how many became rows of the trace.
-        merged: how many became part of something else, by what ("end joined to its begin").
+        kept: how many became facts about the whole input, metadata or clock snapshots, by what.
+        merged: how many became part of something else, by what ("end joined to its begin"), or frame the others:
+            headings, empty lines.
         skipped: how many were left out, by reason.
     """
 
     unit: str = "events"
     read: int = 0
     written: int = 0
+    kept: Counter[str] = field(default_factory=Counter)
     merged: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
 
     @property
     def even(self) -> bool:
         """Whether the sums agree."""
-        return self.read == self.written + self.merged.total() + self.skipped.total()
+        return self.read == self.written + self.kept.total() + self.merged.total() + self.skipped.total()
+
+    def copy(self) -> Balance:
+        """A balance of its own with the same numbers."""
+        return replace(self, kept=self.kept.copy(), merged=self.merged.copy(), skipped=self.skipped.copy())
+
+    def extend(self, other: Balance) -> None:
+        """Add the numbers of another part of the same input."""
+        self.read += other.read
+        self.written += other.written
+        self.kept.update(other.kept)
+        self.merged.update(other.merged)
+        self.skipped.update(other.skipped)
 
     def describe(self) -> str:
         """One line, such as "10 events = 8 written + 2 ends joined to their begin"."""
         parts = [f"{self.written} written"]
-        parts += [f"{count} {what}" for what, count in (self.merged + self.skipped).items()]
+        parts += [f"{count} {what}" for what, count in (self.kept + self.merged + self.skipped).items()]
         return f"{self.read} {self.unit} = {' + '.join(parts)}"

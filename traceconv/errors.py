@@ -67,6 +67,10 @@ class MalformedInput(TraceconvError):
         super().__init__(f"{place}: {reason}", hint=hint)
 
 
+class NothingRead(MalformedInput):
+    """An input holds data, and none of it could be read."""
+
+
 class AlignmentError(TraceconvError):
     """Inputs cannot be put on one time axis (exit code 3).
 

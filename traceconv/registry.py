@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import enum
 import importlib
+import os
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
@@ -96,6 +98,9 @@ class Importer(Protocol):
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole input into the builder."""
 
+
+#: What the value of an option may be in a call: a text as on the command line, or what it stands for.
+OptionValue = str | int | bool | os.PathLike[str]
 
 _importers: dict[str, type[Importer]] = {}
 _Class = TypeVar("_Class", bound=type)
@@ -194,7 +199,26 @@ def option_names(cls: type[Importer]) -> list[str]:
     return list(options_of(cls))
 
 
-def configure(cls: type[Importer], options: dict[str, str]) -> Importer:
+def option_texts(options: Mapping[str, OptionValue] | None) -> dict[str, str]:
+    """Options as the command line gives them: {"pid": 42, "counters": False} as {"pid": "42", "counters": "false"}.
+
+    Raises:
+        UsageError: a value is of another type.
+    """
+    return {key: _option_text(key, value) for key, value in (options or {}).items()}
+
+
+def _option_text(key: str, value: OptionValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise UsageError(f"option {key} is a text, a whole number, true or false, not {value!r}")
+
+
+def configure(cls: type[Importer], options: Mapping[str, str]) -> Importer:
     """An importer with options given as text, such as {"pid": "42"}.
 
     Raises:

@@ -329,11 +329,7 @@ def _joined_info(infos: Sequence[SourceInfo]) -> SourceInfo:
     if len(infos) > 1:
         joined.rank = joined.world_size = None  # it is of several processes
     for info in infos[1:]:
-        balance = joined.balance
-        balance.read += info.balance.read
-        balance.written += info.balance.written
-        balance.merged.update(info.balance.merged)
-        balance.skipped.update(info.balance.skipped)
+        joined.balance.extend(info.balance)
         joined.diagnostics.extend(info.diagnostics)
         joined.notes.extend(note for note in info.notes if note not in joined.notes)
     return joined

@@ -17,6 +17,7 @@ from traceconv.api import Input, Result
 from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
 from traceconv.ir.trace import SourceInfo
+from traceconv.registry import OptionValue
 from traceconv.spill import parse_size
 from traceconv.times import format_drift, format_time, parse_duration
 
@@ -208,7 +209,7 @@ def inputs_of(
     return inputs, shared
 
 
-def options_for(file: str, options: tuple[str, ...]) -> dict[str, str]:
+def options_for(file: str, options: tuple[str, ...]) -> dict[str, OptionValue]:
     """The importer options of a single input."""
     (one,), shared = inputs_of((file,), (), (), options)
     return shared | dict(one.options)

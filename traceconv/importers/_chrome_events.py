@@ -597,7 +597,7 @@ class ChromeEvents:
         kind = "clock_sync" if event.ph == "c" else "memory_dump"
         fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": self.members(event)}
         self.out.metadata(f"{kind} (event {number})", fact)
-        self.out.balance.merged["memory dumps and clock marks kept as metadata"] += 1
+        self.out.balance.kept["memory dumps and clock marks kept as metadata"] += 1
 
 
 def _with_room(column: I64, count: int) -> I64:

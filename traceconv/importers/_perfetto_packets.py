@@ -357,6 +357,7 @@ class PacketReader:
                 named = {PACKET_KINDS.get(kind, f"packet field {kind}"): count for kind, count in kinds.items()}
                 shown = ", ".join(f"{count} x {name}" for name, count in named.items())
                 self._out.problem(code, shown, count=sum(named.values()))
+                self._out.info.diagnostics.add(code, count=0, skipped=sum(named.values()))
                 for name, count in named.items():
                     self._out.balance.skipped[f"skipped ({code.name}: {name})"] += count
         if self._typed:

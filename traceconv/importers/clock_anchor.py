@@ -105,7 +105,7 @@ class _Reader(msgspec.Struct, frozen=True):
             if one == other:
                 self.out.balance.merged["readings of one clock by two names"] += 1
                 continue
-            self.out.balance.merged["readings kept as clock snapshots"] += 1
+            self.out.balance.kept["readings kept as clock snapshots"] += 1
             pairs[one, other].append(reading)
         for (one, other), readings in pairs.items():
             self._relate(one, other, readings)

@@ -282,7 +282,7 @@ class _Reader:
             self._out.skip(lost[0][0], number, lost[0][1])
             lost = lost[1:]
         else:
-            balance.merged["lines kept as metadata"] += 1
+            balance.kept["lines kept as metadata"] += 1
         for code, detail in lost:
             self._out.problem(code, number, detail)
 

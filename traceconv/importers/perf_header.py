@@ -74,7 +74,7 @@ class PerfHeader(Struct, frozen=True):
             raise MalformedInput(
                 source.display, "", "no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record
             )
-        out.balance.merged["header lines kept as metadata"] += out.balance.read
+        out.balance.kept["header lines kept as metadata"] += out.balance.read
         table = out.totals_track("perf header")
         for name, value in header.facts.items():
             out.totals(table, name, "fact", {"value": value})

@@ -150,14 +150,17 @@ class Builder:
             detail: what exactly was found.
             count: how many occurrences this is.
         """
+        self._count(code, at, detail, count, 0)
+
+    def _count(self, code: Code, at: int | str, detail: str, count: int, skipped: int) -> None:
         place, number = str(at), math.inf
         if isinstance(at, int):
             place, number = f"{self.info.name}:{self.info.unit} {at}", at
-        self.info.diagnostics.add(code, f"{place}: {detail}" if detail else place, count, number)
+        self.info.diagnostics.add(code, f"{place}: {detail}" if detail else place, count, number, skipped)
 
     def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
         """Count a problem because of which an event does not reach the trace."""
-        self.problem(code, at, detail, count)
+        self._count(code, at, detail, count, count)
         self.balance.skipped[f"skipped ({code.name})"] += count
 
     def belongs_to(self, formats: tuple[str, ...], *, join_category: str = "") -> None:
@@ -596,6 +599,7 @@ class Builder:
         """Count events of counters in the balance, by what `counter` and `counters` said of their values."""
         self.balance.written += written
         if left_out:
+            self.info.diagnostics.add(NOT_A_NUMBER, count=0, skipped=left_out)
             self.balance.skipped[f"skipped ({NOT_A_NUMBER.name})"] += left_out
 
     def flow(self, from_slice: SliceId, to_slice: SliceId, name: str = "", category: str = "", at: int = 0) -> None:

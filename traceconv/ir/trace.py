@@ -309,10 +309,9 @@ class SourceInfo:
 
     def copy(self) -> SourceInfo:
         """One that may be added to without changing this one."""
-        balance = replace(self.balance, merged=self.balance.merged.copy(), skipped=self.balance.skipped.copy())
         diagnostics = Diagnostics()
         diagnostics.extend(self.diagnostics)
-        return replace(self, balance=balance, diagnostics=diagnostics, notes=list(self.notes))
+        return replace(self, balance=self.balance.copy(), diagnostics=diagnostics, notes=list(self.notes))
 
 
 @dataclass(slots=True)
