@@ -546,3 +546,32 @@ def test_no_advice_that_was_followed_already() -> None:
     hint = refusal(run("align", KINETO, UNTIMED, "--same-run")).hint
     assert "--same-run" not in hint
     assert "traceconv clocks input.json input.log" in hint
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------------------------
+
+INTERRUPTED_AT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Finder())
+sys.argv = ["traceconv", *{arguments!r}]
+from traceconv.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["click", "traceconv.cli", "traceconv.api", "numpy", "msgspec", "traceconv.importers", "traceconv.writers"],
+)
+def test_ctrl_c_while_modules_are_imported_is_one_line(module: str, tmp_path: Path) -> None:
+    code = INTERRUPTED_AT.format(module=module, arguments=["convert", str(ONEDNN), "-o", str(tmp_path / "a.json")])
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False, text=True)
+    assert (result.returncode, result.stdout, result.stderr.split()) == (130, "", ["interrupted"])
+    assert list(tmp_path.iterdir()) == []

@@ -106,6 +106,32 @@ def test_nothing_appears_before_it_is_whole(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_a_file_that_appears_meanwhile_is_not_replaced(
+    links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where two runs write one output: the one that ends first has it."""
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    path = tmp_path / "out"
+
+    def write(sink: BinaryIO) -> None:
+        put(path)
+        sink.write(b"later")
+
+    with pytest.raises(UsageError, match="appeared") as error:
+        write_output(str(path), write, binary=True, force=False)
+    assert "--force" in error.value.hint
+    assert path.read_bytes() == b"hello"
+    assert os.listdir(tmp_path) == ["out"]
+    write_output(str(path), lambda sink: sink.write(b"forced"), binary=True, force=True)
+    assert path.read_bytes() == b"forced"
+
+
+def refuse(*_: object) -> None:
+    raise PermissionError(errno.EPERM, "no hard links here")
+
+
 class Interrupted(BaseException):
     """As a Ctrl-C would come."""
 
@@ -129,7 +155,7 @@ def test_a_failure_leaves_nothing_behind(error: BaseException, existing: bool, t
     assert not existing or path.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("step", ["write", "fsync", "replace", "chmod", "close"])
+@pytest.mark.parametrize("step", ["write", "fsync", "replace", "link", "chmod", "close"])
 def test_a_full_disk(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "out"
 
@@ -143,10 +169,10 @@ def test_a_full_disk(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         if step == "close":
             os.close(sink.fileno())
 
-    if step in ("fsync", "replace", "chmod"):
+    if step in ("fsync", "replace", "link", "chmod"):
         monkeypatch.setattr(os, step, full)
     with pytest.raises(OutputError) as error:
-        write_output(str(path), write, binary=True, force=False)
+        write_output(str(path), write, binary=True, force=step == "replace")
     assert error.value.message.startswith(f"{path}: ")
     if step != "close":
         assert error.value.message == f"{path}: No space left on device"

@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # that of typing, which takes as long to import as all that comes before the command
 if TYPE_CHECKING:
+    from typing import Any
+
     from traceconv.api import Input, convert, formats, identify, merge, read, write
     from traceconv.errors import TraceconvError
 

@@ -1,6 +1,20 @@
-"""`python -m traceconv` is the command `traceconv`."""
+"""The command `traceconv`, which is `python -m traceconv`, too."""
 
-from traceconv.cli import main
+from __future__ import annotations
+
+from traceconv import interrupts
+
+
+def main() -> None:
+    """Run the command line; see `traceconv.cli.main` for the exit codes."""
+    interrupts.end_at_once()
+    from traceconv.cli import main as run
+
+    try:
+        run()
+    finally:
+        interrupts.end_silently()
+
 
 if __name__ == "__main__":
     main()

@@ -16,6 +16,9 @@ from traceconv.errors import OutputError, UsageError
 
 Result = TypeVar("Result")
 
+#: How file systems without hard links refuse them.
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
+
 
 def check_target(target: str, *, binary: bool, force: bool) -> None:
     """Refuse what `write_output` would refuse, before the work for it is done.
@@ -75,7 +78,7 @@ def write_output(target: str, write: Callable[[BinaryIO], Result], *, binary: bo
     mode = _mode_of(path)
     if mode is not None and not stat.S_ISREG(mode):
         return _to_device(path, write)
-    return _to_new_file(path, write, _usual_mode() if mode is None else stat.S_IMODE(mode))
+    return _to_new_file(path, write, _usual_mode() if mode is None else stat.S_IMODE(mode), force)
 
 
 def _to_stdout(write: Callable[[BinaryIO], Result]) -> Result:
@@ -100,10 +103,13 @@ def _to_device(path: Path, write: Callable[[BinaryIO], Result]) -> Result:
         raise OutputError(f"{path}: {error.strerror or error}") from None
 
 
-def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int) -> Result:
-    """Write beside the target, flush to disk, then rename: a reader never sees half a trace.
+def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, force: bool) -> Result:
+    """Write beside the target, flush to disk, then give it the name: a reader never sees half a trace.
 
     A link stays a link: what it points to is replaced.
+
+    Raises:
+        UsageError: without force, a file of that name has appeared meanwhile. It stays as it is.
     """
     temporary: str | None = None
     final = os.path.realpath(path)
@@ -114,8 +120,15 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int) -> 
             sink.flush()
             os.fsync(sink.fileno())
         os.chmod(temporary, mode)
-        os.replace(temporary, final)
-        temporary = None
+        if force:
+            os.replace(temporary, final)
+            temporary = None
+        else:
+            temporary = _take_free_name(temporary, final)
+    except FileExistsError:
+        raise UsageError(
+            f"{path}: the file exists, it has appeared while this one was written", hint="--force replaces it"
+        ) from None
     except OSError as error:
         raise _failure(path, error) from None
     finally:
@@ -123,6 +136,24 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int) -> 
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     return result
+
+
+def _take_free_name(temporary: str, final: str) -> str | None:
+    """Give a file a name that no other file has; returns what is left to be removed, if anything.
+
+    Raises:
+        FileExistsError: a file has the name.
+    """
+    try:
+        os.link(temporary, final)
+        return temporary
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # The name is taken by an empty file for a moment.
+        os.close(os.open(final, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(temporary, final)
+        return None
 
 
 def _usual_mode() -> int:

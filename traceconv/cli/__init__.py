@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from traceconv import __version__
+from traceconv import __version__, interrupts
 from traceconv.errors import TraceconvError
 
 _COMMANDS = {
@@ -57,6 +57,7 @@ class _Commands(click.Group):
             # BLAS has a thread for each core that spins while numpy starts; no large matrices are multiplied here.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         command = importlib.import_module(f"traceconv.cli.{name}_command").command
+        interrupts.raise_again()  # now something may be begun that has to be cleared away, such as temporary files
         assert isinstance(command, click.Command)
         return command
 
@@ -106,9 +107,9 @@ def main() -> None:
         click.echo("error: not enough memory", err=True)
         click.echo("hint: convert and merge take less with --memory SIZE, such as 500M", err=True)
         sys.exit(1)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(interrupts.EXIT_CODE)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
