@@ -104,6 +104,12 @@ GRAMMARS = [
         {**FIELDS, "engine": "cpu", "memory": "src_f32::blocked:abcd:f0"},
     ),
     (
+        "dnnl before 1.1",
+        f"dnnl_verbose,create:cache_miss,cpu,convolution,jit:x,forward_inference,src_f32::blocked:a:f0,{CONV},1.05884",
+        "create",
+        {**FIELDS, "engine": "cpu", "memory": "src_f32::blocked:a:f0", "cache": "cache_miss"},
+    ),
+    (
         "dnnl 1.1",
         f"dnnl_verbose,create:cache_miss,cpu,convolution,jit:x,forward_inference,src_f32::blocked:a:f0,,{CONV},1.05884",
         "create",
@@ -460,6 +466,31 @@ def test_too_few_fields_are_no_slice_even_if_a_number_is_last(read: Any, line: s
     trace = read(f"onednn_verbose,v1,{line}\n")
     assert not rows(trace)
     assert problems(trace) == {"onednn.cut_line": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_whole"),
+    [
+        ("exec,cpu,inner_product,gemm:jit,forward_inference,src_f32::blocked:ab:f0,,mb8ic3200oc10,0.065918", True),
+        ("exec,cpu,reorder,jit:uni,undef,src_f32::blocked:a:f0 dst_f32::blocked:a:f0,num:1,16,1e-05", True),
+        ("exec,cpu,reorder,jit:uni,undef,src_f32::blocked:a:f0 dst_f32::blocked:a:f0,num:1,16,2", True),
+        ("exec,gpu,reorder,ocl:ref,undef,src_f32::blocked:a:f0 dst_f32::blocked:a:f0,num:1,16,0.5", True),
+        # cut before the duration: what is last is the problem
+        ("exec,cpu,reorder,jit:uni,undef,src_f32::blocked:a:f0 dst_f32::blocked:a:f0,,num:1,16", False),
+        ("exec,cpu,reorder,jit:uni,undef,src_f32::blocked:a:f0,oscale:0:0.5;,num:1,2x16x7x7", False),
+        ("exec,cpu,reorder,jit:uni,undef,src_f32::blocked:a:f0,attr-scratchpad:user,,16", False),
+    ],
+)
+def test_dnnl_lines_without_attributes(fields: str, is_whole: bool, read: Any) -> None:
+    trace = read(f"dnnl_verbose,{fields}\n{exec_line('', 'matmul', '0.25')}\n")
+    assert [row["name"] for row in rows(trace)] == ([fields.split(",")[2]] if is_whole else []) + ["matmul"]
+    assert problems(trace) == ({} if is_whole else {"onednn.cut_line": 1})
+
+
+def test_version_0_of_the_manual_is_known(read: Any) -> None:
+    trace = read(exec_line("1795244047598.492920", "reorder", "0.133057").replace(",v1,", ",v0,") + "\n")
+    assert [row["name"] for row in rows(trace)] == ["reorder"]
+    assert not problems(trace)
 
 
 def test_unknown_operations_that_end_in_a_duration_are_kept() -> None:

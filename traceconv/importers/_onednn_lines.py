@@ -8,7 +8,9 @@ A line is a marker, the fields that say what ran, and the duration in millisecon
 
 Releases differ in what stands where (the engine came with 1.0, the attributes with 1.1, the timestamp with 2.1, the
 component with 3.3, the version with 3.6), and lines of two libraries can be mixed in one file, so each line is read by
-what it shows itself. Source: the verbose printers of oneDNN v0.13 to v3.13 and recordings of released builds.
+what it shows itself. Builds between 1.0 and 1.1 print dnnl_verbose without attributes (the manual of 1.1 shows such a
+log, of DNNL v0.95); manuals of 3.2 to 3.13 show v0, which has the fields of v1. Source: the verbose printers and manuals
+of oneDNN v0.13 to v3.13 and recordings of released builds.
 """
 
 from __future__ import annotations
@@ -56,6 +58,9 @@ _ENGINE = regex(rb"(?:cpu|gpu|undef|any)\b|[cg]pu2[cg]pu")
 _GROUPED_DIGITS = regex(rb"(?<=\d),(?=\d{3}(?!\d))")
 # src/cpu/x64/jit_brgemm_conv_utils.cpp:1902
 _SOURCE_POSITION = regex(rb"[^\s,]+\.[chi](?:pp|xx|c)?:\d+")
+
+# alg:convolution_direct, num:1, flags:3; attributes of 1.1 begin with oscale:, post_ops:, later ones with attr-
+_AUX = regex(rb"(?!attr|oscale:|post_ops:|scratchpad_mode:|scales:|zero_points:|rnn_)[a-z_]+:")
 
 _COMPONENTS = frozenset((b"primitive", b"graph", b"common", b"ukernel"))
 _TIMED = frozenset((b"exec", b"create", b"create_nested", b"compile"))
@@ -170,10 +175,22 @@ def read_body(marker: bytes, body: bytes) -> tuple[Shape, bytes, bool]:
         joined = _decimal_comma(marker, rest, last)
         if joined is not None:
             return shape_of(marker, joined[0]), joined[1], True
+    if marker == b"dnnl" and _lacks_attributes(rest, last):
+        marker = b"mkldnn"  # the grammar of 1.0
     shape = shape_of(marker, rest)
     if shape.kind is Kind.UNTIMED:
         return msgspec.structs.replace(shape, args=shape.args + _members({"problem": last})), b"", False
     return shape, last, False
+
+
+def _lacks_attributes(rest: bytes, last: bytes) -> bool:
+    """Whether a line has one field less than those with attributes, and still ends in a duration.
+
+    A line that breaks off has one less, too, but ends in a problem such as 2x16x7x7, or 16 for one dimension.
+    """
+    if rest.count(b",") != len(_FIELDS_1_0) or not _NUMBER.fullmatch(last):
+        return False
+    return b"." in last or b"e" in last or _AUX.match(rest.rsplit(b",", 2)[1]) is not None
 
 
 def _without_counts(rest: bytes, last: bytes) -> tuple[bytes, bytes]:

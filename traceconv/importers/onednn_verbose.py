@@ -180,7 +180,7 @@ class _Reader:
         self._runs: list[_Run] = []
         self._current: dict[tuple[bytes, bytes], _Run] = {}
         self._has_clock = False
-        self._versions = {b"", b"1"}
+        self._versions = {b"", b"0", b"1"}
         self._markers: set[bytes] = set()
         self._other_lines = 0
         self._slices = 0

@@ -474,7 +474,7 @@ class PerfScript(msgspec.Struct, frozen=True):
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         (
             "sample with its call stack",
-            "call stack sample on the track of the thread, with its CPU, weighted with the period",
+            "call stack sample of its thread, with its CPU, weighted with the period",
         ),
         ("tracepoint", "instant with its fields as args, and a sample if it has a stack"),
         ("sched_switch, sched_wakeup, PERF_RECORD_SWITCH", "slices on the track `state` of the thread"),
