@@ -158,6 +158,11 @@ _BADNESS = list(Verdict)
 _UNIX_TIMES = range(10**18, 4 * 10**18)
 
 
+def worse(one: Verdict, other: Verdict) -> Verdict:
+    """The one of two verdicts that is less to be trusted."""
+    return max(one, other, key=_BADNESS.index)
+
+
 def looks_like_unix_time(ns: int) -> bool:
     """Whether a time is so large that it can only count from 1970."""
     return ns in _UNIX_TIMES
@@ -369,7 +374,7 @@ class ClockMap:
             first.offset_ns,
             _sum(self.bound_ns, after.bound_ns),
             ", then ".join(methods) or "same clock",
-            max(self.verdict, after.verdict, key=_BADNESS.index),
+            worse(self.verdict, after.verdict),
             first.drift,
             first.at_ns,
             tuple(bends),

@@ -105,6 +105,12 @@ class AmbiguousAlignment(AlignmentError):
     verdict = "ambiguous"
 
 
+class UnverifiedClocks(AlignmentError):
+    """What was assumed of clocks contradicts the events."""
+
+    verdict = "unverified"
+
+
 class InconsistentClocks(AlignmentError):
     """What is said about clocks contradicts itself or the events (exit code 4)."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 from traceconv.align.boots import apart_by_boot
@@ -33,6 +33,7 @@ from traceconv.clocks import (
     ClockMap,
     Run,
     Verdict,
+    worse,
 )
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
@@ -115,6 +116,7 @@ class Alignment:
         files: the names of all inputs; the receipt has no line of those without events.
         machines: for each input the machine that its pids belong to, "" where nothing says it.
         notes: for some inputs, what else is to be known about them.
+        hosts: for each input a name of its host, "" where all are taken for one.
     """
 
     clock: ClockDomain
@@ -125,6 +127,29 @@ class Alignment:
     files: list[str] = field(default_factory=list)
     machines: list[str] = field(default_factory=list)
     notes: dict[int, list[str]] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
+
+    def doubted(self, inputs: Sequence[int], verdict: Verdict, text: str) -> Alignment:
+        """The same, where the verdicts of some inputs are no better than the given one; the last one gets a warning."""
+        maps = [
+            {clock: replace(way, verdict=worse(way.verdict, verdict)) for clock, way in found.items()}
+            if index in inputs
+            else found
+            for index, found in enumerate(self.maps)
+        ]
+        lines = iter(self.receipt)
+        receipt = [
+            replace(
+                line,
+                verdict=str(worse(Verdict(line.verdict), verdict)),
+                warnings=(*line.warnings, text) if index == inputs[-1] else line.warnings,
+            )
+            if index in inputs
+            else line
+            for index, found in enumerate(self.maps)
+            for line in islice(lines, len(found))
+        ]
+        return replace(self, maps=maps, receipt=receipt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +199,7 @@ def align(
         from traceconv.align.views import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
-    hosts = [trace.host for trace in traces]
+    named = [trace.host for trace in traces]
     stated = prepared(traces, facts, offsets, same_machine=same_machine)
     traces, domains = stated.traces, [trace.clocks for trace in stated.traces]
     graph = clock_graph(traces, stated.relations)
@@ -220,14 +245,15 @@ def align(
             placements.get(index),
             host,
         )
-        for index, (trace, host, clocks, found) in enumerate(zip(traces, hosts, domains, maps, strict=True))
+        for index, (trace, host, clocks, found) in enumerate(zip(traces, named, domains, maps, strict=True))
         for number in sorted(found)
     ]
     files = [trace.sources[0].name for trace in traces]
     notes = notes_on_twins(traces)
     for index, texts in stated.notes.items():
         notes[index] += texts
-    return Alignment(target, maps, receipt, pairs, placements, files, stated.machines, notes)
+    hosts = [wall.owner for wall in stated.walls]
+    return Alignment(target, maps, receipt, pairs, placements, files, stated.machines, notes, hosts)
 
 
 def prepared(

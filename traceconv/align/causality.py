@@ -1,9 +1,10 @@
 """Whether effects come after their causes on the common time axis: a check that needs no knowledge of any clock.
 
-Three things can be told from the events alone. The arrows in a file: a kernel does not start before the call that
+Four things can be told from the events alone. The arrows in a file: a kernel does not start before the call that
 launches it, and a receive is not over before its send begins. The same where one file has the calls and another one
 the kernels, by the ids that both wrote down. The matched slices of two files: the work of a library lies inside the
-call of the framework around it. Arrows join slices of one file, so that an arrow that runs backwards is a fault of the
+call of the framework around it. And what several ranks of a job do together: none leaves a collective before all have
+entered it. Arrows join slices of one file, so that an arrow that runs backwards is a fault of the
 recording as long as both its ends are on one clock; what two files have in common judges the alignment.
 
 Times are cut to the resolution of their clock when they are printed, so each is up to that later than it says: between
@@ -21,15 +22,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from traceconv.clocks import ClockMap
+from traceconv.clocks import ClockMap, Verdict
+from traceconv.errors import InconsistentClocks, UnverifiedClocks
 from traceconv.ir.trace import I64, Trace
-from traceconv.times import format_time
+from traceconv.times import format_short, format_time
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
     from traceconv.align.estimate import Array
     from traceconv.align.ladder import PairEstimate, Side
     from traceconv.align.launches import Joined
+
+
+#: So many ranks are listed by number.
+_MOST_LISTED = 4
 
 
 class Rule(enum.StrEnum):
@@ -39,6 +45,7 @@ class Rule(enum.StrEnum):
     LAUNCH = "kernel before its launch"
     RECEIVE = "receive before its send"
     ARROW = "arrow backwards in time"
+    COLLECTIVE = "collective left before it was entered"
 
 
 _SENT = re.compile(r"send|recv|receive", re.IGNORECASE)
@@ -63,16 +70,35 @@ class Breaches(Struct, frozen=True):
         return {"violations": self.count, "worst_ns": self.worst_ns, "place": self.place}
 
 
+class Contradiction(Struct, frozen=True):
+    """What the breaches of a rule say against the clocks of inputs.
+
+    Attributes:
+        verdict: how far these are to be trusted then; ASSUMED where the user said so.
+        inputs: the numbers of the inputs whose clocks that are.
+        text: what is wrong, said of the last of them.
+        hint: what can be done about it.
+    """
+
+    verdict: Verdict
+    inputs: tuple[int, ...]
+    text: str
+    hint: str
+
+
 class Check(Struct, frozen=True):
-    """One rule, asked of the arrows of a file, or of what two files have in common.
+    """One rule, asked of the arrows of a file, or of what two files have in common, or the ranks of a job.
 
     Attributes:
         rule: what must not happen.
-        files: the file, or both.
+        files: the file, or both; of collectives those of all ranks.
         checked: how many pairs were looked at.
         after: on the common time axis.
         before: by what the files themselves say; None if they say nothing, or if nothing was changed.
         known: whether the files themselves relate their clocks, well or badly.
+        ranks: of collectives, those that took part.
+        alone: of collectives, how many records of one there are beside, for which no record of another rank is certain.
+        contradictions: what the breaches say against clocks.
     """
 
     rule: Rule
@@ -81,6 +107,9 @@ class Check(Struct, frozen=True):
     after: Breaches
     before: Breaches | None = None
     known: bool = True
+    ranks: tuple[int, ...] = ()
+    alone: int = 0
+    contradictions: tuple[Contradiction, ...] = ()
 
     @property
     def in_one_file(self) -> bool:
@@ -92,10 +121,12 @@ class Check(Struct, frozen=True):
         """What was looked at."""
         if self.in_one_file:
             return "arrows"
-        return "launches" if self.rule is Rule.LAUNCH else "matched slices"
+        return {Rule.LAUNCH: "launches", Rule.COLLECTIVE: "collectives"}.get(self.rule, "matched slices")
 
     def describe(self) -> str:
         """One line for people."""
+        if self.rule is Rule.COLLECTIVE:
+            return self._of_ranks()
         line = f"{self.rule}: {self.after.count} of {self.checked} {self.what} of {' and '.join(self.files)}"
         if self.after.count:
             line += f", by up to {format_time(self.after.worst_ns)} ({self.after.place})"
@@ -105,6 +136,20 @@ class Check(Struct, frozen=True):
             worst = f", by up to {format_time(self.before.worst_ns)}" if self.before.count else ""
             return f"{line}; before the correction: {self.before.count}{worst}"
         return line if self.known else f"{line}; how it was before is not known"
+
+    def _of_ranks(self) -> str:
+        listed = ", ".join(map(str, self.ranks[:-1])) + f" and {self.ranks[-1]}"
+        whose = f"collectives of {f'ranks {listed}' if len(self.ranks) <= _MOST_LISTED else f'{len(self.ranks)} ranks'}"
+        alone = f"{self.alone} records of {whose}: no partner of another rank is certain"
+        if not self.checked:
+            return f"none of {alone}, so none was checked"
+        if self.after.count:
+            worst = f"by up to {format_short(self.after.worst_ns)} ({self.after.place})"
+            found = f"{self.after.count} cannot have happened as drawn, {worst}"
+        else:
+            found = "all can have happened as drawn"
+        line = f"{self.checked} {whose} checked: {found}"
+        return f"{line}; of {self.alone} more records no partner is certain" if self.alone else line
 
     def as_json(self) -> dict[str, Any]:
         """For the report."""
@@ -136,8 +181,13 @@ class Causality(Struct, frozen=True):
             counts[check.what] += check.checked
         sizes = [f"{count} {what if count > 1 else what[:-1]}" for what, count in counts.items() if count]
         total = f"{self.violations} out of order" if self.violations else "all in order"
-        found = [check for check in self.checks if check.after.count or (check.before and check.before.count)]
-        return [f"causality: {' and '.join(sizes)} checked, {total}", *(f"  {check.describe()}" for check in found)]
+        found = [
+            check
+            for check in self.checks
+            if check.after.count or (check.before and check.before.count) or check.rule is Rule.COLLECTIVE
+        ]
+        head = [f"causality: {' and '.join(sizes)} checked, {total}"] if sizes else []
+        return [*head, *(f"  {check.describe()}" for check in found)]
 
     def as_json(self) -> list[dict[str, Any]]:
         """For the report."""
@@ -160,7 +210,34 @@ def causality(traces: Sequence[Trace], alignment: Alignment) -> Causality:
         if way_a and way_b and _tells(pair):
             checks.append(_inside(pair, way_a, way_b))
     checks += _launches(traces, alignment)
+    if sum(trace.collectives is not None for trace in traces) > 1:
+        from traceconv.align.ranks import check_of_ranks  # most merges have no use for it
+
+        checks += check_of_ranks(traces, alignment)
     return Causality(tuple(checks))
+
+
+def obeyed(alignment: Alignment, checks: Causality, on_ambiguous: str) -> Alignment:
+    """The alignment, with the verdicts that are left of it where its checks contradict it.
+
+    Args:
+        alignment: how inputs were put together.
+        checks: what was found then.
+        on_ambiguous: as `Policy` has it; "best" leaves them where they are.
+
+    Raises:
+        InconsistentClocks: events contradict what is known of the clocks, beyond its bounds.
+        UnverifiedClocks: they contradict what was assumed of them.
+    """
+    found = [one for check in checks.checks for one in check.contradictions]
+    against = [one for one in found if one.verdict is not Verdict.ASSUMED]
+    if against and on_ambiguous != "best":
+        worst = max(against, key=lambda one: list(Verdict).index(one.verdict))
+        error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedClocks
+        raise error(worst.text, hint=worst.hint)
+    for one in found:
+        alignment = alignment.doubted(one.inputs, one.verdict, one.text)
+    return alignment
 
 
 # -- arrows in a file -----------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ChromeReader, Event, decode_json, text_of
 from traceconv.importers._chrome_rows import Rows
+from traceconv.importers._kineto_collectives import declare_collectives
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId, TrackKind
 from traceconv.patterns import regex
@@ -139,7 +140,9 @@ class PytorchKineto(Struct, frozen=True):
         top = facts.top_level(reader, out)
         facts.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
-        out.of_rank(*_place_in_job(reader))
+        job = _top(reader, "distributedInfo")
+        out.of_rank(*_place_in(job))
+        declare_collectives(out, job)
         events.name_tracks(_device_names(reader), out.info.rank)
         self._set_clock(top, out)
 
@@ -171,12 +174,11 @@ def _device_names(reader: ChromeReader) -> dict[str, str]:
     }
 
 
-def _place_in_job(reader: ChromeReader) -> tuple[int | None, int | None]:
+def _place_in(job: Any) -> tuple[int | None, int | None]:
     """The rank of the process in a distributed job, and how many processes that has; None for what is not stated."""
-    info = _top(reader, "distributedInfo")
-    if not isinstance(info, dict):
+    if not isinstance(job, dict):
         return None, None
-    rank, size = (_whole(info.get(key)) for key in ("rank", "world_size"))
+    rank, size = (_whole(job.get(key)) for key in ("rank", "world_size"))
     return rank, size
 
 

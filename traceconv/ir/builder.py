@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from traceconv.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Code, ProblemKind, declare
+from traceconv.ir.collectives import Collectives
 from traceconv.ir.columns import Column, in_one_file
 from traceconv.ir.pairing import Marks
 from traceconv.ir.trace import (
@@ -132,6 +133,7 @@ class Builder:
         self._metadata: dict[str, Any] = {}
         self._marks = Marks()
         self._totals: dict[TrackId, int] = {}
+        self._collectives: Collectives | None = None
         self.clock(clock)
 
     # -- what the input is ------------------------------------------------------------------------------------
@@ -176,6 +178,10 @@ class Builder:
     def of_rank(self, rank: int | None, world_size: int | None = None) -> None:
         """Say which process of a job the input records, from 0, and of how many; None for what it does not state."""
         self.info.rank, self.info.world_size = rank, world_size
+
+    def collectives(self, collectives: Collectives) -> None:
+        """Say which slices are collectives."""
+        self._collectives = collectives
 
     def note(self, text: str) -> None:
         """A sentence about this input that the user should read."""
@@ -815,6 +821,7 @@ class Builder:
             args=Args(self._args_parts.take()),
             metadata=self._metadata,
             mappings=(mapping,) if mapping is not None else (),
+            collectives=self._collectives,
             **tables,
         )
 

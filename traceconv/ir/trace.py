@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from traceconv.clocks import ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Diagnostics
+from traceconv.ir.collectives import Collectives
 from traceconv.spill import forget
 
 I64 = npt.NDArray[np.int64]
@@ -320,6 +321,7 @@ class Trace:
 
     Attributes:
         mappings: of the files that columns lie in, if they do.
+        collectives: which slices of an input are collectives; None without any, and in a trace of several inputs.
     """
 
     sources: list[SourceInfo]
@@ -337,6 +339,7 @@ class Trace:
     args: Args
     metadata: dict[str, Any]
     mappings: tuple[mmap.mmap, ...] = ()
+    collectives: Collectives | None = None
 
     @property
     def host(self) -> str:

@@ -1,0 +1,388 @@
+"""Collectives of several ranks: which are one, which cannot have happened as drawn, and what follows of that.
+
+The pair of gloo is a recording of two ranks on one machine; its host and its base time are edited here. The traces with
+kernels of NCCL are written by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.golden import ROOT
+from traceconv import cli
+from traceconv.align import align
+from traceconv.align.causality import Causality, Rule, causality
+from traceconv.align.collectives import Matched, match_collectives
+from traceconv.api import read
+from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedClocks
+from traceconv.ir.trace import Trace
+
+US, MS = 10**3, 10**6
+BASE = 1_790_857_026_000_000_000
+GLOO = [ROOT / "pytorch-kineto" / f"gloo-rank{rank}" / "input.json" for rank in (0, 1)]
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+Json = dict[str, Any]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.cli, [str(argument) for argument in arguments])
+
+
+def refusal(result: Result) -> TraceconvError:
+    assert isinstance(result.exception, TraceconvError)
+    return result.exception
+
+
+def gloo(folder: Path, ahead: int, host: str = "vm") -> list[Path]:
+    """The two ranks, the second on a host whose clock is ahead."""
+    paths = [folder / f"rank{rank}.json" for rank in (0, 1)]
+    for path, source in zip(paths, GLOO, strict=True):
+        path.write_text(source.read_text())
+    text = paths[1].read_text()
+    assert text.count('"host_name": "vm"') == text.count(f'"baseTimeNanoseconds": {BASE}') == 1
+    text = text.replace('"host_name": "vm"', f'"host_name": "{host}"')
+    paths[1].write_text(text.replace(f'Nanoseconds": {BASE}', f'Nanoseconds": {BASE + ahead}'))
+    return paths
+
+
+def alignment_of(output: Path) -> list[Json]:
+    found: list[Json] = json.loads(output.read_text())["metadata"]["alignment"]
+    return found
+
+
+# -- two ranks of gloo ------------------------------------------------------------------------------------------------
+
+
+def test_ranks_of_one_host_are_as_they_were(tmp_path: Path) -> None:
+    result = run("merge", *gloo(tmp_path, 0), "-o", tmp_path / "out.json", "--strict")
+    assert result.exit_code == 0
+    assert "98 collectives of ranks 0 and 1 checked: all can have happened as drawn" in result.stderr
+    assert [line["verdict"] for line in alignment_of(tmp_path / "out.json")] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("ahead", [0, 15 * US, -15 * US])
+@pytest.mark.parametrize("strict", [[], ["--strict"]])
+def test_two_hosts_in_step_are_assumed_to_be(ahead: int, strict: list[str], tmp_path: Path) -> None:
+    result = run("merge", *gloo(tmp_path, ahead, "node8"), "-o", tmp_path / "out.json", *strict)
+    assert result.exit_code == 0
+    first, second = alignment_of(tmp_path / "out.json")
+    assert (first["verdict"], first["bound_ns"]) == ("ok", 20 * US + 1)
+    assert (second["verdict"], second["bound_ns"], second["two_hosts"]) == ("assumed", None, True)
+    assert "not known (clocks of two hosts)" in result.stderr
+    assert "all can have happened" in result.stderr
+
+
+@pytest.mark.parametrize("strict", [[], ["--strict"]])
+@pytest.mark.parametrize(
+    ("host", "ahead", "error", "code"),
+    [
+        ("node8", 3_700_000, UnverifiedClocks, 3),
+        ("node8", 3 * MS, UnverifiedClocks, 3),
+        ("node8", -3 * MS, UnverifiedClocks, 3),
+        ("vm", 3_700_000, InconsistentClocks, 4),
+        ("vm", -3 * MS, InconsistentClocks, 4),
+    ],
+)
+def test_collectives_that_cannot_have_happened_are_refused(
+    host: str, ahead: int, error: type[TraceconvError], code: int, strict: list[str], tmp_path: Path
+) -> None:
+    result = run("merge", *gloo(tmp_path, ahead, host), "-o", tmp_path / "out.json", *strict)
+    found = refusal(result)
+    assert type(found) is error
+    assert found.exit_code == code
+    assert not (tmp_path / "out.json").exists()
+    assert "of 98 cannot have happened as drawn, by up to" in found.message
+    assert "'gloo:" in found.message
+    option = found.hint.split(" lets all of them happen")[0]
+    again = run("merge", *gloo(tmp_path, ahead, host), "-o", tmp_path / "out.json", *option.split())
+    assert again.exit_code == 0
+    assert "all can have happened" in again.stderr
+    moved = alignment_of(tmp_path / "out.json")[1]["offset_ns"]
+    assert abs(moved - BASE) < 400 * US  # the truth; their collectives leave it open by some hundred us
+
+
+def test_the_user_goes_on(tmp_path: Path) -> None:
+    paths = gloo(tmp_path, 3_700_000, "node8")
+    result = run("merge", *paths, "-o", tmp_path / "out.json", "--offset", "rank1.json=0ns")
+    assert result.exit_code == 0
+    assert "83 cannot have happened as drawn, by up to 3.63 ms (rank 0 left 'gloo:barrier' before" in result.stderr
+    second = alignment_of(tmp_path / "out.json")[1]
+    assert second["verdict"] == "assumed"
+    assert len([text for text in second["warnings"] if "contradict their collectives" in text]) == 1
+    result = run("merge", *paths, "-fo", tmp_path / "out.json", "--on-ambiguous", "best")
+    assert result.exit_code == 0
+    assert [line["verdict"] for line in alignment_of(tmp_path / "out.json")] == ["ok", "unverified"]
+    result = run("merge", *gloo(tmp_path, 3_700_000), "-fo", tmp_path / "out.json", "--on-ambiguous", "best")
+    assert result.exit_code == 0
+    assert [line["verdict"] for line in alignment_of(tmp_path / "out.json")] == ["inconsistent", "inconsistent"]
+
+
+@pytest.mark.parametrize(("ahead", "within"), [(3_700_000, 80 * US), (-200_000, 400 * US)])
+def test_the_interval_holds_the_truth(ahead: int, within: int, tmp_path: Path) -> None:
+    """What collectives leave open of two clocks; they have the instant inside at which all were there."""
+    traces = [read(path) for path in gloo(tmp_path, ahead, "node8")]
+    found = match_collectives(traces, align(traces).maps)
+    assert found is not None
+    one, other = (found.occurrences.where(found.occurrences.rank == rank) for rank in (0, 1))
+    least, most = int(np.max(one.start - other.end)), int(np.min(one.end - other.start))
+    assert least <= -ahead <= most
+    assert most - least < 2 * within
+
+
+def test_reports_have_it(tmp_path: Path) -> None:
+    report = tmp_path / "align.json"
+    result = run("align", *gloo(tmp_path, 0, "node8"), "--report", report)
+    assert result.exit_code == 0
+    found = json.loads(report.read_text())
+    assert found["verdict"] == "assumed"
+    assert [one["host"] for one in found["inputs"]] == ["vm", "node8"]
+    assert [one["rank"] for one in found["inputs"]] == [0, 1]
+    (check,) = (check for check in found["causality"] if check["rule"] == Rule.COLLECTIVE)
+    assert (check["checked"], check["after"]["violations"]) == (98, 0)
+
+
+# -- kernels of NCCL, as each version of torch writes them (written by hand) ------------------------------------------
+
+
+def kernel(at: int, dur: int, name: str = ALL_REDUCE, stream: int = 20, **args: Any) -> Json:
+    """A kernel; args as keywords with `_` for spaces."""
+    own = {key.replace("_", " "): value for key, value in args.items()}
+    start = {"ts": at / 1000, "dur": dur / 1000}
+    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, **start, "args": {"device": 0} | own}
+
+
+def job(
+    folder: Path, ranks: dict[int, list[Json]], world: int = 2, ahead: dict[int, int] | None = None, **more: Any
+) -> list[Trace]:
+    """Ranks of a job on one host, each with a clock that is ahead of the truth."""
+    traces = []
+    for rank, events in ranks.items():
+        info = {"backend": "nccl", "rank": rank, "world_size": world, **more}
+        top = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info, "host_name": "node7"}
+        base = BASE + (ahead or {}).get(rank, 0)
+        path = folder / f"rank{rank}.json"
+        path.write_text(json.dumps({**top, "baseTimeNanoseconds": base, "traceEvents": events}))
+        traces.append(read(path))
+    return traces
+
+
+def matched(traces: list[Trace]) -> Matched:
+    found = match_collectives(traces, align(traces).maps)
+    assert found is not None
+    return found
+
+
+def checked(traces: list[Trace]) -> Causality:
+    return causality(traces, align(traces))
+
+
+def steps(count: int, of: Callable[[int], Json], late: int = 0) -> list[Json]:
+    """A kernel a millisecond, of uneven lengths; a rank that enters late leaves with the others."""
+    lengths = np.random.default_rng(1).integers(100 * US, 500 * US, count).tolist()
+    starts = np.random.default_rng(2).integers(0, 200 * US, count).tolist()
+    return [kernel(n * MS + starts[n] + late, lengths[n] - late, **of(n)) for n in range(count)]
+
+
+def by(collective: str, kernel_name: str) -> Json:
+    return {"Collective_name": collective, "name": f"ncclDevKernel_{kernel_name}(x)"}
+
+
+SIZES = {"Collective_name": "allreduce", "In_msg_nelems": 1024, "Out_msg_nelems": 1024, "dtype": "Float"}
+GROUP = {"Process_Group_Name": "0", "Process_Group_Description": "default_pg", "Process_Group_Ranks": "[0, 1]"}
+VERSIONS: dict[str, Callable[[int], Json]] = {
+    "torch 2.1: no args": lambda n: {"name": "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)"},
+    "torch 2.2: sizes": lambda n: {**SIZES, "Group_size": 2},
+    "May 2024: the group": lambda n: {**SIZES, "Group_size": 2, **GROUP},
+    "2026: numbers": lambda n: {**SIZES, "Group_size": 2, **GROUP, "Seq": n + 7},
+    "RCCL, only the args tell": lambda n: {**SIZES, **GROUP, "name": "ncclDevKernel_Generic_1(x)", "Seq": n},
+    "MTIA": lambda n: {**SIZES, **GROUP, "name": "hccl::all_reduce", "Seq": n},
+    "all_to_all by SendRecv": lambda n: {**SIZES, **GROUP, **by("all_to_all", "SendRecv")},
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("ahead", [0, 30 * US, 450 * US, -450 * US])
+def test_kernels_of_all_versions(version: str, ahead: int, tmp_path: Path) -> None:
+    ranks = {0: steps(20, VERSIONS[version]), 1: steps(20, VERSIONS[version], late=50 * US)}
+    found = checked(job(tmp_path, ranks, ahead={1: ahead}))
+    (check,) = found.checks
+    assert (check.checked, check.alone) == (20, 0)
+    assert bool(check.after.count) == (abs(ahead) > 40 * US)
+
+
+NOT_MEANT: dict[str, Callable[[int], Json]] = {
+    "broadcast": lambda n: {**SIZES, **GROUP, **by("broadcast", "Broadcast_RING_LL")},
+    "reduce": lambda n: {**SIZES, **GROUP, **by("reduce", "Reduce_Sum_f32_RING_LL")},
+    "send and recv": lambda n: {**SIZES, **GROUP, **by("send", "SendRecv")},
+    "all_to_allv": lambda n: {**SIZES, **GROUP, **by("all_to_allv", "SendRecv")},
+    "other kernels": lambda n: {"name": "ampere_sgemm_128x64_tn"},
+    "a group of one": lambda n: {**SIZES, **GROUP, "Process_Group_Ranks": "[0]", "Group_size": 1},
+    "a group that is not known": lambda n: {**SIZES, "Group_size": 4},
+    "a group without this rank": lambda n: {**SIZES, **GROUP, "Process_Group_Ranks": "[2, 3]"},
+}
+
+
+@pytest.mark.parametrize("case", NOT_MEANT)
+def test_what_does_not_wait_for_all_is_no_collective(case: str, tmp_path: Path) -> None:
+    ranks = {rank: steps(20, NOT_MEANT[case]) for rank in (0, 1)}
+    assert not checked(job(tmp_path, ranks, world=8, ahead={1: 2 * MS})).checks
+
+
+@pytest.mark.parametrize("category", ["cpu_op", "user_annotation", "gpu_user_annotation"])
+def test_calls_of_the_host_are_no_collectives(category: str, tmp_path: Path) -> None:
+    events = [
+        one | {"cat": category, "name": name}
+        for name in ("record_param_comms", "nccl:all_reduce", "c10d::allreduce_")
+        for one in steps(20, VERSIONS["2026: numbers"])
+    ]
+    assert not checked(job(tmp_path, {0: events, 1: events}, ahead={1: 2 * MS})).checks
+
+
+def test_without_a_group_the_world_must_be_the_only_one(tmp_path: Path) -> None:
+    of = VERSIONS["torch 2.1: no args"]
+    ranks = {rank: steps(20, of) for rank in (0, 1)}
+    assert not checked(job(tmp_path, ranks, world=8)).checks
+    assert not checked(job(tmp_path, ranks, world=8, pg_count=3)).checks
+    (check,) = checked(job(tmp_path, ranks, world=8, pg_count=1)).checks
+    assert check.checked == 20
+
+
+def test_lists_of_ranks_that_were_cut_are_those_of_the_job(tmp_path: Path) -> None:
+    cut = {**SIZES, **GROUP, "Process_Group_Name": "3", "Process_Group_Ranks": "[0, 1, 2, ...]", "Group_size": 4}
+    ranks = {rank: steps(20, lambda n: cut | {"Seq": n}) for rank in (0, 1)}
+    listed = [{"pg_name": "3", "ranks": [0, 1, 4, 5]}, {"pg_name": "0", "ranks": [], "pg_size": 8}]
+    (check,) = checked(job(tmp_path, ranks, world=8, pg_config=listed)).checks
+    assert check.checked == 20
+    assert not checked(job(tmp_path, ranks, world=8)).checks
+    (check,) = checked(job(tmp_path, ranks, world=4)).checks  # its size says that it is the world
+    assert check.checked == 20
+
+
+def test_names_of_groups_are_those_of_the_process(tmp_path: Path) -> None:
+    """'1' of rank 0 and '1' of rank 4 are two groups; '1' of rank 0 and '2' of rank 1 may be one."""
+
+    def of(name: str, members: str) -> Callable[[int], Json]:
+        return lambda n: {**SIZES, **GROUP, "Process_Group_Name": name, "Process_Group_Ranks": members, "Seq": n}
+
+    ranks = {
+        0: steps(20, of("1", "[0, 1]")),
+        1: steps(20, of("2", "[0, 1]")),
+        4: steps(20, of("1", "[4, 5]")),
+        5: steps(20, of("1", "[4, 5]")),
+    }
+    found = matched(job(tmp_path, ranks, world=8, ahead={4: 5 * MS, 5: 5 * MS}))
+    assert (found.occurrences.count, found.alone) == (40, 0)
+    assert not found.occurrences.impossible().count
+
+
+def test_two_groups_of_the_same_ranks_are_two(tmp_path: Path) -> None:
+    """Each group has its own numbers; the second one begins later."""
+
+    def of(name: str, first: int) -> Callable[[int], Json]:
+        return lambda n: {**SIZES, **GROUP, "Process_Group_Name": name, "Seq": n + first}
+
+    def both(one: str, other: str) -> list[Json]:
+        later = [event | {"ts": event["ts"] + 600} for event in steps(20, of(other, 5))]
+        return steps(20, of(one, 0)) + later
+
+    found = matched(job(tmp_path, {0: both("0", "10"), 1: both("0", "9")}))
+    assert (found.occurrences.count, found.alone) == (40, 0)
+    assert not found.occurrences.impossible().count
+    found = matched(job(tmp_path, {0: both("0", "10"), 1: steps(20, of("0", 0))}))
+    assert (found.occurrences.count, found.alone) == (0, 60)  # which of the two it is cannot be told
+
+
+def test_numbers_tell_where_recordings_begin(tmp_path: Path) -> None:
+    ranks = {0: steps(20, VERSIONS["2026: numbers"])[3:], 1: steps(20, VERSIONS["2026: numbers"])[:-2]}
+    found = matched(job(tmp_path, ranks))
+    assert (found.occurrences.count, found.alone) == (15, 5)
+    assert not found.occurrences.impossible().count
+
+
+def test_without_numbers_all_must_have_done_the_same(tmp_path: Path) -> None:
+    of = VERSIONS["May 2024: the group"]
+    for other in (steps(20, of)[:-1], steps(20, lambda n: of(n) | ({"In_msg_nelems": 7} if n == 4 else {}))):
+        found = checked(job(tmp_path, {0: steps(20, of), 1: other}, ahead={1: 5 * MS}))
+        (check,) = found.checks
+        assert (check.checked, check.after.count) == (0, 0)
+        alone = f"none of {check.alone} records of collectives of ranks 0 and 1"
+        assert found.describe() == [f"  {alone}: no partner of another rank is certain, so none was checked"]
+
+
+def test_recordings_that_begin_with_different_steps_are_no_contradiction(tmp_path: Path) -> None:
+    """Periodic work without numbers, as often on each rank, but the second rank was recorded from its third step on."""
+    of = VERSIONS["May 2024: the group"]
+    every = steps(40, of)
+    found = checked(job(tmp_path, {0: every[:20], 1: every[2:22]}))
+    (check,) = found.checks
+    assert (check.checked, check.after.count, check.alone) == (0, 0, 40)
+    # Numbers tell that the clock is wrong.
+    sure = steps(40, VERSIONS["2026: numbers"])
+    (check,) = checked(job(tmp_path, {0: sure[:20], 1: sure[:20]}, ahead={1: 2 * MS})).checks
+    assert check.after.count == 20
+
+
+def test_collectives_without_args_beside_others_may_be_of_any_group(tmp_path: Path) -> None:
+    """Coalesced calls, and replays of CUDA graphs."""
+    of = VERSIONS["2026: numbers"]
+    bare = [kernel(n * MS + 700 * US, 100 * US) for n in range(5)]
+    found = matched(job(tmp_path, {0: steps(20, of) + bare, 1: steps(20, of)}))
+    assert (found.occurrences.count, found.alone) == (20, 0)
+
+
+def test_several_recordings_of_a_rank_are_one_after_the_other(tmp_path: Path) -> None:
+    """Each cycle of the profiler writes a file; the first of one rank is no partner of the second of the other one."""
+    of = VERSIONS["May 2024: the group"]
+    every = steps(40, of)
+    folders = [tmp_path / name for name in ("first", "second")]
+    traces = []
+    for folder, part in zip(folders, (every[:20], every[20:]), strict=True):
+        folder.mkdir()
+        traces += job(folder, {0: part, 1: part})
+    found = matched(traces)
+    assert (found.occurrences.count, found.alone) == (40, 0)
+    assert not found.occurrences.impossible().count
+
+
+def test_the_worst_of_many_ranks_is_named(tmp_path: Path) -> None:
+    whole = {**SIZES, **GROUP, "Process_Group_Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]"}
+    ranks = {rank: steps(20, lambda n: whole | {"Seq": n}) for rank in range(8)}
+    (check,) = checked(job(tmp_path, ranks, world=8, ahead={5: 3 * MS})).checks
+    assert check.checked == check.after.count == 20
+    assert "before rank 5 entered it" in check.describe()
+    assert check.describe().startswith("20 collectives of 8 ranks checked: 20 cannot have happened as drawn, by up to")
+
+
+def test_a_host_beside_another_one_is_checked_by_itself(tmp_path: Path) -> None:
+    """Two ranks of the second host contradict each other: that is certain, however the hosts agree."""
+    whole = {**SIZES, **GROUP, "Process_Group_Ranks": "[0, 1, 2, 3]"}
+    ranks = {rank: steps(20, lambda n: whole | {"Seq": n}) for rank in range(4)}
+    traces = job(tmp_path, ranks, world=4, ahead={2: MS, 3: 8 * MS})
+    for trace in traces[2:]:
+        snapshot = trace.snapshots[0]
+        trace.clocks[0] = replace(trace.clocks[0], machine="node8")
+        trace.snapshots[0] = snapshot.between(trace.clocks[0], snapshot.other)
+    (check,) = checked(traces).checks
+    found = [(str(one.verdict), one.inputs) for one in check.contradictions]
+    assert found == [("inconsistent", (2, 3)), ("unverified", (2, 3))]
+
+
+def test_many_collectives_of_many_ranks_are_quick(tmp_path: Path) -> None:
+    """Linear in the collectives: 16 ranks with 2000 each."""
+    whole = {**SIZES, **GROUP, "Process_Group_Ranks": str(list(range(16)))}
+    events = steps(2000, lambda n: whole | {"Seq": n})
+    traces = job(tmp_path, dict.fromkeys(range(16), events), world=16)
+    alignment = align(traces)
+    begin = time.process_time()
+    (check,) = causality(traces, alignment).checks
+    assert check.checked == 2000
+    assert time.process_time() - begin < 5

@@ -1,0 +1,410 @@
+"""Collectives of several ranks: no process leaves one before all of its group have entered it.
+
+Which collectives are one is told by the ranks of their group and their number in it. Where they have no numbers, by
+what was done, with how much, and in which order, if all ranks of the group did the same in the same order. Recordings
+of training look alike from step to step, and may begin with different steps: of such collectives nothing is said if
+they also fit shifted against each other.
+
+What it costs is linear in the collectives, however many ranks there are: of each collective only the rank that leaves
+first and the one that enters last are compared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.align.network import UNSTATED_BOUND_NS
+from traceconv.clocks import ClockMap
+from traceconv.ir.collectives import CollectiveArgs, Collectives, Group, parse_ranks
+from traceconv.ir.trace import I64, Trace
+
+Mask = npt.NDArray[np.bool_]
+#: So many shifts of one recording against another one are tried at most.
+_MOST_SHIFTS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """Collectives as their ranks recorded them, in columns of equal length, and in order of `number`.
+
+    Attributes:
+        number: which collective it is: equal for all ranks that took part.
+        input: which input recorded it, and `row` its slice there.
+        rank: of the process.
+        start, end: on trace time, ns.
+        bound: how wrong they can be at most if the wall clocks of all hosts agree, ns.
+    """
+
+    number: I64
+    input: I64
+    row: I64
+    rank: I64
+    start: I64
+    end: I64
+    bound: I64
+
+    def where(self, chosen: Mask) -> Occurrences:
+        """Those that are chosen."""
+        return Occurrences(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    @property
+    def count(self) -> int:
+        """How many collectives there are."""
+        return len(np.unique(self.number))
+
+    def impossible(self) -> Impossible:
+        """The collectives that one rank left before another one had entered, beyond the bounds of both."""
+        if not len(self.number):
+            return Impossible(0, 0, -1, -1)
+        begins = np.flatnonzero(np.r_[True, np.diff(self.number) != 0])
+        left = np.minimum.reduceat(self.end + self.bound, begins)
+        entered = np.maximum.reduceat(self.start - self.bound, begins)
+        bad = np.flatnonzero(entered > left)
+        if not len(bad):
+            return Impossible(0, 0, -1, -1)
+        ends = np.r_[begins[1:], len(self.number)]
+        worst = int(bad[np.argmax((entered - left)[bad])])
+        rows = np.arange(begins[worst], ends[worst])
+        early = int(rows[np.argmin((self.end + self.bound)[rows])])
+        late = int(rows[np.argmax((self.start - self.bound)[rows])])
+        return Impossible(len(bad), int(self.start[late] - self.end[early]), early, late)
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """Collectives that cannot have happened as drawn.
+
+    Attributes:
+        count: how many.
+        worst_ns: how long before another one entered the worst of them a rank had left it.
+        early, late: the rows of these two, of the occurrences that were asked; -1 without any.
+    """
+
+    count: int
+    worst_ns: int
+    early: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The collectives that several ranks recorded.
+
+    Attributes:
+        occurrences: of the ranks that took part.
+        ranks: all ranks of which inputs have collectives.
+        alone: how many occurrences of these have no partner, or none for certain.
+    """
+
+    occurrences: Occurrences
+    ranks: tuple[int, ...]
+    alone: int
+
+
+def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Matched | None:
+    """Find what inputs of different ranks recorded of the same collectives; None if no two ranks have any.
+
+    Args:
+        traces: the inputs.
+        maps: for each the way of its clocks to trace time.
+    """
+    stated = [index for index, trace in enumerate(traces) if trace.collectives and trace.sources[0].rank is not None]
+    if len({traces[index].sources[0].rank for index in stated}) < 2:
+        return None
+    numbers = _Numbers()
+    found = [_recorded(traces[index], index, maps[index], numbers) for index in stated]
+    seen = _Recorded(*(np.concatenate([getattr(one, f.name) for one in found]) for f in fields(_Recorded)))
+    ranks = tuple(np.unique(seen.rank).tolist())
+    if len(ranks) < 2:
+        return None
+    numbered = _by_seq(seen.where(seen.seq >= 0))
+    ordered = _by_order(seen.where(seen.seq < 0), int(numbered.number[-1]) + 1 if len(numbered.number) else 0)
+    both = (numbered, ordered)
+    every = Occurrences(*(np.concatenate([getattr(one, f.name) for one in both]) for f in fields(Occurrences)))
+    return Matched(every, ranks, len(seen.row) - len(every.row))
+
+
+# -- what an input recorded -------------------------------------------------------------------------------------------
+
+
+class _Numbers:
+    """Numbers for things that can be told apart."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def of(self, thing: Hashable) -> int:
+        return self._numbers.setdefault(thing, len(self._numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """Collectives of one or several inputs in columns; `group`, `kind` and `what` are numbers, `seq` is -1 for none."""
+
+    input: I64
+    row: I64
+    rank: I64
+    group: I64
+    kind: I64
+    what: I64
+    seq: I64
+    start: I64
+    end: I64
+    bound: I64
+
+    def where(self, chosen: Any) -> _Recorded:
+        """Those that are chosen, by a mask or by their rows in an order."""
+        return _Recorded(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    def occurrences(self, number: I64) -> Occurrences:
+        """As occurrences of collectives of these numbers, in their order."""
+        order = np.argsort(number, kind="stable")
+        columns = (getattr(self, column.name)[order] for column in fields(Occurrences)[1:])
+        return Occurrences(number[order], *columns)
+
+
+def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _Numbers) -> _Recorded:
+    """The collectives of an input whose group is known, and has more ranks than its own."""
+    declared, rank, slices = trace.collectives, trace.sources[0].rank, trace.slices
+    assert declared is not None
+    assert rank is not None
+    clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
+    codes = slices.name.astype(np.int64) * len(trace.strings) + slices.category
+    wanted = [name * len(trace.strings) + category for name, category in declared.kinds]
+    rows = np.flatnonzero(np.isin(codes, wanted) & np.isin(clock_of_track[slices.track], list(maps)))
+    told = [_Told(*one) for one in _told(trace, declared, rows)]
+    groups = _groups([one.group for one in told], rank)
+    used = [i for i, one in enumerate(told) if one.kind and groups[one.group] is not None]
+    rows = rows[used]
+    clocks = clock_of_track[slices.track[rows]]
+    start, end, bound = (np.zeros(len(rows), np.int64) for _ in range(3))
+    for clock, way in maps.items():
+        own = clocks == clock
+        start[own], end[own] = way.apply(slices.ts[rows[own]]), way.apply((slices.ts + slices.dur)[rows[own]])
+        within = way.bound_in_step_ns
+        bound[own] = (UNSTATED_BOUND_NS if within is None else within) + trace.clocks[clock].resolution_ns
+    chosen = [told[i] for i in used]
+    return _Recorded(
+        np.full(len(rows), index, np.int64),
+        rows,
+        np.full(len(rows), rank, np.int64),
+        np.array([numbers.of(("group", groups[one.group])) for one in chosen], np.int64),
+        np.array([numbers.of(("kind", one.kind)) for one in chosen], np.int64),
+        np.array([numbers.of(("what", one.kind, one.sizes)) for one in chosen], np.int64),
+        np.array([one.seq for one in chosen], np.int64),
+        start,
+        end,
+        bound,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A group as a process states it: its ranks, None if it does not; what it is for; its name in this process."""
+
+    ranks: Group | None
+    about: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What name and args tell of a collective: "" for a kind that is not meant, -1 for no number."""
+
+    kind: str
+    group: _Stated
+    sizes: tuple[str, ...]
+    seq: int
+
+
+def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[tuple[str, _Stated, tuple[str, ...], int]]:
+    """What is known of each of some slices.
+
+    Of a category of which some slices tell their group, those that do not may be of any.
+    """
+    decode = _decoder(declared.args)
+    slices = trace.slices
+    places = zip(slices.args_at[rows].tolist(), slices.args_len[rows].tolist(), strict=True)
+    args = [decode(trace.args.get(at, size)) if size else {} for at, size in places]
+    categories = slices.category[rows].tolist()
+    telling = {category for category, one in zip(categories, args, strict=True) if _tells(one)}
+    names = slices.name[rows].tolist()
+    groups: dict[str, _Stated] = {}
+    for name, category, one in zip(names, categories, args, strict=True):
+        silent = category in telling and not _tells(one)
+        kind = declared.kinds[name, category] or declared.said.get(str(one.get("kind", "")), "")
+        key = " ".join(str(one.get(part, "")) for part in ("ranks", "group", "about", "group_size"))
+        if key not in groups:
+            groups[key] = _group(one, declared)
+        sizes = (trace.strings[name], *(str(one.get(part)) for part in one if part.startswith("size")))
+        seq = one.get("seq")
+        number = seq if isinstance(seq, int) and not isinstance(seq, bool) and 0 <= seq < 2**62 else -1
+        yield "" if silent else kind, groups[key], sizes, number
+
+
+def _tells(args: Mapping[str, Any]) -> bool:
+    return any(part in args for part in ("ranks", "group", "group_size", "kind"))
+
+
+def _decoder(args: CollectiveArgs) -> Any:
+    """What decodes args to the members that matter, by what they are called here."""
+    names = {"kind": args.kind, "ranks": args.ranks, "group": args.group, "about": args.about, "seq": args.seq}
+    names |= {"group_size": args.group_size} | {f"size{number}": size for number, size in enumerate(args.sizes)}
+    names = {part: name for part, name in names.items() if name}
+    members = [(part, Any, msgspec.UNSET) for part in names]
+    decode = msgspec.json.Decoder(msgspec.defstruct("Args", members, rename=names)).decode
+
+    def members_of(raw: bytes) -> dict[str, Any]:
+        try:
+            one = decode(raw)
+        except (msgspec.MsgspecError, RecursionError):
+            return {}
+        found = ((part, getattr(one, part)) for part in names)
+        return {part: value for part, value in found if value is not msgspec.UNSET}
+
+    return members_of
+
+
+def _group(args: Mapping[str, Any], declared: Collectives) -> _Stated:
+    """The group that args state."""
+    name, size = str(args.get("group", "")), args.get("group_size")
+    ranks = parse_ranks(args.get("ranks")) or declared.groups.get(name)
+    if ranks is None:
+        ranks = declared.world if declared.world and size == len(declared.world) else declared.only_group
+    if ranks is not None and size is not None and size != len(ranks):
+        ranks = None
+    return _Stated(ranks, str(args.get("about", "")), name)
+
+
+def _groups(stated: Sequence[_Stated], rank: int) -> dict[_Stated, Hashable]:
+    """What tells the groups of one process from each other, and is the same in all of their processes; None if unknown.
+
+    Names are those of the process. Of groups that have equal ranks, the order of their names tells which is which: it
+    is that in which all of them made their groups.
+    """
+    alike: defaultdict[tuple[Group, str], set[str]] = defaultdict(set)
+    for one in set(stated):
+        if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
+            alike[one.ranks, one.about].add(one.name)
+    found: dict[_Stated, Hashable] = dict.fromkeys(stated)
+    for (ranks, about), names in alike.items():
+        in_order = sorted(names, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
+        for number, name in enumerate(in_order):
+            found[_Stated(ranks, about, name)] = (ranks, about, number, len(names))
+    return found
+
+
+# -- which are one ----------------------------------------------------------------------------------------------------
+
+
+def _by_seq(seen: _Recorded) -> Occurrences:
+    """Collectives with numbers: of one group, kind and number, which each rank has as often as the others."""
+    seen = seen.where(np.lexsort((seen.start, seen.rank, seen.seq, seen.kind, seen.group)))
+    of_one = _runs(seen.group, seen.kind, seen.seq)
+    of_rank = _runs(of_one, seen.rank)
+    nth = np.arange(len(of_rank)) - np.searchsorted(of_rank, of_rank)
+    times = np.bincount(of_rank)[of_rank] if len(of_rank) else of_rank
+    most, least = (_over(of_one, times, ufunc) for ufunc in (np.maximum, np.minimum))
+    kept = most == least
+    number = _renumbered(np.stack((of_one[kept], nth[kept])))
+    return _of_several_ranks(seen.where(kept).occurrences(number))
+
+
+def _runs(*columns: I64) -> I64:
+    """For rows in order of some columns the number of their run of equal values."""
+    if not len(columns[0]):
+        return np.zeros(0, np.int64)
+    changed = np.any([np.diff(column) != 0 for column in columns], axis=0)
+    found: I64 = np.r_[0, np.cumsum(changed)].astype(np.int64)
+    return found
+
+
+def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
+    """For each row the result of its run."""
+    if not len(runs):
+        return values
+    begins = np.searchsorted(runs, np.arange(runs[-1] + 1))
+    found: I64 = ufunc.reduceat(values, begins)[runs]
+    return found
+
+
+def _renumbered(keys: I64) -> I64:
+    """Numbers from 0 on for keys, which are the columns."""
+    if not keys.shape[1]:
+        return np.zeros(0, np.int64)
+    found: I64 = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return found
+
+
+def _of_several_ranks(occurrences: Occurrences) -> Occurrences:
+    """The collectives that more than one rank recorded, numbered anew."""
+    number = occurrences.number
+    often = np.bincount(number)[number] > 1 if len(number) else np.zeros(0, bool)
+    kept = occurrences.where(often)
+    return replace(kept, number=_runs(kept.number))
+
+
+def _by_order(seen: _Recorded, first: int) -> Occurrences:
+    """Collectives without numbers: the nth of each rank, of the ranks that did the same in the same order."""
+    seen = seen.where(np.lexsort((seen.start, seen.rank, seen.group)))
+    alike: defaultdict[tuple[int, bytes], list[I64]] = defaultdict(list)
+    runs = _runs(seen.group, seen.rank)
+    begins = np.searchsorted(runs, np.arange(runs[-1] + 2)) if len(runs) else np.zeros(1, np.int64)
+    for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+        alike[int(seen.group[begin]), seen.what[begin:end].tobytes()].append(np.arange(begin, end))
+    rows: list[I64] = []
+    number: list[I64] = []
+    for (_, what), members in alike.items():
+        members = _without_shifted(seen, members)
+        if len(members) > 1:
+            count = len(what) // seen.what.itemsize
+            rows += members
+            number += [np.arange(first, first + count)] * len(members)
+            first += count
+    empty = [np.zeros(0, np.int64)]
+    return seen.where(np.concatenate(rows or empty)).occurrences(np.concatenate(number or empty))
+
+
+def _without_shifted(seen: _Recorded, members: list[I64]) -> list[I64]:
+    """The ranks without those that contradict others, but would not if their recording had begun some earlier or later.
+
+    Args:
+        seen: all collectives.
+        members: for each rank the rows of its collectives, in order.
+    """
+    members = list(members)
+    while len(members) > 1:
+        rows = np.concatenate(members)
+        count = len(members[0])
+        wrong = seen.where(rows).occurrences(np.tile(np.arange(count), len(members))).impossible()
+        if not wrong.count:
+            break
+        of_row = np.argsort(np.tile(np.arange(count), len(members)), kind="stable")
+        early, late = (int(of_row[row]) // count for row in (wrong.early, wrong.late))
+        if not _fit_shifted(seen, members[early], members[late]):
+            break
+        del members[late if early == 0 else early]
+    return members
+
+
+def _fit_shifted(seen: _Recorded, one: I64, other: I64) -> bool:
+    """Whether the nth of one rank can be the one before or after the nth of another one, for all that both have."""
+    count = len(one)
+    away = np.searchsorted(seen.start[other], seen.start[one]) - np.arange(count)
+    shifts, times = np.unique(np.concatenate((away - 1, away, away + 1)), return_counts=True)
+    for shift in shifts[np.argsort(-times, kind="stable")][:_MOST_SHIFTS].tolist():
+        if not shift or 2 * abs(shift) > count:
+            continue
+        here, there = (one[: count - shift], other[shift:]) if shift > 0 else (one[-shift:], other[: count + shift])
+        if np.array_equal(seen.what[here], seen.what[there]):
+            pairs = seen.where(np.concatenate((here, there))).occurrences(np.tile(np.arange(len(here)), 2))
+            if not pairs.impossible().count:
+                return True
+    return False

@@ -1,0 +1,73 @@
+"""What a trace says of collectives: operations of a group of processes that none leaves before all have entered.
+
+Only such operations are meant: all_reduce, all_gather, reduce_scatter, all_to_all, barrier. Of a broadcast or a scatter
+the sender may leave first, of a reduce or a gather those that only send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Group = tuple[int, ...]
+
+#: No job has more processes.
+_MOST_RANKS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveArgs:
+    """What the members of the args are called that tell one collective from another; "" for what the format lacks.
+
+    Attributes:
+        kind: what is done.
+        ranks: of the group: a list, or its text.
+        group: the name of the group in this process; another process may call another one so.
+        about: what the group is for; equal in all processes.
+        group_size: how many processes the group has.
+        seq: the number of the collective in its group.
+        sizes: how much of what is exchanged.
+    """
+
+    kind: str = ""
+    ranks: str = ""
+    group: str = ""
+    about: str = ""
+    group_size: str = ""
+    seq: str = ""
+    sizes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """Which slices of a trace are collectives, and where their args tell of what.
+
+    Attributes:
+        kinds: for interned pairs of name and category what is done, such as "all_reduce"; "" where the args tell it.
+        args: what their members are called.
+        said: what the args may say is done, and what that is; of all else nothing is known.
+        groups: the ranks of the groups by name, where the args may be cut short.
+        only_group: the ranks of the only group that the job has, for collectives without one; None if it has several.
+        world: all ranks of the job; None if nobody says how many there are.
+    """
+
+    kinds: Mapping[tuple[int, int], str]
+    args: CollectiveArgs = CollectiveArgs()
+    said: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    only_group: Group | None = None
+    world: Group | None = None
+
+
+def parse_ranks(value: Any) -> Group | None:
+    """The ranks of a group, in order, from a list or from its text, "[0, 1]"; None if they were cut or are none."""
+    if isinstance(value, str):
+        value = value.strip("[] ").split(",") if value.strip("[] ") else []
+    if not isinstance(value, list):
+        return None
+    try:
+        ranks = sorted({int(one) for one in value})
+    except (ValueError, TypeError):
+        return None
+    return tuple(ranks) if ranks and ranks[0] >= 0 and ranks[-1] < _MOST_RANKS else None
