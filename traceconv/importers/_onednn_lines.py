@@ -9,8 +9,8 @@ A line is a marker, the fields that say what ran, and the duration in millisecon
 Releases differ in what stands where (the engine came with 1.0, the attributes with 1.1, the timestamp with 2.1, the
 component with 3.3, the version with 3.6), and lines of two libraries can be mixed in one file, so each line is read by
 what it shows itself. Builds between 1.0 and 1.1 print dnnl_verbose without attributes (the manual of 1.1 shows such a
-log, of DNNL v0.95); manuals of 3.2 to 3.13 show v0, which has the fields of v1. Source: the verbose printers and manuals
-of oneDNN v0.13 to v3.13 and recordings of released builds.
+log, of DNNL v0.95); manuals of 3.2 to 3.13 show v0, which has the fields of v1. Source: the verbose printers and
+manuals of oneDNN v0.13 to v3.13 and recordings of released builds.
 """
 
 from __future__ import annotations
