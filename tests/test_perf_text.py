@@ -431,6 +431,66 @@ def test_long_lines_take_linear_time(line: bytes, tmp_path: Path) -> None:
     assert time.monotonic() - begin < 5
 
 
+def lost_lines(trace: Trace) -> int:
+    """How many lines count as lost since nobody knows what they are."""
+    return sum(entry.count for entry in trace.sources[0].diagnostics if entry.code is perf_script.OTHER_LINE)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("event", "frame"),
+    [
+        (
+            "Gecko\t25122 [007] {seconds}.{micros}:\t\t{period} task-clock:u:",
+            "{ip:16x}\t{symbol} (/lib/libc.so)",
+        ),
+        (
+            "Gecko\t25122 [007] {seconds}.{micros:06}:\t\t{period} task-clock:u:",
+            "{ip:16x}\t{symbol} (/lib/libc.so)",
+        ),
+        (
+            "Gecko\t9/25122 [007] {seconds}.{micros:06}: {period} task-clock:u:",
+            "\t{ip:16x} {symbol} (/lib/libc.so)",
+        ),
+    ],
+    ids=["r17", "r21", "now"],
+)
+def test_all_that_simpleperf_prints_is_read(event: str, frame: str, compiled: bool, tmp_path: Path) -> None:
+    """The three forms of report_sample.py: every sample at its time, with all of its frames."""
+    content, expected = "", []
+    for number, micros in enumerate([0, 7, 36, 512, 4096, 36601, 99999, 100000, 936601, 999999], 1):
+        content += event.format(seconds=number, micros=micros, period=number) + "\n"
+        for symbol, ip in (("Lock::unlock()", 0xB3CEA6C4), ("el0_svc_naked", 0xFFFFFFC0000815D4), ("f(int, char)", 7)):
+            content += frame.format(ip=ip, symbol=symbol) + "\n"
+        content += "\n"
+        expected.append((number * 10**9 + micros * 1000, number))
+    with using("lines", kernel.module("lines") if compiled else None):
+        trace = read(written(tmp_path, content))
+    assert sorted(zip(trace.samples.ts.tolist(), trace.samples.weight.tolist(), strict=True)) == expected
+    names = {tuple(name for name, _ in stack_of(trace, stack)) for stack in trace.samples.stack.tolist()}
+    assert names == {("Lock::unlock()", "el0_svc_naked", "f(int, char)")}
+    assert trace.samples.cpu.tolist() == [7] * len(expected)
+    assert not list(trace.sources[0].diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("line", "lost"),
+    [
+        ("output of the program", 1),
+        (
+            "Gecko 25122 [007] 115539.36601: 1000000 task-clock:u:",
+            1,
+        ),  # which digits are these?
+        ("b3cea6c4 no indentation (/system/lib/libc.so)", 1),
+        ("[ perf record: Woken up 2 times to write data ]", 0),
+        ("Warning: Processed 12 events and lost 1 chunks!", 0),
+    ],
+)
+def test_a_line_that_is_nothing_known_is_lost(line: str, lost: int, tmp_path: Path) -> None:
+    content = f"app 10/11 [003] 1.000001: 1 cycles: \n\t 401000 main (/bin/app)\n\n{line}\n"
+    assert lost_lines(read(written(tmp_path, content))) == lost
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_samples_know_their_cpu(compiled: bool, tmp_path: Path) -> None:
     """Made by hand: one thread goes from CPU to CPU; without a column for it, it is not known."""

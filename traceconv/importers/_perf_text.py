@@ -10,6 +10,18 @@ Which fields a line has is up to `-F`, and their order is not: command, process/
 day, time, period, event, and then frames or the fields of the tracepoint. A single number before the time is the
 thread. Without a call stack address, symbol and file stand on the line of the event. The name of a command may hold
 anything. Checked against perf 6.1; other versions from the manual page.
+
+The script report_sample.py of Android's simpleperf prints nearly the same, in three forms:
+
+    Gecko<TAB>25122 [007] 115539.36601:<TAB><TAB>1000000 task-clock:u:     until NDK r17: microseconds without zeros
+            b3cea6c4<TAB>Lock::unlock() (/system/lib/libc.so)
+    Gecko<TAB>25122 [007] 115539.036601:<TAB><TAB>1000000 task-clock:u:    until NDK r21
+    Gecko<TAB>25100/25122 [007] 115539.036601: 1000000 task-clock:u:       since
+    <TAB>        b3cea6c4 Lock::unlock() (/system/lib/libc.so)
+
+An address of 16 digits begins its line in the first two. The last form may have fields of tracepoints behind
+`<TAB>tracing data:`, as lines `<TAB><TAB>key : value`. Source: the revisions of the script in AOSP's system/extras and
+in the NDKs; tried on simple-perf.txt.gz of the tests of the Firefox Profiler.
 """
 
 from __future__ import annotations
@@ -24,11 +36,20 @@ from traceconv.times import S, parse_ns
 #: of another record, period, event, the rest.
 EVENT = regex(
     rb"\s*(?:(\S.{0,63}?)\s{1,64})??(?:(-?\d{1,10})(?:/(-?\d{1,10}))?\s+)?(?:\[(\d{1,6})\]\s+)?(?:[KUHGgCMEFSp]{1,5}\s+)?"
-    rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?):\s+"
+    rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?|\d{1,5}(?=:\t\t\d)):\s+"
     rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
 )
 #: An address with a symbol and a file, one of them or none.
-FRAME = regex(rb"\s*([0-9a-f]{1,16})(?: (.*))?")
+FRAME = regex(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
+_UNINDENTED_FRAME = regex(rb"[0-9a-f]{16}\t\S.*\)")
+_TRACING_DATA = b"\ttracing data:"
+_FIELD = regex(rb"\t\t(\S.*?) : (.*)")
+#: What perf itself writes to stderr, which is often in the same file.
+_MESSAGE = regex(
+    rb"\[ perf (?:record|script|inject): .*\]|Warning: .*|WARNING: .*|\[?\S+\]? with build id [0-9a-f]+ not found.*|"
+    rb"Failed to open \S.*, continuing without symbols|no symbols found in \S.*|Processed \d+ events and lost .*|"
+    rb"Check IO/CPU overload!|Samples .* do not have .*|Kernel address maps .* restricted.*|\(END\)"
+)
 #: As above, after columns that are no part of it (data address, weight, kind of branch).
 _LATE_FRAME = regex(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _MAX_REST = 4096
@@ -47,7 +68,7 @@ _TEXT_FACTS = ("hostname", "os release", "perf version", "arch", "cpudesc", "cpu
 _NOT_FACTS = ("header version", "data offset", "data size", "feat offset", "sample duration")
 _SECONDS = regex(r"\d{1,12}\.\d{6,9}")
 _EVENT_FACT = regex(r"# event : name = (.*?), ")
-_CLOCKID = regex(r"# clockid: (\w+)(?: \((\d{1,3})\))?")
+_CLOCKID = regex(r"# clockid ?: (\w+)(?: \((\d{1,3})\))?")
 _REFERENCE = regex(r"# reference time: .*? = (\d{1,12}\.\d{6}) \(TOD\) = (\d{1,12}\.\d{9}) \(\w+\)")
 
 _SWITCH = regex(
@@ -111,7 +132,28 @@ def begins_header(text: bytes) -> bool:
     return start.startswith(b"# ====") and b"\n# captured on" in start
 
 
+def is_message(line: bytes) -> bool:
+    """Whether perf itself says something to the user."""
+    return _MESSAGE.fullmatch(line.strip()) is not None
+
+
 # -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def may_be_frame(line: bytes) -> bool:
+    """Whether a line begins as those of frames do: indented, or with an address of full length and a tab."""
+    return line[:1] in (b"\t", b" ") or _UNINDENTED_FRAME.fullmatch(line.rstrip()) is not None
+
+
+def begins_tracing_data(line: bytes) -> bool:
+    """Whether fields of a tracepoint follow, one a line."""
+    return line.rstrip() == _TRACING_DATA
+
+
+def field_of(line: bytes) -> str | None:
+    """A field of a tracepoint on a line of its own as `key=value`; None if the line is none."""
+    match = _FIELD.fullmatch(line.rstrip())
+    return None if match is None else f"{match[1].decode('utf-8', 'replace')}={match[2].decode('utf-8', 'replace')}"
 
 
 def frame_of(line: bytes) -> tuple[str, str] | None:

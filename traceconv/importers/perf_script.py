@@ -42,11 +42,17 @@ from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS
 
+MESSAGE = declare(
+    "perf-script.message",
+    ProblemKind.SKIPPED,
+    "messages of perf itself (warnings, its summary) are no data: left out",
+    quiet=True,
+)
 OTHER_LINE = declare(
     "perf-script.other_line",
-    ProblemKind.SKIPPED,
-    "lines that are no event, frame or header (warnings of perf, output of the program) were left out",
-    quiet=True,
+    ProblemKind.LOST,
+    "lines that are no event, frame, header or message of perf as far as known: output of another program, or of a "
+    "version or choice of fields that is not read",
 )
 LONE_FRAME = declare(
     "perf-script.frame_without_event",
@@ -93,6 +99,7 @@ _MOST_KNOWN = 1 << 18
 
 #: What a line of the file can be merged into.
 _FRAMES, _ENDS, _HEADER = "frames of call stacks", "ends of call stacks", "header lines kept as metadata"
+_FIELDS = "fields of tracepoints"
 _EARLY = "records made up by perf before its first event (time 0)"
 
 
@@ -108,6 +115,7 @@ class _Event(msgspec.Struct):
     rest: str
     is_tracepoint: bool
     frames: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    has_fields: bool = False
 
 
 class _Reader:
@@ -127,7 +135,7 @@ class _Reader:
         self._threads: dict[tuple[int | None, Task], TrackId] = {}
         self._names: dict[bytes, tuple[str, bool]] = {}
         self._frames: dict[bytes, tuple[str, str]] = {}
-        self._frame_lines = self._ends = self._header_lines = self._events = 0
+        self._frame_lines = self._field_lines = self._ends = self._header_lines = self._events = 0
         self._first = self._latest = 0
         self._steps_back = 0
         self._alike: AlikeSamples | None = None
@@ -199,7 +207,8 @@ class _Reader:
         self._out.balance.written += count
 
     def _end(self, source: Source, count: int, number: int, line: bytes) -> None:
-        if self._event is not None and (line[:1] == b"\t" or not line.endswith(b"\n")):
+        in_stack = text.may_be_frame(line) and text.EVENT.fullmatch(line.rstrip()) is None
+        if self._event is not None and (in_stack or not line.endswith(b"\n")):
             self._out.problem(CUT_STACK, number)
         self._flush()
         self._finish(source, count)
@@ -237,9 +246,13 @@ class _Reader:
             event.frames[-1] = (f"{symbol} ({stripped.strip().decode('utf-8', 'replace')})", file)
             self._frame_lines += 1
             return
-        frame = text.frame_of(stripped) if line[:1] in (b"\t", b" ") else None
+        if event is not None and event.is_tracepoint and self._is_field(event, line):
+            self._field_lines += 1
+            return
+        frame = text.frame_of(stripped) if text.may_be_frame(line) else None
         if frame is None:
-            self._out.skip(OTHER_LINE, number, repr(stripped[:60].decode("utf-8", "replace")))
+            code = MESSAGE if text.is_message(stripped) else OTHER_LINE
+            self._out.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")))
         elif event is None:
             self._out.skip(LONE_FRAME, number)
         else:
@@ -247,12 +260,22 @@ class _Reader:
             event.frames.append(frame)
             self._frame_lines += 1
 
+    def _is_field(self, event: _Event, line: bytes) -> bool:
+        """Whether a line belongs to the fields of a tracepoint, which simpleperf prints one a line; it is kept."""
+        if text.begins_tracing_data(line):
+            event.has_fields = True
+            return True
+        field = text.field_of(line) if event.has_fields else None
+        if field is not None:
+            event.rest = f"{event.rest} {field}".lstrip()
+        return field is not None
+
     # -- events ---------------------------------------------------------------------------------------------------
 
     def _begin(self, number: int, match: re.Match[bytes], line: bytes) -> None:
         comm, first_id, second_id, cpu, moment, seconds, decimals, record, period, name, rest = match.groups()
         ts = int(seconds) * 10**9 + int(decimals) * (1 if len(decimals) == 9 else 1000)
-        if len(decimals) == 6:
+        if len(decimals) != 9:
             self.resolution_ns = 1000
         if record is None or ts:
             ts = self._time(ts)
@@ -431,7 +454,13 @@ class _Reader:
             )
         balance = self._out.balance
         balance.read = lines
-        for what, count in ((_FRAMES, self._frame_lines), (_ENDS, self._ends), (_HEADER, self._header_lines)):
+        counts = {
+            _FRAMES: self._frame_lines,
+            _FIELDS: self._field_lines,
+            _ENDS: self._ends,
+            _HEADER: self._header_lines,
+        }
+        for what, count in counts.items():
             if count:
                 balance.merged[what] += count
         self._tracks.finish()
@@ -460,7 +489,10 @@ class PerfScript(msgspec.Struct, frozen=True):
     name: ClassVar[str] = "perf-script"
     title: ClassVar[str] = "Linux perf script text"
     url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
-    versions: ClassVar[str] = "checked with perf 6.1; any choice of fields with a time, with or without header"
+    versions: ClassVar[str] = (
+        "checked with perf 6.1; any choice of fields with a time, with or without header; also report_sample.py of "
+        "Android's simpleperf"
+    )
     clock: ClassVar[ClockDomain] = PERF_CLOCK
     record: ClassVar[str] = (
         "perf record -k CLOCK_MONOTONIC -g -F 499 python run.py && "
@@ -481,7 +513,7 @@ class PerfScript(msgspec.Struct, frozen=True):
         ("PERF_RECORD_COMM, FORK, EXIT, MMAP2 and others", "instant; names of threads and their processes"),
         ("header", "metadata, clock, snapshot of clock and wall clock"),
     )
-    skips = (OTHER_LINE, MORE_COLUMNS)
+    skips = (MESSAGE, MORE_COLUMNS)
     lost: ClassVar[tuple[str, ...]] = (
         "Addresses and offsets of frames: a frame is its symbol and file.",
         "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs).",
