@@ -162,6 +162,37 @@ def test_sniffing_is_pure_and_never_raises(cls: type[Importer]) -> None:
         assert match == cls().sniff(head)
 
 
+#: What pieces of a line may become, where it was cut, mixed with another or written by somebody else.
+_ODD = [b"", b"x", b" x", b"-", b"-1", b"9" * 40, b"1e999", b"nan", b"0x1f", b"1.5.5", b"\xff", b'"', b"{", b"<", b","]
+_PIECES = re.compile(rb"\d+|[A-Za-z_]+|[^\w\s]|\s+")
+
+
+def odd_lines(lines: list[bytes], rng: random.Random) -> bytes:
+    """Some lines of a head, each with one or two of its pieces gone, doubled, moved or replaced."""
+    odd = []
+    for line in rng.choices(lines, k=rng.randrange(1, 5)):
+        pieces = _PIECES.findall(line[:1000]) or [b""]
+        for _ in range(rng.randrange(1, 3)):
+            at, other = rng.randrange(len(pieces)), rng.randrange(len(pieces))
+            pieces[at] = rng.choice([pieces[other], pieces[at] + rng.choice(_ODD), rng.choice(_ODD)])
+        odd.append(b"".join(pieces))
+    return b"\n".join(odd)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_no_importer_fails_on_odd_lines(case: Case) -> None:
+    """Whatever a file looks like: one importer that fails would keep it from all others."""
+    rng = random.Random(case.name)
+    lines = Source(case.input).head().data.split(b"\n")[:30]
+    own = [IMPORTERS[case.format]] if case.format in IMPORTERS else []
+    for importers_of in [list(IMPORTERS.values())] * 20 + [
+        own
+    ] * 200:  # nobody looks at the lines as closely as its own
+        head = Head(odd_lines(lines, rng), rng.random() < 0.5, "x")
+        for cls in importers_of:
+            assert isinstance(cls().sniff(head), Match)
+
+
 @every_importer
 def test_nobody_claims_noise(cls: type[Importer]) -> None:
     rng = random.Random(3)

@@ -174,3 +174,20 @@ def test_wrong_options(option: str, text: str, message: str) -> None:
 def test_the_order_of_certainty() -> None:
     assert NO < MAYBE < YES
     assert (Match.yes("r").certainty, Match.maybe("r").certainty, Match.no("r").certainty) == (YES, MAYBE, NO)
+
+
+def test_an_importer_that_fails_does_not_keep_others_from_a_file(
+    only: Callable[..., None], source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(YES, YES)
+    broken = registry.importers()["a"]
+
+    def fail(self: Any, head: Head) -> Match:
+        raise ValueError("not a\nnumber")
+
+    monkeypatch.setattr(broken, "sniff", fail)
+    with pytest.warns(registry.SniffWarning, match=r"a could not look at it \(ValueError: 'not a\\nnumber'\)"):
+        cls, _ = identify(source)
+    assert cls.name == "b"
+    with pytest.raises(registry.SniffWarning):  # as any warning in these tests: not hidden
+        identify(source)

@@ -11,6 +11,7 @@ import enum
 import importlib
 import os
 import shlex
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
@@ -24,6 +25,10 @@ from traceconv.source import Head, Source
 
 if TYPE_CHECKING:
     from traceconv.ir.builder import Builder
+
+
+class SniffWarning(UserWarning):
+    """An importer failed while it looked at the head of an input, which is a bug of it and not of the input."""
 
 
 class Certainty(enum.IntEnum):
@@ -93,7 +98,11 @@ class Importer(Protocol):
     lost: ClassVar[tuple[str, ...]]
 
     def sniff(self, head: Head) -> Match:
-        """Whether the input is of this format: pure, sees a prefix only, never raises."""
+        """Whether the input is of this format: pure, sees a prefix only.
+
+        It is not to raise. If it does, `answers` takes it for NO with a warning, so that the input can still be read by
+        the importer that it is for; in tests that warning is an error.
+        """
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole input into the builder."""
@@ -163,9 +172,24 @@ def identify(source: Source) -> tuple[type[Importer], Match]:
 
 
 def answers(source: Source) -> dict[str, Match]:
-    """What each importer says about an input, by name."""
+    """What each importer says about an input, by name.
+
+    Warns:
+        SniffWarning: an importer failed; its answer is NO.
+    """
     head = source.head()
-    return {name: cls().sniff(head) for name, cls in importers().items()}
+    return {name: _answer(cls, source, head) for name, cls in importers().items()}
+
+
+def _answer(cls: type[Importer], source: Source, head: Head) -> Match:
+    try:
+        return cls().sniff(head)
+    except Exception as error:
+        what = f"{type(error).__name__}: {str(error)[:80]!r}"
+        warnings.warn(
+            f"{source.display}: {cls.name} could not look at it ({what}); please report this", SniffWarning, 3
+        )
+        return Match.no(f"could not look at it ({what})")
 
 
 def _unrecognized(source: Source, head: Head) -> UnrecognizedFormat:

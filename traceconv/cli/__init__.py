@@ -7,7 +7,9 @@ import importlib
 import os
 import signal
 import sys
+import warnings
 from types import FrameType
+from typing import TextIO
 
 import click
 
@@ -97,6 +99,7 @@ def main() -> None:
         # One that is ignored, as with nohup, stays so.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
+    warnings.showwarning = _warn
     try:
         sys.exit(cli.main(prog_name="traceconv", standalone_mode=False) or 0)
     except _Ended as ended:
@@ -119,6 +122,18 @@ def main() -> None:
     finally:
         # The interpreter looks for garbage as it ends: without this, among all that was imported and read.
         gc.freeze()
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning as one line, without where in the code it was raised."""
+    click.echo(f"warning: {message}", err=True)
 
 
 class _Ended(BaseException):

@@ -180,8 +180,11 @@ def csv_row(text: str, separator: str) -> Row | None:
     fields = text.split(separator)
     row = Row()
     at = 0
-    if _TIME.match(fields[0] + " "):
-        row.end = _seconds(fields[0].strip())
+    time = _TIME.match(fields[0] + " ")
+    if time is not None:
+        if fields[0].strip() != time[1]:
+            return None  # a time with something behind it
+        row.end = _seconds(time[1])
         at = 1
     elif fields[0].strip() == "summary":
         at = 1
