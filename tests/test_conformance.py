@@ -185,11 +185,11 @@ def test_no_importer_fails_on_odd_lines(case: Case) -> None:
     rng = random.Random(case.name)
     lines = Source(case.input).head().data.split(b"\n")[:30]
     own = [IMPORTERS[case.format]] if case.format in IMPORTERS else []
-    for importers_of in [list(IMPORTERS.values())] * 20 + [
+    for asked in [list(IMPORTERS.values())] * 20 + [
         own
-    ] * 200:  # nobody looks at the lines as closely as its own
+    ] * 200:  # nobody looks at lines as closely as their own importer
         head = Head(odd_lines(lines, rng), rng.random() < 0.5, "x")
-        for cls in importers_of:
+        for cls in asked:
             assert isinstance(cls().sniff(head), Match)
 
 

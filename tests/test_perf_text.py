@@ -11,10 +11,10 @@ import pytest
 from tests.golden import ROOT, cases
 from tests.kernels import using
 from traceconv import kernel
-from traceconv.api import read
+from traceconv.api import identify, read
 from traceconv.clocks import MONOTONIC
 from traceconv.diagnostics import Severity
-from traceconv.errors import InputError, MalformedInput, UsageError
+from traceconv.errors import InputError, MalformedInput, UnrecognizedFormat, UsageError
 from traceconv.importers import _perf_stat_lines as stat
 from traceconv.importers import _perf_text as text
 from traceconv.importers import perf_script
@@ -547,3 +547,15 @@ def test_cut_anywhere_it_is_read_or_refused(name: str, tmp_path: Path) -> None:
                 continue
             assert trace.sources[0].balance.even
             assert all(entry.code.severity < Severity.ERROR for entry in trace.sources[0].diagnostics)
+
+
+def test_a_time_with_something_behind_it_begins_no_count(tmp_path: Path) -> None:
+    """Made by hand: identification of any file failed on such a line."""
+    odd, good = " 1.000000000 x,7,,cycles,100,100.00,,", "     2.000000000,7,,cycles,100,100.00,,"
+    with pytest.raises(UnrecognizedFormat):
+        identify(written(tmp_path, odd + "\n"))
+    path = written(tmp_path, f"{odd}\n{good}\n")
+    assert identify(path)[0] == "perf-stat"
+    trace = read(path)
+    assert {entry.code.name: entry.count for entry in trace.sources[0].diagnostics} == {"perf-stat.unreadable": 1}
+    assert trace.counters.integer.tolist()[:1] == [7]

@@ -14,19 +14,20 @@ Facts from recordings with 2026.4 and from the counter dumps of the CPU plugin. 
 write no `Status.`. Nothing is quoted, so a name may hold `"` and `,`; names that are printed are cut at 20 characters.
 Layers stand in their order of execution, without times: they are laid end to end. A detailed report has one block for
 each infer request, an average report one block with means. The log of benchmark_app has no times either; the steps that
-say how long they took become slices.
+say how long they took become slices. With `-json_stats` the reports are JSON (see `_openvino_json`) and give the same.
 """
 
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers import _openvino_json as as_json
 from traceconv.importers._ansi import plain
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, Level, TrackId
@@ -54,6 +55,17 @@ TOTAL_DIFFERS = declare(
     "the total of the report is not the sum of its rows: rows may be missing",
 )
 
+UNKNOWN_MEMBER = declare(
+    "openvino.unknown_member", ProblemKind.LOST, "a member of a JSON report that is not known: left out"
+)
+FIRST_LAYER_ONLY = declare(
+    "openvino.first_layer_only",
+    ProblemKind.ABSENT,
+    "an average report in JSON holds one layer: the Python benchmark_app writes the first one only; "
+    "use -report_type detailed_counters, or leave -json_stats away",
+)
+_BY_TIME = "OpenVINO layers by time"
+
 CLOCK = ClockDomain("OpenVINO layer order", Zero.UNKNOWN, Run.NONE, 1000)
 
 _HEADER = regex(rb"layerName;execStatus;layerType;execType;realTime(?: \(ms\))?;cpuTime(?: \(ms\))?;?")
@@ -75,6 +87,17 @@ _UNITS = {b"ns": NS, b"us": US, b"ms": MS, b"s": S}
 _SYNTHETIC = (
     "OpenVINO prints no times of layers: they stand end to end in their order, with the lengths that it printed."
 )
+
+
+class _Layer(NamedTuple):
+    """A row of counters; times as they are written, in ms."""
+
+    name: str
+    status: str
+    layer_type: str
+    exec_type: str
+    real: bytes
+    cpu: bytes
 
 
 class _Block(msgspec.Struct):
@@ -101,15 +124,10 @@ class _Reader(msgspec.Struct):
     number_of_request: int | None = None
 
     def read(self, source: Source) -> None:
-        balance = self.out.balance
-        for line in source.lines():
-            text = plain(line.text).strip()
-            balance.read += 1
-            if not text:
-                balance.skipped["blank lines"] += 1
-            elif not self._line(line.number, text):
-                balance.skipped["lines that are not of OpenVINO"] += 1
-                self.out.problem(FOREIGN_LINE, line.number)
+        if _is_json(source.head()):
+            self._json(source)
+        else:
+            self._lines(source)
         if self.root == NO_TRACK and self.report == NO_TRACK:
             raise MalformedInput(
                 source.display,
@@ -121,6 +139,18 @@ class _Reader(msgspec.Struct):
             self.out.track_info(self.blocks[0].track).name = "performance counters (synthetic)"
         if self.blocks:
             self.out.note(f"{_SYNTHETIC} In an average report the lengths are means over all runs.")
+
+    def _lines(self, source: Source) -> None:
+        self.out.info.unit, self.out.balance.unit = "line", "lines"
+        balance = self.out.balance
+        for line in source.lines():
+            text = plain(line.text).strip()
+            balance.read += 1
+            if not text:
+                balance.skipped["blank lines"] += 1
+            elif not self._line(line.number, text):
+                balance.skipped["lines that are not of OpenVINO"] += 1
+                self.out.problem(FOREIGN_LINE, line.number)
 
     def _line(self, number: int, text: bytes) -> bool:
         """Whether the line is known. Each is counted once."""
@@ -144,26 +174,84 @@ class _Reader(msgspec.Struct):
             return False
         return True
 
+    # -- JSON -------------------------------------------------------------------------------------------------
+
+    def _json(self, source: Source) -> None:
+        self.out.info.unit, self.out.balance.unit = "entry", "entries"
+        try:
+            with source.open() as stream:
+                report = msgspec.json.decode(stream.read())
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedInput(source.display, "", f"no valid JSON: {error}", hint="was the file cut?") from None
+        if not isinstance(report, dict):
+            return
+        for part in as_json.parts_of(report):
+            self._part(part)
+        for self.section, name, value in as_json.settings_of(report):
+            number = self._next_entry()
+            self._add_setting(number, name, value if isinstance(value, str) else msgspec.json.encode(value).decode())
+        for key in as_json.unknown_keys(report):
+            self.out.skip(UNKNOWN_MEMBER, self._next_entry(), repr(key[:60]))
+
+    def _next_entry(self) -> int:
+        self.out.balance.read += 1
+        return self.out.balance.read
+
+    def _part(self, part: as_json.Part) -> None:
+        """The layers of a request, or means."""
+        self.block = _Block(NO_TRACK, 0) if part.is_sorted else None
+        for node in part.nodes:
+            number = self._next_entry()
+            if node is None:
+                self.out.skip(BAD_ROW, number)
+            elif part.is_sorted:
+                self._sorted_layer(number, node)
+            else:
+                self._add_layer(number, _Layer(*node[:6]))
+        if part.is_average and len(part.nodes) == 1:
+            self.out.problem(FIRST_LAYER_ONLY, self.out.balance.read)
+        if part.total:
+            self._check_total(self._next_entry(), part.total)
+
+    def _sorted_layer(self, number: int, node: as_json.Node) -> None:
+        """A layer of which only the time is known: it stands in order of that."""
+        try:
+            times = {"real_time_ns": self._ms(number, node.real), "cpu_time_ns": self._ms(number, node.cpu)}
+        except ValueError as error:
+            self.out.skip(BAD_ROW, number, str(error))
+            return
+        if self.report == NO_TRACK:
+            self.report = self.out.totals_track(_BY_TIME)
+        if self.block is not None:
+            self.block.rows += 1
+            self.block.total += times["real_time_ns"]
+        args = {**times, "share": node.share, "exec_type": node.exec_type, "status": node.status}
+        self.out.totals(self.report, node.name, node.layer_type, args, number)
+        self.out.balance.written += 1
+
     # -- layers -----------------------------------------------------------------------------------------------
 
     def _layer(self, number: int, found: re.Match[bytes]) -> None:
         name, status, layer_type, exec_type, real, cpu = found.groups(b"")[:6]
         exec_type = exec_type or (found.groups(b"")[6] if len(found.groups()) > 6 else b"")
+        if found.re.pattern == _PRINTED.pattern and name.endswith(b"..."):
+            self.out.problem(CUT_NAME, number, name.decode("utf-8", "replace"))
+        self._add_layer(number, _Layer(_text(name), _text(status), _text(layer_type), _text(exec_type), real, cpu))
+
+    def _add_layer(self, number: int, layer: _Layer) -> None:
         try:
-            dur, cpu_ns = self._ms(number, real), self._ms(number, cpu)
+            dur, cpu_ns = self._ms(number, layer.real), self._ms(number, layer.cpu)
         except ValueError as error:
             self.out.skip(BAD_ROW, number, str(error))
             return
         block = self.block = self.block or self._new_block()
-        if found.re.pattern == _PRINTED.pattern and name.endswith(b"..."):
-            self.out.problem(CUT_NAME, number, name.decode("utf-8", "replace"))
-        args = {"exec_type": _text(exec_type), "cpu_time_ns": cpu_ns, "status": _text(status)}
+        args = {"exec_type": layer.exec_type, "cpu_time_ns": cpu_ns, "status": layer.status}
         self.out.balance.written += 1
         block.rows += 1
-        if status != b"EXECUTED" and not dur:
-            self.out.instant(block.track, block.end, _text(name), _text(layer_type), args, number)
+        if layer.status != "EXECUTED" and not dur:
+            self.out.instant(block.track, block.end, layer.name, layer.layer_type, args, number)
             return
-        self.out.slice(block.track, block.end, dur, _text(name), _text(layer_type), args, number)
+        self.out.slice(block.track, block.end, dur, layer.name, layer.layer_type, args, number)
         block.end += dur
         block.total += dur
         self.now = max(self.now, block.end)
@@ -184,19 +272,23 @@ class _Reader(msgspec.Struct):
         return self.root
 
     def _total(self, number: int, found: re.Match[bytes]) -> None:
-        block, text = self.block, found[1] or found[3]
+        self._check_total(number, found[1] or found[3], is_other=b"CPU" in found[0] or b"micro" in found[0])
+        if found[1]:
+            self.block = None
+
+    def _check_total(self, number: int, text: bytes, *, is_other: bool = False) -> None:
+        """Compare a total in ms with the rows, unless it `is_other`: of CPU time, or in another unit."""
+        block = self.block
         try:
             total = self._ms(number, text)
         except ValueError as error:
             self.out.skip(BAD_ROW, number, str(error))
             return
         self.out.balance.merged["totals, checked against the rows"] += 1
-        if block is None or b"CPU" in found[0] or b"micro" in found[0]:
+        if block is None or is_other:
             return
         if abs(total - block.total) > _STEP_NS * (block.rows + 1):
             self.out.problem(TOTAL_DIFFERS, number, f"{total} ns, but the rows are {block.total} ns")
-        if found[1]:
-            self.block = None
 
     def _ms(self, number: int, text: bytes) -> int:
         if b"," in text:
@@ -225,11 +317,20 @@ class _Reader(msgspec.Struct):
         self.now += _STEP_NS
 
     def _setting(self, number: int, found: re.Match[bytes]) -> None:
-        """A line of the report: a parameter, a setting or a result."""
+        """A line of the report."""
+        self._add_setting(number, _text(found[1]), _text(found[2]))
+
+    def _add_setting(self, number: int, name: str, value: str) -> None:
+        """A parameter, a setting or a result."""
         if self.report == NO_TRACK:
             self.report = self.out.totals_track("OpenVINO benchmark report")
-        self.out.totals(self.report, _text(found[1]), self.section, {"value": _text(found[2])}, number)
+        self.out.totals(self.report, name, self.section, {"value": value}, number)
         self.out.balance.written += 1
+
+
+def _is_json(head: Head) -> bool:
+    """Whether a report is JSON; which one it is follows from its members."""
+    return head.text.lstrip()[:1] == b"{"
 
 
 def _text(data: bytes) -> str:
@@ -243,7 +344,9 @@ class Openvino(msgspec.Struct, frozen=True):
     name: ClassVar[str] = "openvino"
     title: ClassVar[str] = "OpenVINO performance counters (benchmark_app reports and output)"
     url: ClassVar[str] = "https://docs.openvino.ai/2024/learn-openvino/openvino-samples/benchmark-tool.html"
-    versions: ClassVar[str] = "average and detailed counters, benchmark_report.csv, output of -pc; 2020 to 2026"
+    versions: ClassVar[str] = (
+        "average, detailed and sorted counters, benchmark report, as CSV and as JSON, output of -pc; 2020 to 2026"
+    )
     clock: ClassVar[ClockDomain] = CLOCK
     record: ClassVar[str] = (
         "benchmark_app -m model.xml -report_type detailed_counters -report_folder .\n"
@@ -257,7 +360,8 @@ class Openvino(msgspec.Struct, frozen=True):
         ("a layer that was executed", "slice, end to end on the track of its infer request"),
         ("a layer that was fused or optimised out", "instant"),
         ("lines of benchmark_app", "log entries, and slices where they say how long a step took"),
-        ("benchmark_report.csv", "rows of totals"),
+        ("benchmark_report.csv, benchmark_report.json", "rows of totals"),
+        ("layers sorted by time (-pcsort with -json_stats)", "rows of totals: their order is not that of execution"),
     )
     skips = (FOREIGN_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
@@ -267,6 +371,10 @@ class Openvino(msgspec.Struct, frozen=True):
 
     def sniff(self, head: Head) -> Match:
         """YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""
+        if as_json.is_counters(head.text):
+            return Match.yes("the members of a counters report in JSON")
+        if as_json.is_report(head.text):
+            return Match.yes("the members of a benchmark report in JSON")
         if b"layerName;execStatus;layerType" in head.data:
             return Match.yes("the heading of a counters report")
         if re.search(rb"layerType: \S+ .*realTime \(ms\):", head.data):
@@ -279,7 +387,5 @@ class Openvino(msgspec.Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole file."""
-        out.info.unit = "line"
-        out.balance.unit = "lines"
         out.set_clock(self.clock.owned_by(out.info.name))
         _Reader(out).read(source)

@@ -1,0 +1,80 @@
+"""OpenVINO: reports as JSON say what reports as CSV say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden import ROOT
+from traceconv.api import identify, read
+from traceconv.errors import MalformedInput
+from traceconv.ir.trace import Trace
+
+GOLDEN = ROOT / "openvino"
+
+
+def report(case: str) -> Any:
+    return json.loads((GOLDEN / case / "input.json").read_text(encoding="utf-8"))
+
+
+def csv_of_counters(parts: list[Any]) -> str:
+    """The same counters as benchmark_app writes them without -json_stats."""
+    lines = []
+    for part in parts:
+        lines.append("layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms)")
+        keys = ("name", "status", "node_type", "exec_type", "real_time", "cpu_time")
+        lines += [";".join(node[key] for key in keys) for node in part["nodes"]]
+        lines += [f"Total;;;;{part['total_real_time']};{part['total_cpu_time']}", ""]
+    return "\n".join(lines)
+
+
+def events(trace: Trace) -> list[Any]:
+    """Slices and instants with their tracks and args, without where they stand in the file."""
+    found: list[Any] = []
+    for table in (trace.slices, trace.instants):
+        for row in range(len(table.ts)):
+            args = json.loads(trace.args.get(int(table.args_at[row]), int(table.args_len[row])))
+            where = trace.tracks[table.track[row]].name
+            dur = int(table.dur[row]) if table is trace.slices else None
+            name, category = trace.strings[table.name[row]], trace.strings[table.category[row]]
+            found.append((where, int(table.ts[row]), dur, name, category, args))
+    return found
+
+
+def test_counters_as_json_and_as_csv_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "counters.csv"
+    path.write_text(csv_of_counters(report("json-detailed")["detailed_performance"]), encoding="utf-8")
+    expected, found = read(path), read(GOLDEN / "json-detailed" / "input.json")
+    assert events(found) == events(expected)
+    assert len(found.slices.ts) == 12
+    assert [track.name for track in found.tracks] == [track.name for track in expected.tracks]
+
+
+def test_a_report_as_json_and_as_csv_is_the_same(tmp_path: Path) -> None:
+    sections = dict(cmd_options="Command line parameters", configuration_setup="Configuration setup")
+    sections |= dict(execution_results="Execution results")
+    lines = []
+    for key, title in sections.items():
+        lines += [title, *(f"{name};{value}" for name, value in report("json-report")[key].items()), ""]
+    path = tmp_path / "report.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert events(read(GOLDEN / "json-report" / "input.json")) == events(read(path))
+
+
+@pytest.mark.parametrize("case", ["json-report", "json-detailed", "json-cpp", "json-sorted"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_reports_are_known_however_they_are_spaced(case: str, indent: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "unknown"
+    path.write_text(json.dumps(report(case), indent=indent), encoding="utf-8")
+    assert identify(path)[0] == "openvino"
+
+
+def test_a_cut_report_is_an_error_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "cut.json"
+    path.write_bytes((GOLDEN / "json-detailed" / "input.json").read_bytes()[:-40])
+    with pytest.raises(MalformedInput, match="no valid JSON") as caught:
+        read(path)
+    assert "\n" not in caught.value.message
