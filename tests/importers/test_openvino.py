@@ -44,6 +44,10 @@ def events(trace: Trace) -> list[Any]:
     return found
 
 
+def plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def test_counters_as_json_and_as_csv_are_the_same(tmp_path: Path) -> None:
     path = tmp_path / "counters.csv"
     path.write_text(csv_of_counters(report("json-detailed")["detailed_performance"]), encoding="utf-8")
@@ -54,11 +58,11 @@ def test_counters_as_json_and_as_csv_are_the_same(tmp_path: Path) -> None:
 
 
 def test_a_report_as_json_and_as_csv_is_the_same(tmp_path: Path) -> None:
-    sections = dict(cmd_options="Command line parameters", configuration_setup="Configuration setup")
-    sections |= dict(execution_results="Execution results")
+    sections = {"cmd_options": "Command line parameters", "configuration_setup": "Configuration setup"}
+    sections |= {"execution_results": "Execution results"}
     lines = []
     for key, title in sections.items():
-        lines += [title, *(f"{name};{value}" for name, value in report("json-report")[key].items()), ""]
+        lines += [title, *(f"{name};{plain(value)}" for name, value in report("json-report")[key].items()), ""]
     path = tmp_path / "report.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
     assert events(read(GOLDEN / "json-report" / "input.json")) == events(read(path))
