@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.golden import Case, cases
+from tests.golden import ROOT, Case, cases
+from traceconv.api import read
 from traceconv.clocks import ClockDomain
 from traceconv.diagnostics import ProblemKind, declared_codes
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
@@ -90,6 +91,13 @@ def test_what_tables_belong_to_exists() -> None:
     }
     assert len(named) > 5
     assert named <= set(importers())
+
+
+def test_what_can_write_a_log_exists() -> None:
+    """The names that importers give to `runs_in` are names of formats."""
+    runtimes = read(ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log").sources[0].runs_in
+    assert len(runtimes) > 3
+    assert set(runtimes) <= set(importers())
 
 
 @every_importer

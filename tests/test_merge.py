@@ -15,11 +15,12 @@ from traceconv.align import Alignment, align
 from traceconv.align.facts import ClockFact, ClockKind, Facts
 from traceconv.api import read
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.errors import InconsistentClocks, UsageError
+from traceconv.errors import UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_CPU, NO_TRACK, SourceInfo, StackId, Trace, Track, TrackKind
 from traceconv.lanes import lay_out
-from traceconv.merging import SAME_PID, merge_traces
+from traceconv.merging import merge_traces
+from traceconv.processes import SAME_PID
 from traceconv.times import LIMIT_NS
 from traceconv.validate import validate
 
@@ -29,7 +30,7 @@ HOUR = 3600 * SECOND
 
 
 def builder(name: str, clock: ClockDomain = REALTIME) -> Builder:
-    return Builder(SourceInfo(name, f"format-{name[0]}"), clock)
+    return Builder(SourceInfo(name, f"format-{name[0]}", real_ids=True), clock)
 
 
 def full(name: str, start: int = 0, clock: ClockDomain = REALTIME) -> Trace:
@@ -285,7 +286,7 @@ OTHER = replace(REALTIME, machine="other host")
         (process_trace("b", 3, 8, (2,)), False),
         (process_trace("b", 3, None, (2,)), False),
         (process_trace("b", 3, 7, (2,), OTHER), False),
-        (process_trace("b", 3, 7, (2,), REALTIME), False),  # the machine is not known
+        (process_trace("b", 3, 7, (2,), REALTIME), True),  # the machine is assumed: the other one names it
     ],
 )
 def test_when_processes_are_one(other: Trace, expected: bool) -> None:
@@ -341,10 +342,11 @@ def test_machines_that_the_user_states(kind: ClockKind, machines: tuple[str, str
     assert not any(found.code is SAME_PID for source in result.sources for found in source.diagnostics)
 
 
-def test_one_machine_that_has_two_names_is_refused() -> None:
+def test_one_machine_that_has_two_names_is_one_by_the_word_of_the_user() -> None:
+    """Containers have names of their own."""
     traces = [process_trace("a", 0, 7, (1,)), process_trace("b", 0, 7, (1,), OTHER), process_trace("c", 0, 7, (1,))]
-    with pytest.raises(InconsistentClocks, match=r"^--same-machine: a is of host, b of other host$"):
-        merged(*traces, same_machine=True)
+    assert processes(merged(*traces)) == [{"a", "c"}, {"b"}]
+    assert processes(merged(*traces, same_machine=True)) == [{"a", "b", "c"}]
 
 
 def test_threads_of_other_processes_stay_as_they_are() -> None:

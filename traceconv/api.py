@@ -14,6 +14,7 @@ import msgspec
 from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.causality import Causality, causality, obeyed
 from traceconv.align.facts import NO_FACTS, Facts
+from traceconv.align.identity import Together
 from traceconv.align.stated import importer_options
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import AlignmentError, LostData, NothingRead, TraceconvError, UsageError
@@ -70,11 +71,13 @@ class Result:
         trace: the trace that was written; its sources hold the balance and the diagnostics of each input.
         receipt: how each input was put on the time of the trace.
         causality: whether effects come after their causes on it; without checks for a single input.
+        together: which processes and threads of several inputs are one.
     """
 
     trace: Trace
     receipt: list[ReceiptLine]
     causality: Causality = field(default_factory=lambda: Causality(()))
+    together: Together = field(default_factory=Together)
 
 
 def formats() -> dict[str, type[Importer]]:
@@ -231,8 +234,8 @@ def merge(
         output: a path, or "-" for standard output.
         to: the name of the writer; by default the ending of the output decides.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
-        same_machine: whether all inputs are known to be of one machine and boot: equal pids are the same process then,
-            and clocks since boot the same clock.
+        same_machine: whether all inputs are known to be of one machine and boot, by whatever names they call it: equal
+            pids are the same process then, and clocks since boot the same clock.
         facts: what is known about the clocks of the inputs, besides what the files say.
         policy: how to align what neither the files nor the facts relate.
         report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html, or several.
@@ -269,7 +272,7 @@ def merge(
         _refuse_losses(merged)
     write_output(os.fspath(output), lambda sink: _write_all(writer, merged, sink), binary=writer.binary, force=force)
     _write_reports(rendered, force)
-    return Result(merged, alignment.receipt, checks)
+    return Result(merged, alignment.receipt, checks, alignment.together)
 
 
 def estimate(

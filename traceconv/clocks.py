@@ -66,6 +66,11 @@ _NO_NAMES = frozenset(("", "localhost", "localhost.localdomain", "(none)"))
 OS_CLOCKS = {"CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_TAI"}
 
 
+def machine_name(host: str) -> str:
+    """A name that tells a host from others; "" for what hosts without a name are called."""
+    return "" if host.lower() in _NO_NAMES else host
+
+
 @dataclass(frozen=True, slots=True)
 class ClockDomain:
     """A timebase.
@@ -96,7 +101,7 @@ class ClockDomain:
     @property
     def host(self) -> str:
         """The host it lives on by a name that tells it from others, "" without one."""
-        return "" if self.machine.lower() in _NO_NAMES else self.machine
+        return machine_name(self.machine)
 
     def describe(self) -> str:
         """For messages: "CLOCK_REALTIME (wall clock, zero at Unix epoch)"."""

@@ -19,7 +19,7 @@ import numpy as np
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.ir.builder import join_args
 from traceconv.ir.trace import NO_TRACK, Args, Instants, Slices, SourceInfo, Trace, TrackId, TrackKind, take
-from traceconv.lanes import sort_events
+from traceconv.lanes import renumbered, sort_events
 
 COUNTS_DIFFER = declare(
     "merge.rows_and_slices_differ",
@@ -73,17 +73,7 @@ def adopt_totals(trace: Trace) -> Trace:
 def _sources_last(trace: Trace, last: set[int]) -> Trace:
     """The tracks of some inputs behind those of all others, since a track stands behind its parent."""
     order = sorted(range(len(trace.tracks)), key=lambda number: trace.tracks[number].source in last)
-    if order == list(range(len(order))):
-        return trace
-    new_number = np.argsort(order).astype(np.int32)
-    tables = {name: replace(table, track=new_number[table.track]) for name, table in trace.timed_tables()}
-
-    def moved(number: TrackId) -> TrackId:
-        return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
-
-    tracks = [trace.tracks[number] for number in order]
-    tracks = [replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in tracks]
-    return sort_events(trace.with_tables(tracks=tracks, **tables))
+    return trace if order == list(range(len(order))) else sort_events(renumbered(trace, order))
 
 
 def _top_process(trace: Trace, source: int) -> TrackId:

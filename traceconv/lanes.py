@@ -410,3 +410,23 @@ def drop_unused_tracks(trace: Trace) -> Trace:
     for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])
     return trace.with_tables(tracks=tracks, **tables)
+
+
+def renumbered(trace: Trace, order: list[int]) -> Trace:
+    """The trace with its tracks in another order, in which parents stand before their children.
+
+    The events keep theirs: `sort_events` puts them in the new order of the tracks.
+    """
+    if order == list(range(len(trace.tracks))):
+        return trace
+    new_number = np.argsort(order).astype(np.int32)
+
+    def moved(number: TrackId) -> TrackId:
+        return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
+
+    tracks = [trace.tracks[number] for number in order]
+    tracks = [replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in tracks]
+    tables: dict[str, Any] = {}
+    for name, table in trace.timed_tables():
+        tables[name] = replace(table, track=new_number[table.track])
+    return trace.with_tables(tracks=tracks, **tables)

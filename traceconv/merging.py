@@ -1,23 +1,20 @@
 """Several laid-out traces become one on one trace time.
 
 Each input keeps its own space of tracks and strings; nothing of two files is put together because of equal numbers. The
-exception is a process that both files are known to speak of: the same host by name (or by word of the user), the same
-pid, at about the same time. Its tracks come to stand under one process.
+exception are processes and threads that both are known to speak of: `traceconv.align.identity` decides which.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import replace
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.clocks import ClockMap, Verdict
-from traceconv.diagnostics import ProblemKind, declare
 from traceconv.ir.trace import (
     I64,
     NO_TRACK,
@@ -32,22 +29,10 @@ from traceconv.ir.trace import (
     TrackId,
     TrackKind,
     column_types,
-    occurring,
 )
 from traceconv.joining import adopt_totals, join_totals
-from traceconv.lanes import drop_unused_tracks, sort_events
+from traceconv.processes import put_together
 from traceconv.times import format_drift, format_time
-
-SAME_PID = declare(
-    "merge.same_pid",
-    ProblemKind.NOTED,
-    "another input has a process of the same pid at the same time; they were kept apart because nothing says that both "
-    "are of one machine: --same-machine says so",
-)
-#: A process that ends is not replaced by another one of the same pid within this time.
-_PID_REUSE_NS = 60 * 10**9
-
-Span = tuple[int, int]
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
@@ -55,7 +40,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
 
     Args:
         traces: laid-out traces of one input each.
-        alignment: how their clocks are put on trace time, and which machines they are of.
+        alignment: how their clocks are put on trace time, and which of their processes and threads are one.
     """
     traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
     for index, notes in alignment.notes.items():
@@ -70,13 +55,14 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
         timed[index] = laid_inside(timed[index], timed[placement.host], placement)
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
     if len(timed) > 1:
-        spans = [trace.span() if _is_aligned(maps) else None for trace, maps in zip(timed, alignment.maps, strict=True)]
-        merged = _join_processes(merged, alignment.machines, spans)
-        merged = adopt_totals(merged)
+        starts = list(accumulate((len(trace.tracks) for trace in timed), initial=0))
+        merged = adopt_totals(put_together(merged, alignment.together, starts))
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
     metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _facts(timed)}
+    if processes := alignment.together.as_json():
+        metadata["processes"] = processes
     return merged.with_tables(clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata)
 
 
@@ -94,11 +80,6 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
     tables["slices"] = replace(tables["slices"], dur=ends - tables["slices"].ts)
     tracks = [replace(track, clock=ClockId(0), source=index) for track in trace.tracks]
     return trace.with_tables(tracks=tracks, **tables)
-
-
-def _is_aligned(maps: dict[int, ClockMap]) -> bool:
-    """Whether all times of an input are on the common axis, and not by a guess."""
-    return not any(found.verdict.refused for found in maps.values())
 
 
 def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> list[Track]:
@@ -213,130 +194,6 @@ def _moved_track(track: Track, by: int) -> Track:
 def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
     """What each input says about its recording."""
     return [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in traces if trace.metadata]
-
-
-# -- processes that two files speak of ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """A thread of a process that several files speak of, and by input when its slices are there, None for no slices."""
-
-    track: TrackId
-    seen: dict[int, Span | None] = field(default_factory=dict)
-
-    def has_room(self, span: Span | None) -> bool:
-        """Whether slices of that time cross none of those that are there."""
-        return span is None or all(other is None or _gap(span, other) >= 0 for other in self.seen.values())
-
-
-def _join_processes(trace: Trace, machines: Sequence[str], spans: Sequence[Span | None]) -> Trace:
-    """Put processes that are one under one track; `spans` are None for inputs that are not aligned."""
-    joined = _joined(trace, machines, spans)
-    for number, track in enumerate(trace.tracks):
-        if _is_process(track) and number not in joined:
-            _warn_of_same_pid(trace, track, machines, spans)
-    return _redirect(trace, joined, spans) if joined else trace
-
-
-def _is_process(track: Track) -> bool:
-    return track.kind is TrackKind.PROCESS and track.pid is not None
-
-
-def _joined(trace: Trace, machines: Sequence[str], spans: Sequence[Span | None]) -> dict[int, TrackId]:
-    """The process tracks that give way to the one of an earlier file, and to which.
-
-    Within one file its own tracks decide: only the first of a pid can be that of another file.
-    """
-    recorded: dict[tuple[str, int | None], dict[int, TrackId]] = defaultdict(dict)
-    for number, track in enumerate(trace.tracks):
-        if _is_process(track) and machines[track.source]:
-            recorded[machines[track.source], track.pid].setdefault(track.source, TrackId(number))
-    joined: dict[int, TrackId] = {}
-    for tracks in recorded.values():
-        for sources in _chains({source: span for source in tracks if (span := spans[source]) is not None}):
-            first, *others = sorted(tracks[source] for source in sources)
-            joined |= dict.fromkeys(others, first)
-    return joined
-
-
-def _chains(spans: dict[int, Span]) -> list[list[int]]:
-    """Inputs that recorded one pid, by process: the number is not used again as soon as it is free."""
-    chains: list[list[int]] = []
-    until = 0
-    for source, (begin, end) in sorted(spans.items(), key=lambda item: item[1]):
-        if not chains or begin - until > _PID_REUSE_NS:
-            chains.append([])
-            until = end
-        chains[-1].append(source)
-        until = max(until, end)
-    return chains
-
-
-def _gap(one: Span, other: Span) -> int:
-    """How far two spans are apart in ns; negative when they overlap."""
-    return max(one[0] - other[1], other[0] - one[1])
-
-
-def _warn_of_same_pid(trace: Trace, track: Track, machines: Sequence[str], spans: Sequence[Span | None]) -> None:
-    """Tell of an equal pid of an earlier input, if it is not known whether both are of one machine."""
-    span = spans[track.source]
-    for other in trace.tracks:
-        there = spans[other.source]
-        if other.source >= track.source or other.pid != track.pid or span is None or there is None:
-            continue
-        if _gap(span, there) <= 0 and "" in (machines[track.source], machines[other.source]):
-            source = trace.sources[track.source]
-            where = f"{source.name}: pid {track.pid}, also in {trace.sources[other.source].name}"
-            source.diagnostics.add(SAME_PID, where)
-            return
-
-
-def _redirect(trace: Trace, joined: dict[int, TrackId], spans: Sequence[Span | None]) -> Trace:
-    """Put the tracks of the given processes under others.
-
-    A thread that another file has there already goes on with the new events if these come before or after all others,
-    as in two recordings of one process, or if they are no slices (call stack samples, log entries), which cross
-    nothing. Slices that overlap others in time get a track beside it.
-    """
-    sliced, shared = set(occurring(trace.slices.track)), set(joined.values())
-    tracks: list[Track] = []
-    threads: dict[tuple[TrackId, int], _Thread] = {}
-    goes_to = list(range(len(trace.tracks)))
-    for number, track in enumerate(trace.tracks):
-        parent = joined.get(track.parent, track.parent)
-        if parent != NO_TRACK:
-            parent = TrackId(goes_to[parent])
-        lane_of = TrackId(goes_to[track.lane_of]) if track.lane_of != NO_TRACK else NO_TRACK
-        moved = replace(track, parent=parent, lane_of=lane_of)
-        span = spans[track.source]
-        if number in joined:
-            moved = _beside(trace, track, joined[number], "process")
-        elif track.kind is TrackKind.THREAD and track.tid is not None and parent in shared and span is not None:
-            same = threads.setdefault((parent, track.tid), _Thread(TrackId(number)))
-            slices_span = span if number in sliced else None
-            if track.source in same.seen:
-                pass  # two tracks of one number in one file are two
-            elif same.has_room(slices_span):
-                goes_to[number] = same.track
-                same.seen[track.source] = slices_span
-            else:
-                moved = _beside(trace, track, same.track, f"thread {track.tid}")
-        tracks.append(moved)
-    return drop_unused_tracks(sort_events(_on_other_tracks(trace.with_tables(tracks=tracks), goes_to)))
-
-
-def _on_other_tracks(trace: Trace, goes_to: list[int]) -> Trace:
-    number = np.array(goes_to, np.int32)
-    tables: dict[str, Any] = {}
-    for name, table in trace.timed_tables():
-        tables[name] = replace(table, track=number[table.track])
-    return trace.with_tables(**tables)
-
-
-def _beside(trace: Trace, track: Track, parent: TrackId, what: str) -> Track:
-    name = f"{trace.sources[track.source].format}: {track.name or what}"
-    return replace(track, kind=TrackKind.TRACK, parent=parent, name=name, pid=None, tid=None, labels=())
 
 
 # -- words ----------------------------------------------------------------------------------------------------------

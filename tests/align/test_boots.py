@@ -78,7 +78,7 @@ def with_boot_id(name: str, at: int, boot: int, id: str) -> Trace:
     out = Builder(SourceInfo(name, "format"), HERE)
     out.slice(out.track("work"), at, 10, "x")
     out.snapshot(ClockSnapshot(HERE, at, REALTIME, boot + at, 5000, "header"))
-    out.metadata("boot_id", id)
+    out.info.boot_id = id
     return lay_out(out.finish())
 
 
@@ -93,7 +93,7 @@ def test_the_id_of_a_boot_is_believed_rather_than_the_wall_clock() -> None:
 
 
 def test_two_boots_are_not_one_as_same_machine_says() -> None:
-    with pytest.raises(InconsistentClocks, match=r"a is of vm \(boot 1\), b of vm \(boot 2\)"):
+    with pytest.raises(InconsistentClocks, match=r"^--same-machine: a and b are of two boots$"):
         align([recording("a", HOUR, NOW), recording("b", HOUR, NOW + 5 * HOUR)], same_machine=True)
 
 

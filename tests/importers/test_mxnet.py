@@ -38,8 +38,9 @@ def pair(name: str, start: int, end: int, phases: str = "BE", **more: object) ->
 
 
 def path_of(trace: Trace, track: int) -> str:
+    """The names of a track and of those above it, but for the process."""
     names: list[str] = []
-    while track != NO_TRACK:
+    while track != NO_TRACK and trace.tracks[track].kind is not TrackKind.PROCESS:
         names.insert(0, trace.tracks[track].name)
         track = trace.tracks[track].parent
     return "/".join(names)
@@ -91,11 +92,14 @@ def test_quotes_in_a_domain() -> None:
     assert "MXNet user/event" in tracks
 
 
-def test_no_process_unless_named(tmp_path: Path) -> None:
-    path = written(tmp_path, *pair("dot", 10, 20))
-    assert not [track for track in read(path).tracks if track.kind is TrackKind.PROCESS]
-    root = read(path, pid="42").tracks[0]
-    assert (root.kind, root.pid) == (TrackKind.PROCESS, 42)
+def test_everything_is_of_one_process(tmp_path: Path) -> None:
+    """The pids in the file are devices and categories of one process, which has a pid only if the user says so."""
+    frame = pair("f", 5, 9, "be", cat="mine", id=1)
+    path = written(tmp_path, *pair("dot", 10, 20), *pair("dot", 30, 40, pid=1), *frame)
+    for pid, options in ((None, {}), (42, {"pid": "42"})):
+        tracks = read(path, **options).tracks
+        tops = [track for track in tracks if track.parent == NO_TRACK]
+        assert [(track.kind, track.name, track.pid) for track in tops] == [(TrackKind.PROCESS, "MXNet", pid)]
 
 
 def test_one_thread_has_one_number_everywhere(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 from traceconv.align.boots import apart_by_boot
-from traceconv.align.domains import may_share_boot, one_machine_advice, spans, zone_option
+from traceconv.align.domains import one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.hosts import apart_by_host
-from traceconv.align.machines import machines_of
+from traceconv.align.identity import Together, together
+from traceconv.align.machines import Machine, machines_of, with_one_name
 from traceconv.align.names import NameMap
 from traceconv.align.overlap import lonely
 from traceconv.align.readings import lines_of_readings, warn_of_set_clocks, with_set_clocks
@@ -114,9 +115,10 @@ class Alignment:
         pairs: what the events said about pairs of clocks, where they were asked.
         placements: for inputs without times whose slices lie inside those of others, which in which.
         files: the names of all inputs; the receipt has no line of those without events.
-        machines: for each input the machine that its pids belong to, "" where nothing says it.
+        machines: for each input the machine that its pids and tids belong to.
         notes: for some inputs, what else is to be known about them.
         hosts: for each input a name of its host, "" where all are taken for one.
+        together: which of their processes and threads are one.
     """
 
     clock: ClockDomain
@@ -125,9 +127,10 @@ class Alignment:
     pairs: list[PairEstimate] = field(default_factory=list)
     placements: dict[int, Placement] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
-    machines: list[str] = field(default_factory=list)
+    machines: list[Machine] = field(default_factory=list)
     notes: dict[int, list[str]] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
+    together: Together = field(default_factory=Together)
 
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: str) -> Alignment:
         """The same, where the verdicts of some inputs are no better than the given one; the last one gets a warning."""
@@ -253,7 +256,8 @@ def align(
     for index, texts in stated.notes.items():
         notes[index] += texts
     hosts = [wall.owner for wall in stated.walls]
-    return Alignment(target, maps, receipt, pairs, placements, files, stated.machines, notes, hosts)
+    alignment = Alignment(target, maps, receipt, pairs, placements, files, stated.machines, notes, hosts)
+    return alignment if len(traces) == 1 else replace(alignment, together=together(traces, alignment))
 
 
 def prepared(
@@ -265,15 +269,16 @@ def prepared(
         InconsistentClocks: the facts contradict themselves or the files.
         UsageError: a fact does not fit its input.
     """
+    traces = with_one_name(traces)
     by_host, walls = apart_by_host(traces, facts, same_machine=same_machine)
-    apart, notes = apart_by_boot(by_host)
-    sure, set_clocks = with_set_clocks(apart)
+    apart = apart_by_boot(by_host)
+    sure, set_clocks = with_set_clocks(apart.traces)
     stated = state(sure, facts, walls, offsets)
     found, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
     warn_of_set_clocks(found, relations, set_clocks, stated.warnings)
-    machines = machines_of(stated.traces, facts, same_machine=same_machine)
-    return replace(stated, traces=found, relations=relations, machines=machines, notes=notes)
+    machines = machines_of(traces, stated.traces, facts, apart.named, same_machine=same_machine)
+    return replace(stated, traces=found, relations=relations, machines=machines, notes=apart.notes)
 
 
 def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:
@@ -299,11 +304,11 @@ def _walls_of_hosts(traces: Sequence[Trace]) -> list[ClockDomain]:
 
 
 def join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
-    """Relate the clocks since boot of different inputs; those that say another machine stay apart."""
+    """Relate the clocks since boot of different inputs, by whatever names they call the machine: the user knows."""
     boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero in SINCE_BOOT]
     way = ClockMap(0, 0, "both count from the boot of one machine, as --same-machine says", Verdict.ASSUMED)
     for (index, one), (other_index, other) in combinations(boots, 2):
-        if index != other_index and one != other and may_share_boot(one, other):
+        if index != other_index and one != other and one.zero is other.zero:
             graph.relate(one, other, way)
 
 

@@ -41,13 +41,24 @@ class _Boot:
         return all(abs(zero - its) <= _SET_NS + SLEW_DRIFT * abs(read - then) for (zero, read), (its, then) in common)
 
 
-def apart_by_boot(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[str]]]:
-    """The traces, with clocks for each boot where several boots of one machine were recorded.
+@dataclass(frozen=True, slots=True)
+class Boots:
+    """Inputs as they are told apart by the boots that they were recorded in.
 
-    Returns:
-        The traces, and for some inputs notes on that.
+    Attributes:
+        traces: with clocks for each boot where several boots of one machine were recorded.
+        notes: for some inputs, notes on that.
+        named: for these inputs, what their boot is called.
     """
-    found, notes = list(traces), defaultdict[int, list[str]](list)
+
+    traces: list[Trace]
+    notes: dict[int, list[str]]
+    named: dict[int, str] = field(default_factory=dict)
+
+
+def apart_by_boot(traces: Sequence[Trace]) -> Boots:
+    """The inputs, told apart by boots."""
+    found, notes, named = list(traces), defaultdict[int, list[str]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
         if all(one is not False for one in same.values()):
@@ -59,12 +70,13 @@ def apart_by_boot(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[
         for number, boot in enumerate(boots, 1):
             for index in boot:
                 other = next(other for other in told if other not in boot)
-                found[index] = _of_boot(found[index], machine, f"{machine} (boot {number})")
+                named[index] = f"{machine} (boot {number})"
+                found[index] = _of_boot(found[index], machine, named[index])
                 notes[index].append(
                     f"it was recorded since another boot of {machine} than {traces[other].sources[0].name}: their "
                     "clocks since boot are related by the wall clock only"
                 )
-    return found, notes
+    return Boots(found, notes, named)
 
 
 def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
@@ -76,8 +88,7 @@ def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
     """For each machine the inputs that tell of its boot, with what they tell."""
     found: dict[str, dict[int, _Boot]] = defaultdict(dict)
     for index, trace in enumerate(traces):
-        id = trace.metadata.get("boot_id")
-        id = id if isinstance(id, str) else ""
+        id = trace.sources[0].boot_id
         for domain in trace.clocks if id else ():
             if domain.zero in SINCE_BOOT and domain.host and not domain.owner:
                 found[domain.machine].setdefault(index, _Boot(id))

@@ -26,7 +26,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from traceconv.clocks import DRIFT_UNIT
+from traceconv.clocks import DRIFT_UNIT, machine_name
 from traceconv.errors import UsageError
 from traceconv.times import parse_duration
 
@@ -230,6 +230,8 @@ def parse_clock(text: str) -> ClockFact:
         raise UsageError(f"--clock: {name!r} is no clock that is known", hint=f"one of {', '.join(ClockKind)}")
     if text.endswith("@") or (machine and name == ClockKind.NONE):
         raise UsageError(f"--clock: {text!r}: expected CLOCK or CLOCK@HOST (none has no host)")
+    if machine and not machine_name(machine):
+        raise UsageError(f"--clock: {text!r}: {machine} is no name of one machine", hint=f"leave it out: {name}")
     return ClockFact(ClockKind(name), machine)
 
 

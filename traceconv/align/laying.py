@@ -17,7 +17,7 @@ from traceconv.align.estimate import Array
 from traceconv.align.layout import Layout, Place, lay_inside, placed_args
 from traceconv.ir.builder import join_args
 from traceconv.ir.trace import I64, NO_TRACK, Args, Trace, Track, TrackId, TrackKind
-from traceconv.lanes import drop_unused_tracks, sort_events
+from traceconv.lanes import sort_events
 
 _SYNTHETIC = " (synthetic)"
 _APART = "times not measured"
@@ -163,7 +163,7 @@ def _is_apart(layout: Layout) -> Array:
 
 
 def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
-    """The log along the slices of its host.
+    """The log along the slices of its host; its tracks keep their numbers, also those that are empty now.
 
     Args:
         guest, host: on trace time already.
@@ -181,7 +181,7 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
         rows = sequence.rows
         said |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
     laid = _with_words(guest.with_tables(**moved), said)
-    return drop_unused_tracks(sort_events(_set_apart(laid, apart)))
+    return sort_events(_set_apart(laid, apart))
 
 
 def _move_all(guest: Trace, sequence: Sequence, layout: Layout, moved: dict[str, Any], apart: dict[str, Array]) -> None:

@@ -56,6 +56,7 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
         "clock": alignment.clock.describe(),
         "inputs": inputs,
         "pairs": [_pair(pair) for pair in alignment.pairs],
+        "processes": alignment.together.as_json(),
         "causality": checks.as_json(),
     }
 
@@ -74,6 +75,7 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError) -> dict[str
         "clock": None,
         "inputs": [_input(trace, {}, pairs, index) for index, trace in enumerate(traces)],
         "pairs": [_pair(pair) for pair in pairs],
+        "processes": [],
         "causality": [],
     }
 

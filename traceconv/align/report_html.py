@@ -88,7 +88,7 @@ def page(report: Json) -> str:
         parts.append(_refusal(report))
     parts += [_files(report), _timeline(report["inputs"])]
     parts += [_pair(pair, used=pair["used"] and not report["refusal"]) for pair in report["pairs"]]
-    parts += [_causality(report["causality"]), _glossary()]
+    parts += [_processes(report["processes"]), _causality(report["causality"]), _glossary()]
     footer = f"<footer>Written by traceconv {escape(report['traceconv'])}.</footer>"
     body = "\n".join(part for part in [*parts, footer] if part)
     title = "How these recordings were lined up"
@@ -456,6 +456,16 @@ def _about_region(pair: Json, words: _Words) -> str:
     if pair["dropped"]:
         caption += f" {pair['dropped']} bounds that stood out were left out: some matches are wrong."
     return caption
+
+
+def _processes(found: Sequence[Json]) -> str:
+    if not found:
+        return ""
+    rows = "\n".join(f"<li>{escape(one['words'])}</li>" for one in found)
+    return (
+        "<section><h2>Processes</h2>\n<p>A process is known by its machine and pid, a thread by its machine and tid, "
+        f"whatever file names them.</p>\n<ul>\n{rows}\n</ul></section>"
+    )
 
 
 def _causality(checks: Sequence[Json]) -> str:

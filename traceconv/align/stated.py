@@ -26,6 +26,7 @@ from traceconv.align.facts import (
     Point,
     zone_ns,
 )
+from traceconv.align.machines import UNNAMED, Machine
 from traceconv.clocks import (
     BOOTTIME,
     DRIFT_UNIT,
@@ -59,7 +60,6 @@ _UNSTATED_BOUND_NS = 10**9
 _NEAR_ANCHOR_NS = 10 * 10**9
 #: So many names of a kind are looked through for similar ones.
 _MOST_NAMES = 2000
-_UNNAMED = "(the same machine)"
 _STATED = {
     ClockKind.REALTIME: REALTIME,
     ClockKind.MONOTONIC: MONOTONIC,
@@ -117,7 +117,7 @@ class Stated:
         corrections: for each input, by clock, what comes before all other maps because of a stated drift.
         instants: the anchors, on the clocks as the files have them.
         warnings: what is strange about a fact, by input and clock.
-        machines: for each input its machine, "" where nothing says it.
+        machines: for each input its machine.
         walls: for each input the wall clock of its host.
         notes: for some inputs, what else is to be known about them.
     """
@@ -127,7 +127,7 @@ class Stated:
     corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
     instants: list[Instant] = field(default_factory=list)
     warnings: Warnings = field(default_factory=lambda: defaultdict(list))
-    machines: list[str] = field(default_factory=list)
+    machines: list[Machine] = field(default_factory=list)
     walls: list[ClockDomain] = field(default_factory=list)
     notes: dict[int, list[str]] = field(default_factory=dict)
 
@@ -235,7 +235,7 @@ def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: dat
 def _machine_of_all(traces: Sequence[Trace]) -> str:
     """The machine that the inputs name, if it is one; "" if there are several, a word if there is none."""
     named = {domain.host for trace in traces for domain in trace.clocks if domain.host}
-    return _UNNAMED if not named else named.pop() if len(named) == 1 else ""
+    return UNNAMED if not named else named.pop() if len(named) == 1 else ""
 
 
 def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -> Trace:

@@ -12,6 +12,7 @@ import click
 from traceconv.align import Policy, ReceiptLine
 from traceconv.align.causality import Causality
 from traceconv.align.facts import Facts, by_input, input_named, pairs, parse_facts
+from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Input, Result
 from traceconv.diagnostics import Diagnostic, Severity
@@ -135,13 +136,15 @@ _INPUT_OPTIONS = (
     click.option(
         "--same-machine",
         is_flag=True,
-        help="All inputs were recorded on one machine: equal pids are the same process, clocks since boot the same "
-        "clock.",
+        help="All inputs were recorded on one machine, whatever they call it (containers have names of their own): "
+        "equal pids are the same process, clocks since boot the same clock.",
     ),
 )
 
 
 _GAP = 2
+#: So many lines about processes are printed.
+_MOST_PROCESSES = 20
 #: How narrow the columns may get whose text can be broken.
 _LEAST_WIDTH = {"file": 16, "clock": 14, "placed by": 24}
 
@@ -252,15 +255,16 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
         print_source(source, verbose, hosts.get(source.name, ""))
     if len(result.trace.sources) > 1:
         click.echo(f"\nOn one time axis: {result.trace.clocks[0].describe()}", err=True)
-        print_receipt(result.receipt, result.causality, [source.name for source in result.trace.sources])
+        files = [source.name for source in result.trace.sources]
+        print_receipt(result.receipt, result.causality, result.together, files)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     click.echo(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}", err=True)
 
 
-def print_receipt(receipt: list[ReceiptLine], checks: Causality, files: list[str]) -> None:
-    """How each input was placed, what speaks against it, and whether causes come before effects then."""
+def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:
+    """How each input was placed, what speaks against it, what is one, and whether causes come before effects then."""
     screen, cells = console(), receipt_cells(receipt, files)
     if sum(least_widths(cells).values()) <= screen.width:
         screen.print(receipt_table(cells))
@@ -271,6 +275,12 @@ def print_receipt(receipt: list[ReceiptLine], checks: Causality, files: list[str
             click.echo(f"{line.file}: {line.note}", err=True)
         for warning in line.warnings:
             click.echo(f"warning: {line.file}: {warning}", err=True)
+    processes = together.describe()
+    for words in processes[:_MOST_PROCESSES]:
+        click.echo(words, err=True)
+    if len(processes) > _MOST_PROCESSES:
+        rest = len(processes) - _MOST_PROCESSES
+        click.echo(f"{rest} more processes and threads that several files show: --report lists them", err=True)
     for words in checks.describe():
         click.echo(words, err=True)
 

@@ -57,7 +57,7 @@ def command(
             force=force,
         )
     click.echo(f"On one time axis: {alignment.clock.describe()}", err=True)
-    common.print_receipt(alignment.receipt, checks, alignment.files)
+    common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files)
     for pair in alignment.pairs:
         click.echo(_what_events_say(pair), err=True)
 

@@ -146,6 +146,7 @@ class PerfTracks:
 
     def __init__(self, out: Builder, pid: int | None = None) -> None:
         self._out = out
+        out.info.real_ids = out.info.several_at_once = True  # perf sees processes from outside
         self._default_pid = pid
         self._knows_pids = False  # whether processes are told at all
         self._threads: dict[int, _Thread] = {}
@@ -395,6 +396,7 @@ class PerfTracks:
         if tid == 0:
             track.name = "swapper"
         process = self._out.track_info(track.parent)
+        process.unknown = process.pid is None
         if process.pid == tid or not process.name:
             process.name = track.name
 

@@ -92,6 +92,7 @@ def heading_of(line: str) -> External | None:
 
 def read_external(source: Source, out: Builder, frequency_hz: int | None) -> None:
     """Read the whole file."""
+    out.info.real_ids = True
     _Reader(source, out, frequency_hz).read()
 
 

@@ -111,6 +111,7 @@ class _Reader(msgspec.Struct, frozen=True):
             self._relate(one, other, readings)
         if content.command is not None:
             self._command(content.command)
+        self.out.info.boot_id = content.boot_id
         facts = {"host": content.host, "system": content.system, "boot_id": content.boot_id}
         for key, value in facts.items():
             if value:
@@ -184,6 +185,7 @@ class ClockAnchor(msgspec.Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """All readings. Raises MalformedInput if the file is no whole object of that form."""
+        out.info.real_ids = True
         out.info.unit, out.balance.unit = "reading", "readings"
         with source.open() as stream:
             data = stream.read()

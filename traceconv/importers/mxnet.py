@@ -113,17 +113,18 @@ class MxnetEvents(ChromeEvents):
 
     Args:
         out: where they go.
-        root: the track that everything is put under, or NO_TRACK.
+        pid: of the process that everything is put under, by whatever pids it names its parts; None if it is not known.
         api_counters: whether the counters of the C API are wanted.
 
     Attributes:
         categories: those of the slices.
     """
 
-    def __init__(self, out: Builder, root: TrackId, api_counters: bool) -> None:
+    def __init__(self, out: Builder, pid: int | None, api_counters: bool) -> None:
         super().__init__(out)
         self.categories: set[str] = set()
-        self._root = root
+        self._pid = pid
+        self._root = NO_TRACK
         self._api_counters = api_counters
         self._open: _Span | None = None
         self._devices: dict[int, TrackId] = {}
@@ -162,17 +163,22 @@ class MxnetEvents(ChromeEvents):
             return self._thread(self._group(_GROUPS[event.cat]), bytes(event.tid))
         return self._domain(event)
 
+    def _process(self) -> TrackId:
+        if self._root == NO_TRACK:
+            self._root = self.out.process("MXNet", pid=self._pid)
+        return self._root
+
     def _device(self, pid: int) -> TrackId:
         track = self._devices.get(pid)
         if track is None:
-            track = self._devices[pid] = self.out.track("", self._root)
+            track = self._devices[pid] = self.out.track("", self._process())
             self.out.track_info(track).rank = pid
         return track
 
     def _group(self, name: str, parent: TrackId = NO_TRACK) -> TrackId:
         track = self._groups.get((name, parent))
         if track is None:
-            above = self._root if parent == NO_TRACK else parent
+            above = self._process() if parent == NO_TRACK else parent
             track = self._groups[name, parent] = self.out.track(name, above)
             self.out.track_info(track).rank = _GROUP_RANK.get(name)
         return track
@@ -342,7 +348,7 @@ class Mxnet(Struct, frozen=True):
     """Importer of MXNet profiler traces.
 
     Attributes:
-        pid: the number that the process had, which the file does not say; everything is put under that process.
+        pid: the number that the process had, which the file does not say.
         api_counters: whether to read the counters of the C API, more records than all else together.
     """
 
@@ -385,8 +391,8 @@ class Mxnet(Struct, frozen=True):
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
-        root = NO_TRACK if self.pid is None else out.process(pid=self.pid)
-        events = MxnetEvents(out, root, self.api_counters)
+        out.info.real_ids = True  # there is none but that which the user says
+        events = MxnetEvents(out, self.pid, self.api_counters)
         for batch in reader.batches():
             events.add(batch)
         top = facts.top_level(reader, out)

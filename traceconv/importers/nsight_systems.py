@@ -542,6 +542,7 @@ class NsightSystems(Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read all tables."""
+        out.info.real_ids = True
         out.info.unit = "row"
         out.balance.unit = "rows"
         if not source.head().data.startswith(MAGIC):

@@ -109,6 +109,7 @@ class NvprofSqlite(Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """The whole database."""
+        out.info.real_ids = True
 
         out.info.unit = "row"
         out.balance.unit = "rows"

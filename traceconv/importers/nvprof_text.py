@@ -591,6 +591,7 @@ class NvprofText(msgspec.Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """The whole text."""
+        out.info.real_ids = True
         out.info.unit = "line"
         out.balance.unit = "lines"
         _Reader(out).read(source)

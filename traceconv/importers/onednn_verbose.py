@@ -85,6 +85,17 @@ _JSON_START = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]")
 _HEADER = regex(
     r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
 )
+#: The formats of what calls oneDNN, or can be a program that does.
+_RUNTIMES = (
+    "pytorch-kineto",
+    "mxnet",
+    "onnxruntime",
+    "tensorflow-profiler",
+    "xplane",
+    "openvino",
+    "tvm-execution-trace",
+    "viztracer",
+)
 _GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
 _SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
 
@@ -473,7 +484,8 @@ class OnednnVerbose(msgspec.Struct, frozen=True):
     """oneDNN verbose log.
 
     Attributes:
-        pid: put the tracks under the process with this pid; the log itself does not print it.
+        pid: put the tracks under the process with this pid, which the log itself does not print. Without it they come
+            under the only process of a merge that can have written the log, if there is one.
     """
 
     pid: int | None = None
@@ -486,7 +498,8 @@ class OnednnVerbose(msgspec.Struct, frozen=True):
     record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
     line_up: ClassVar[str] = (
         "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "
-        "Without them: `--offset FILE=TIME`. -O pid=N --same-machine puts it under the process of another file."
+        "Without them: `--offset FILE=TIME`. Merged with a profile, it comes under the only process that can have "
+        "written it; where there are several, -O pid=N --same-machine says which."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("exec, create, compile lines", "slices on a track for each engine, with problem, formats, attributes as args"),
@@ -522,4 +535,6 @@ class OnednnVerbose(msgspec.Struct, frozen=True):
         """Read the whole log."""
         out.info.unit = "line"
         out.balance.unit = "lines"
+        out.info.real_ids = True  # there is none but that which the user says
+        out.info.runs_in = _RUNTIMES
         _Reader(out, self.pid).read(source)

@@ -147,6 +147,7 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
+        out.info.real_ids = True
         zone = zone_of(self.name, self.utc_offset)
         reader = ChromeReader(source, out)
         events = OnnxRuntimeEvents(out, self.counters)

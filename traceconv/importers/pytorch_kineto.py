@@ -134,6 +134,7 @@ class PytorchKineto(Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
+        out.info.real_ids = True
         reader = ChromeReader(source, out)
         events = KinetoEvents(out)
         events.add_all(reader)

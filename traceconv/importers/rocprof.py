@@ -442,6 +442,7 @@ def _read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
             source.display, "", f"not the JSON of ROCprofiler-SDK: {error}", hint="was the program ended in time?"
         ) from None
     out.info.unit, out.balance.unit = "record", "records"
+    out.info.real_ids = True
     hosts = [_hostname(process) for process in tool.processes]
     if len(set(hosts)) == 1 and hosts[0]:
         out.set_clock(replace(clock, machine=hosts[0]))
@@ -509,6 +510,7 @@ class Rocprof(msgspec.Struct, frozen=True):
             facts.set_clock(top, out, V1_CLOCK)
             return
         out.info.unit, out.balance.unit = "line", "rows"
+        out.info.real_ids = True
         if _STATS.search(head.data):
             out.set_clock(NO_TIME)
             out.belongs_to((self.name,))

@@ -36,6 +36,7 @@ from traceconv.clocks import (
     ClockSnapshot,
     Run,
     Zero,
+    machine_name,
 )
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput, UsageError
@@ -85,6 +86,9 @@ _OPENING = regex(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\
 #: A message in the style of logfmt, with nothing after it.
 _QUOTED = regex(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
 _YEAR = regex(rb"Log file created at: (\d{4})/")
+_HOST = regex(rb"Running on machine: (\S+)")
+#: The forms whose threads are those of the operating system: glog prints gettid().
+_WITH_TIDS = ("glog", "glog-year")
 
 
 class _Entry(msgspec.Struct):
@@ -98,10 +102,15 @@ class _Entry(msgspec.Struct):
 
 
 class _Tracks(msgspec.Struct):
-    """The processes and threads of a log."""
+    """The processes and threads of a log.
+
+    Attributes:
+        real_tids: whether the numbers of threads are those of the operating system.
+    """
 
     out: Builder
     name: str
+    real_tids: bool = False
     processes: dict[str, TrackId] = msgspec.field(default_factory=dict)
     threads: dict[tuple[str, str], TrackId] = msgspec.field(default_factory=dict)
 
@@ -119,16 +128,17 @@ class _Tracks(msgspec.Struct):
     def _process(self, pid: str) -> TrackId:
         if pid not in self.processes:
             number = int(pid) if pid and len(pid) < 10 else None
-            self.processes[pid] = self.out.process(self.name, pid=number)
+            self.processes[pid] = process = self.out.process(self.name, pid=number)
+            self.out.track_info(process).unknown = number is None and self.real_tids
         return self.processes[pid]
 
 
 class _Writer:
     """Writes entries, from text or from JSON."""
 
-    def __init__(self, out: Builder) -> None:
+    def __init__(self, out: Builder, real_tids: bool = False) -> None:
         self._out = out
-        self._tracks = _Tracks(out, out.info.name)
+        self._tracks = _Tracks(out, out.info.name, real_tids)
         self._entry: _Entry | None = None
         self._before: list[str] = []
         self._latest: int | None = None
@@ -187,14 +197,15 @@ class _TextReader:
         out: where the entries go.
         times: reads their times.
         keep_time: whether the time as written goes into the args, because the trace shows another one.
+        real_tids: whether the numbers of threads are those of the operating system.
     """
 
-    def __init__(self, out: Builder, times: TimeReader, keep_time: bool) -> None:
+    def __init__(self, out: Builder, times: TimeReader, keep_time: bool, real_tids: bool) -> None:
         self._out = out
         self._times = times
         self._keep_time = keep_time
         self._search = times.form.pattern.search
-        self._writer = _Writer(out)
+        self._writer = _Writer(out, real_tids)
         self.first = ""
 
     def read(self, source: Source) -> int:
@@ -332,6 +343,7 @@ class TimedLog(msgspec.Struct, frozen=True):
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
         out.info.unit, out.balance.unit = "line", "lines"
+        out.info.real_ids = out.info.several_at_once = True  # a program may write several logs
         sample = [plain(line.text) for line in islice(source.lines(), _SAMPLE)]
         if source.head().text.startswith(b"{"):
             self._read_json(source, out, sample)
@@ -346,7 +358,7 @@ class TimedLog(msgspec.Struct, frozen=True):
             raise MalformedInput(source.display, "", f"JSON lines with {what}, expected one in most lines", hint=hint)
         times = [record for record in map(timed_json.decode, sample) if record is not None and where.key in record]
         step_ns = min(map(where.step_ns, times), default=1)
-        clock, ahead = self._clock(source, out, where.kind, self._first_year(), step_ns)
+        clock, ahead = self._clock(source, out, where.kind, self._first_year(), step_ns, self.host)
         out.set_clock(clock)
         entries = _JsonReader(out, where, ahead).read(source)
         form = f" ({where.form.name})" if where.form else ""
@@ -358,10 +370,13 @@ class TimedLog(msgspec.Struct, frozen=True):
         year = self._first_year()
         year = _stated_year(sample) if year is None else year
         step_ns = _step_ns(form, sample)
-        clock, ahead = self._clock(source, out, form.kind, year, step_ns)
+        clock, ahead = self._clock(source, out, form.kind, year, step_ns, self.host or _stated_host(sample))
         out.set_clock(clock)
         reader = _TextReader(
-            out, TimeReader(form, year, ahead), keep_time=not self.utc_offset and clock.zero is not Zero.UNIX_EPOCH
+            out,
+            TimeReader(form, year, ahead),
+            keep_time=not self.utc_offset and clock.zero is not Zero.UNIX_EPOCH,
+            real_tids=form.name in _WITH_TIDS,
         )
         entries = reader.read(source)
         if not entries:
@@ -420,30 +435,32 @@ class TimedLog(msgspec.Struct, frozen=True):
     # -- the clock --------------------------------------------------------------------------------------------
 
     def _clock(
-        self, source: Source, out: Builder, kind: Kind, year: int | None, step_ns: int
+        self, source: Source, out: Builder, kind: Kind, year: int | None, step_ns: int, host: str
     ) -> tuple[ClockDomain, int]:
         """What the times count, and what is taken off them in ns. Raises when an option does not fit."""
         self._check_options(source, kind, year)
         if kind is Kind.UNIX:
-            return replace(REALTIME, resolution_ns=step_ns, machine=self.host), 0
+            return replace(REALTIME, resolution_ns=step_ns, machine=host), 0
         if self.utc_offset:
             zone = zone_of(self.name, self.utc_offset)
             local = local_time(zone)
-            clock = ClockDomain("local wall clock", Zero.UNKNOWN, Run.WALL, step_ns, self.host)
+            clock = ClockDomain("local wall clock", Zero.UNKNOWN, Run.WALL, step_ns, host)
             method = f"local time read as {zone}" + (f", from {self.date} on" if self.date else "")
             out.snapshot(ClockSnapshot(clock, 0, REALTIME, -local.ahead_ns, 0, method, assumed=True, local=local))
             return clock, -_day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
         if self.clockid:
-            return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=self.host), 0
+            return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=host), 0
         other = TIME_OF_DAY if kind is Kind.TIME_OF_DAY else LOCAL_TIME
         clock = UNKNOWN_START if kind is Kind.SINCE_START else other
-        return replace(clock, resolution_ns=step_ns), 0
+        return replace(clock, resolution_ns=step_ns, machine=host), 0
 
     def _check_options(self, source: Source, kind: Kind, year: int | None) -> None:
         """Whether the options fit the times. Raises MalformedInput if not, UsageError if they fit no times at all."""
         if self.clockid and self.clockid not in CLOCKS:
             raise UsageError(f"option clockid of timed-log is {', '.join(CLOCKS)}, not {self.clockid!r}")
         zone_of(self.name, self.utc_offset)
+        if self.host and not machine_name(self.host):
+            raise UsageError(f"option host of timed-log: {self.host!r} is no name of one machine")
         if self.date and not _is_day(self.date):
             raise UsageError(f"option date of timed-log is a day such as 2018-10-26, not {self.date!r}")
         if self.date and kind not in (Kind.TIME_OF_DAY, Kind.YEARLESS):
@@ -525,6 +542,12 @@ def _stated_year(sample: list[bytes]) -> int | None:
     """The year in the header that glog writes."""
     match = next((found for line in sample[:20] if (found := _YEAR.match(line))), None)
     return int(match[1]) if match else None
+
+
+def _stated_host(sample: list[bytes]) -> str:
+    """The machine in the header that glog writes."""
+    match = next((found for line in sample[:20] if (found := _HOST.match(line))), None)
+    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def _said(form: str, kind: Kind, entries: int, lines: int) -> str:

@@ -70,6 +70,7 @@ class Viztracer(Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
+        out.info.real_ids = True
         reader = ChromeReader(source, out)
         events = ChromeEvents(out)
         events.add_all(reader)

@@ -126,6 +126,7 @@ class Xplane(Struct, frozen=True):
 
     def read(self, source: Source, out: Builder) -> None:
         """All planes. Raises MalformedInput when there is none."""
+        out.info.real_ids = True
         with source.open() as stream:
             space, cut = _top_level(stream.read())
         if not space:

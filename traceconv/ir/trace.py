@@ -77,6 +77,7 @@ class Track:
         lane_of: set on an overflow lane: the track whose overlapping slices it takes.
         shares_lanes: whether the whole track may be laid on one lane with others of the same name and parent, where
             they do not overlap in time (one track for each id of an asynchronous operation).
+        unknown: PROCESS only: it stands for the processes of its threads, which the input does not tell.
     """
 
     kind: TrackKind
@@ -92,6 +93,7 @@ class Track:
     source: int = 0
     lane_of: TrackId = NO_TRACK
     shares_lanes: bool = False
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +288,11 @@ class SourceInfo:
         notes: sentences about the input for the user, such as what a time was assumed to be.
         belongs_to: names of the formats whose inputs these totals may be about, if the input holds totals only.
         join_category: the category of the slices there that the rows describe one by one, "" if they are sums.
+        runs_in: names of the formats in whose processes its writer can run, if it does not say in which process it ran.
+        real_ids: whether pids and tids are those of the operating system.
+        several_at_once: whether one process can have several such recordings of the same time: logs, and what watches
+            processes from outside.
+        boot_id: what the system calls the boot of the machine that it was recorded in, "" if it does not say.
         rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
         world_size: how many processes that job has; None if the input does not say.
     """
@@ -298,6 +305,10 @@ class SourceInfo:
     notes: list[str] = field(default_factory=list)
     belongs_to: tuple[str, ...] = ()
     join_category: str = ""
+    runs_in: tuple[str, ...] = ()
+    real_ids: bool = False
+    several_at_once: bool = False
+    boot_id: str = ""
     rank: int | None = None
     world_size: int | None = None
 
@@ -374,6 +385,24 @@ class Trace:
         if not known:
             return None
         return min(int(np.min(ts)) for ts in known), max(int(np.max(ts)) for ts in known)
+
+    def extents(self, tables: Sequence[str] = TIMED) -> dict[int, tuple[int, int]]:
+        """For each track with events in the given tables the first and the last instant of these, ns.
+
+        The trace is laid out: each table is sorted by track and time.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        for name in tables:
+            table = getattr(self, name)
+            if not len(table.ts):
+                continue
+            first = np.append(0, np.flatnonzero(np.diff(table.track)) + 1)
+            ends = table.ts + table.dur if name == "slices" else table.ts
+            extents = zip(table.ts[first].tolist(), np.maximum.reduceat(ends, first).tolist(), strict=True)
+            for track, (begin, end) in zip(table.track[first].tolist(), extents, strict=True):
+                before = found.get(track, (begin, end))
+                found[track] = min(begin, before[0]), max(end, before[1])
+        return found
 
     def forget(self) -> None:
         """Let memory go that holds what was read out of files; it comes back when it is looked at."""
