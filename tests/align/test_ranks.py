@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.golden import ROOT
 from traceconv import cli
 from traceconv.align import align
 from traceconv.align.causality import Causality, Rule, causality
-from traceconv.align.collectives import Matched, match_collectives
+from traceconv.align.collectives import Matched, Occurrences, match_collectives
 from traceconv.api import read
 from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedClocks
 from traceconv.ir.trace import Trace
@@ -110,6 +111,17 @@ def test_collectives_that_cannot_have_happened_are_refused(
     assert abs(moved - BASE) < 400 * US  # the truth; their collectives leave it open by some hundred us
 
 
+@pytest.mark.parametrize(
+    ("host", "beyond", "code"),
+    [("node8", 15 * US, 0), ("node8", 25 * US, 3), ("vm", 25 * US, 0), ("vm", 35 * US, 0), ("vm", 45 * US, 4)],
+)
+def test_bounds_of_one_host_and_of_two(host: str, beyond: int, code: int, tmp_path: Path) -> None:
+    """The recordings leave 73 us; beyond that, 20 us each are left to clocks of one host, and 20 us to those of two."""
+    paths = gloo(tmp_path, 72_771 + beyond, host)
+    result = run("merge", *paths, "-o", tmp_path / "out.json")
+    assert (refusal(result).exit_code if result.exception else result.exit_code) == code
+
+
 def test_the_user_goes_on(tmp_path: Path) -> None:
     paths = gloo(tmp_path, 3_700_000, "node8")
     result = run("merge", *paths, "-o", tmp_path / "out.json", "--offset", "rank1.json=0ns")
@@ -136,6 +148,13 @@ def test_the_interval_holds_the_truth(ahead: int, within: int, tmp_path: Path) -
     least, most = int(np.max(one.start - other.end)), int(np.min(one.end - other.start))
     assert least <= -ahead <= most
     assert most - least < 2 * within
+
+
+def test_clocks_says_of_which_hosts_they_are(tmp_path: Path) -> None:
+    text = run("clocks", *gloo(tmp_path, 0, "node8")).stdout
+    assert "bound not known (clocks of two hosts)" in text
+    assert ["vm" in text.splitlines()[1], "node8" in text.splitlines()[2]] == [True, True]
+    assert "within ±40 µs" in run("clocks", *gloo(tmp_path, 0)).stdout
 
 
 def test_reports_have_it(tmp_path: Path) -> None:
@@ -331,6 +350,13 @@ def test_recordings_that_begin_with_different_steps_are_no_contradiction(tmp_pat
     assert check.after.count == 20
 
 
+def test_records_that_two_ranks_lack_are_no_contradiction(tmp_path: Path) -> None:
+    """As many and alike, but each lacks another one: in between the nth of one rank is not the nth of the other one."""
+    every = steps(20, VERSIONS["May 2024: the group"])
+    (check,) = checked(job(tmp_path, {0: every[:5] + every[6:], 1: every[:12] + every[13:]})).checks
+    assert (check.checked, check.after.count, check.alone) == (0, 0, 38)
+
+
 def test_collectives_without_args_beside_others_may_be_of_any_group(tmp_path: Path) -> None:
     """Coalesced calls, and replays of CUDA graphs."""
     of = VERSIONS["2026: numbers"]
@@ -374,6 +400,7 @@ def test_a_host_beside_another_one_is_checked_by_itself(tmp_path: Path) -> None:
     (check,) = checked(traces).checks
     found = [(str(one.verdict), one.inputs) for one in check.contradictions]
     assert found == [("inconsistent", (2, 3)), ("unverified", (2, 3))]
+    assert check.after.count == 20
 
 
 def test_many_collectives_of_many_ranks_are_quick(tmp_path: Path) -> None:
@@ -386,3 +413,45 @@ def test_many_collectives_of_many_ranks_are_quick(tmp_path: Path) -> None:
     (check,) = causality(traces, alignment).checks
     assert check.checked == 2000
     assert time.process_time() - begin < 5
+
+
+# -- simulated jobs ---------------------------------------------------------------------------------------------------
+
+
+def simulated(seed: int, apart: int) -> Occurrences:
+    """Collectives of four ranks whose clocks are up to some ns apart; each rank has some of them, in any order."""
+    rng = np.random.default_rng(seed)
+    count, ranks = 60, 4
+    entered = np.arange(count)[:, None] * MS + rng.integers(0, 600 * US, (count, ranks))
+    done = entered.max(axis=1) + rng.integers(20 * US, 300 * US, count)
+    left = done[:, None] + rng.integers(0, 9 * US, (count, ranks))
+    clocks = rng.integers(-apart, apart + 1, ranks)
+    seen = rng.random((count, ranks)) < 0.8
+    number, rank = np.nonzero(seen)
+    bounds = rng.choice([0, 5 * US, 20 * US], ranks)[rank]
+    return Occurrences(number, rank, number, rank, (entered + clocks)[seen], (left + clocks)[seen], bounds)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_happened_can_have_happened(seed: int) -> None:
+    """Clocks that are wrong by no more than they say never make a right collective impossible."""
+    seen = simulated(seed, apart=0)
+    wrong_by = np.random.default_rng(seed).integers(-1000, 1001, 4)[seen.rank] * seen.bound // 1000
+    assert not replace(seen, start=seen.start + wrong_by, end=seen.end + wrong_by).impossible().count
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_first_that_leaves_and_the_last_that_enters_stand_for_all_pairs(seed: int) -> None:
+    seen = simulated(seed, apart=400 * US)
+    gaps: dict[int, int] = {}
+    for i, j in product(range(len(seen.number)), repeat=2):
+        if seen.number[i] == seen.number[j]:
+            gap = int(seen.start[j] - seen.bound[j] - seen.end[i] - seen.bound[i])
+            gaps[int(seen.number[i])] = max(gap, gaps.get(int(seen.number[i]), gap))
+    found = seen.impossible()
+    assert found.count == sum(gap > 0 for gap in gaps.values()) > 0
+    beyond = seen.start - seen.bound, seen.end + seen.bound
+    assert sorted(gap for gap in gaps.values() if gap > 0) == sorted(
+        (beyond[0][found.late] - beyond[1][found.early]).tolist()
+    )
+    assert found.worst.by_ns == max(seen.start[found.late] - seen.end[found.early])

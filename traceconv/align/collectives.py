@@ -2,8 +2,8 @@
 
 Which collectives are one is told by the ranks of their group and their number in it. Where they have no numbers, by
 what was done, with how much, and in which order, if all ranks of the group did the same in the same order. Recordings
-of training look alike from step to step, and may begin with different steps: of such collectives nothing is said if
-they also fit shifted against each other.
+of training look alike from step to step, may begin with different steps, and may lack some: nothing is said of such
+collectives if they also fit shifted against each other, or if no move of a recording would let all of them happen.
 
 What it costs is linear in the collectives, however many ranks there are: of each collective only the rank that leaves
 first and the one that enters last are compared.
@@ -28,6 +28,8 @@ from traceconv.ir.trace import I64, Trace
 Mask = npt.NDArray[np.bool_]
 #: So many shifts of one recording against another one are tried at most.
 _MOST_SHIFTS = 24
+#: So many slices are looked through at once.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +63,12 @@ class Occurrences:
 
     def impossible(self) -> Impossible:
         """The collectives that one rank left before another one had entered, beyond the bounds of both."""
-        if not len(self.number):
-            return Impossible(0, 0, -1, -1)
-        begins = np.flatnonzero(np.r_[True, np.diff(self.number) != 0])
-        left = np.minimum.reduceat(self.end + self.bound, begins)
-        entered = np.maximum.reduceat(self.start - self.bound, begins)
-        bad = np.flatnonzero(entered > left)
-        if not len(bad):
-            return Impossible(0, 0, -1, -1)
-        ends = np.r_[begins[1:], len(self.number)]
-        worst = int(bad[np.argmax((entered - left)[bad])])
-        rows = np.arange(begins[worst], ends[worst])
-        early = int(rows[np.argmin((self.end + self.bound)[rows])])
-        late = int(rows[np.argmax((self.start - self.bound)[rows])])
-        return Impossible(len(bad), int(self.start[late] - self.end[early]), early, late)
+        left, entered = self.end + self.bound, self.start - self.bound
+        begins = np.flatnonzero(np.diff(self.number, prepend=-1))
+        early = np.lexsort((left, self.number))[begins]
+        late = np.lexsort((-entered, self.number))[begins]
+        bad = np.flatnonzero(entered[late] > left[early])
+        return Impossible(self, early[bad], late[bad])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +76,42 @@ class Impossible:
     """Collectives that cannot have happened as drawn.
 
     Attributes:
-        count: how many.
-        worst_ns: how long before another one entered the worst of them a rank had left it.
-        early, late: the rows of these two, of the occurrences that were asked; -1 without any.
+        of: the occurrences that were asked.
+        early, late: for each of the collectives the row of the rank that left it first, and of the one that entered it
+            last.
     """
 
-    count: int
-    worst_ns: int
+    of: Occurrences
+    early: I64
+    late: I64
+
+    def where(self, chosen: Mask) -> Impossible:
+        """Those that are chosen."""
+        return Impossible(self.of, self.early[chosen], self.late[chosen])
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.early)
+
+    @property
+    def numbers(self) -> I64:
+        """Which collectives."""
+        return self.of.number[self.early]
+
+    @property
+    def worst(self) -> Worst:
+        """The one that was left the longest before it was entered; only of some."""
+        gap = self.of.start[self.late] - self.of.end[self.early]
+        row = int(np.argmax(gap))
+        return Worst(int(gap[row]), int(self.early[row]), int(self.late[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """How long before another rank entered a collective one had left it, ns, and the rows of the two occurrences."""
+
+    by_ns: int
     early: int
     late: int
 
@@ -176,9 +199,8 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _
     assert declared is not None
     assert rank is not None
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
-    codes = slices.name.astype(np.int64) * len(trace.strings) + slices.category
-    wanted = [name * len(trace.strings) + category for name, category in declared.kinds]
-    rows = np.flatnonzero(np.isin(codes, wanted) & np.isin(clock_of_track[slices.track], list(maps)))
+    rows = _rows(trace, declared)
+    rows = rows[np.isin(clock_of_track[slices.track[rows]], list(maps))]
     told = [_Told(*one) for one in _told(trace, declared, rows)]
     groups = _groups([one.group for one in told], rank)
     used = [i for i, one in enumerate(told) if one.kind and groups[one.group] is not None]
@@ -187,7 +209,8 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _
     start, end, bound = (np.zeros(len(rows), np.int64) for _ in range(3))
     for clock, way in maps.items():
         own = clocks == clock
-        start[own], end[own] = way.apply(slices.ts[rows[own]]), way.apply((slices.ts + slices.dur)[rows[own]])
+        ts = slices.ts[rows[own]]
+        start[own], end[own] = way.apply(ts), way.apply(ts + slices.dur[rows[own]])
         within = way.bound_in_step_ns
         bound[own] = (UNSTATED_BOUND_NS if within is None else within) + trace.clocks[clock].resolution_ns
     chosen = [told[i] for i in used]
@@ -203,6 +226,18 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _
         end,
         bound,
     )
+
+
+def _rows(trace: Trace, declared: Collectives) -> I64:
+    """Which slices are declared, looked for a part at a time: there may be many slices."""
+    slices, count = trace.slices, len(trace.strings)
+    wanted = [name * count + category for name, category in declared.kinds]
+    found = [np.zeros(0, np.int64)]
+    for begin in range(0, len(slices.ts), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        codes = slices.name[part].astype(np.int64) * count + slices.category[part]
+        found.append(begin + np.flatnonzero(np.isin(codes, wanted)))
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +408,7 @@ def _by_order(seen: _Recorded, first: int) -> Occurrences:
 
 
 def _without_shifted(seen: _Recorded, members: list[I64]) -> list[I64]:
-    """The ranks without those that contradict others, but would not if their recording had begun some earlier or later.
+    """The ranks without those that contradict others, where that may be for a wrong order and not for a wrong clock.
 
     Args:
         seen: all collectives.
@@ -387,11 +422,19 @@ def _without_shifted(seen: _Recorded, members: list[I64]) -> list[I64]:
         if not wrong.count:
             break
         of_row = np.argsort(np.tile(np.arange(count), len(members)), kind="stable")
-        early, late = (int(of_row[row]) // count for row in (wrong.early, wrong.late))
-        if not _fit_shifted(seen, members[early], members[late]):
+        early, late = (int(of_row[row]) // count for row in (wrong.worst.early, wrong.worst.late))
+        pair = members[early], members[late]
+        if _fit_moved(seen, *pair) and not _fit_shifted(seen, *pair):
             break
         del members[late if early == 0 else early]
     return members
+
+
+def _fit_moved(seen: _Recorded, one: I64, other: I64) -> bool:
+    """Whether all collectives of two ranks can have happened if one recording is moved in time."""
+    bound = seen.bound[one] + seen.bound[other]
+    least = np.max(seen.start[one] - seen.end[other] - bound)
+    return bool(least <= np.min(seen.end[one] - seen.start[other] + bound))
 
 
 def _fit_shifted(seen: _Recorded, one: I64, other: I64) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceconv.align.causality import Breaches, Check, Contradiction, Rule
-from traceconv.align.collectives import Impossible, Mask, Matched, Occurrences, match_collectives
+from traceconv.align.collectives import Impossible, Occurrences, match_collectives
 from traceconv.clocks import Verdict
 from traceconv.ir.trace import Trace
 from traceconv.times import format_option, format_short
@@ -29,68 +30,98 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]
     if matched is None:
         return []
     seen = matched.occurrences
-    files = tuple(dict.fromkeys(traces[index].sources[0].name for index in np.unique(seen.input).tolist()))
+    inputs = np.unique(seen.input).tolist() or [index for index, trace in enumerate(traces) if trace.collectives]
+    files = tuple(dict.fromkeys(traces[index].sources[0].name for index in inputs))
     ranks = tuple(np.unique(seen.rank).tolist()) or matched.ranks
-    wrong = seen.impossible()
-    place = _place(traces, seen, wrong) if wrong.count else ""
-    found = tuple(_contradictions(traces, alignment, matched)) if wrong.count else ()
-    after = Breaches(wrong.count, wrong.worst_ns, place)
-    files = files or tuple(trace.sources[0].name for trace in traces if trace.collectives)
+    related = _Related(alignment)
+    wrong = related.impossible(seen)
+    after = Breaches(0, 0)
+    found: tuple[Contradiction, ...] = ()
+    if wrong:
+        count = len(np.unique(np.concatenate([one.numbers for one in wrong])))
+        worst = max(wrong, key=lambda one: one.worst.by_ns)
+        after = Breaches(count, worst.worst.by_ns, _place(traces, worst))
+        found = tuple(_contradictions(traces, related, seen))
     return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=found)]
 
 
-def _place(traces: Sequence[Trace], seen: Occurrences, wrong: Impossible) -> str:
+def _place(traces: Sequence[Trace], wrong: Impossible) -> str:
     """Which collective was left before it was entered, and where both stand."""
-    rows = (wrong.early, wrong.late)
+    seen, rows = wrong.of, (wrong.worst.early, wrong.worst.late)
     sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
     (early, row, left), (_, _, entered) = sides
-    name = early.strings[early.slices.name[row]]
+    name = early.strings[early.slices.name[row]].partition("(")[0]
     there = [trace.place(int(trace.slices.track[at]), int(trace.slices.origin[at])) for trace, at, _ in sides]
     return f"rank {left} left {name!r} before rank {entered} entered it: {there[0]}, {there[1]}"
 
 
-def _contradictions(traces: Sequence[Trace], alignment: Alignment, matched: Matched) -> Iterator[Contradiction]:
+class _Related:
+    """Which inputs are related within their bounds: those of one host, and such that were found to be.
+
+    Attributes:
+        hosts: for each input the host whose wall clock is taken for that of the others; "" for those without one.
+        users: for each input whether the user has placed it.
+    """
+
+    def __init__(self, alignment: Alignment) -> None:
+        ways = [list(found.values()) for found in alignment.maps]
+        apart = [any(way.two_hosts for way in found) for found in ways]
+        self.hosts = [host if alone else "" for host, alone in zip(alignment.hosts, apart, strict=True)]
+        self.users = np.array([any(way.by_user for way in found) for found in ways], bool)
+        numbers = {host: number for number, host in enumerate(dict.fromkeys(self.hosts))}
+        self._host = np.array([numbers[host] for host in self.hosts], np.int64)
+
+    def impossible(self, seen: Occurrences) -> list[Impossible]:
+        """What is impossible within each host, and then between hosts; nothing that is empty."""
+        host = self._host[seen.input]
+        within = [seen.where(host == number).impossible() for number in np.unique(host).tolist()]
+        # Of two hosts no bound is known: what is more than each of two profilers may be off by itself is said.
+        between = replace(seen, bound=seen.bound // 2).impossible()
+        between = between.where(host[between.early] != host[between.late])
+        return [one for one in (*within, between) if one.count]
+
+    def are_apart(self, one: int, other: int) -> bool:
+        """Whether the wall clocks of two inputs are those of two hosts."""
+        return self.hosts[one] != self.hosts[other]
+
+
+def _contradictions(traces: Sequence[Trace], related: _Related, seen: Occurrences) -> Iterator[Contradiction]:
     """What impossible collectives say against the clocks: of one host, of two hosts, or against the user.
 
     Clocks of one host, and such that are related within a bound, are wrong then. Of those of two hosts it was assumed
     that they agree.
     """
-    seen = matched.occurrences
-    users = np.array([any(way.by_user for way in found.values()) for found in alignment.maps])
-    apart = [any(way.two_hosts for way in found.values()) for found in alignment.maps]
-    hosts = [host if alone else "" for host, alone in zip(alignment.hosts, apart, strict=True)]
-    numbers = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
-    host_of = np.array([numbers[host] for host in hosts])[seen.input]
-    free: Mask = ~users[seen.input]
-    for number in numbers.values():
-        for pair, words in _against(traces, seen.where(free & (host_of == number)), "their clocks"):
-            yield Contradiction(Verdict.INCONSISTENT, pair, *words)
-    for pair, words in _against(traces, seen.where(free), "the wall clocks of their hosts, taken for one,"):
-        doubted = {hosts[index] for index in pair} - {""}
-        if hosts[pair[0]] != hosts[pair[1]]:
-            of_hosts = (index for index, host in enumerate(hosts) if host in doubted and not users[index])
-            one_machine = f"{words[1]}; --same-machine says that both hosts are one"
-            yield Contradiction(Verdict.UNVERIFIED, tuple(of_hosts), words[0], one_machine)
-    for pair, words in _against(traces, seen, "their clocks"):
-        placed = tuple(index for index in pair if users[index])
+    for wrong in related.impossible(seen.where(~related.users[seen.input])):
+        first, second = _inputs(wrong)
+        if related.are_apart(first, second):
+            doubted = {related.hosts[index] for index in (first, second)} - {""}
+            inputs = [index for index, host in enumerate(related.hosts) if host in doubted]
+            text, hint = _words(traces, wrong, "the wall clocks of their hosts, taken for one,")
+            hint += "; --same-machine says that both hosts are one"
+            yield Contradiction(Verdict.UNVERIFIED, tuple(inputs), text, hint)
+        else:
+            yield Contradiction(Verdict.INCONSISTENT, (first, second), *_words(traces, wrong, "their clocks"))
+    for wrong in related.impossible(seen):
+        placed = tuple(index for index in _inputs(wrong) if related.users[index])
         if placed:
-            yield Contradiction(Verdict.ASSUMED, placed, *words)
+            yield Contradiction(Verdict.ASSUMED, placed, *_words(traces, wrong, "their clocks"))
 
 
-def _against(
-    traces: Sequence[Trace], seen: Occurrences, clocks: str
-) -> Iterator[tuple[tuple[int, int], tuple[str, str]]]:
-    """If anything is impossible among some collectives: the two inputs, what is wrong, and what can be done."""
-    wrong = seen.impossible()
-    if not wrong.count:
-        return
-    first, second = sorted(int(seen.input[row]) for row in (wrong.early, wrong.late))
+def _inputs(wrong: Impossible) -> tuple[int, int]:
+    """The two inputs that contradict each other most, in their order."""
+    first, second = sorted(int(wrong.of.input[row]) for row in (wrong.worst.early, wrong.worst.late))
+    return first, second
+
+
+def _words(traces: Sequence[Trace], wrong: Impossible, clocks: str) -> tuple[str, str]:
+    """What is wrong, and what can be done."""
+    first, second = _inputs(wrong)
     names = [traces[index].sources[0].name for index in (first, second)]
     text = (
-        f"{names[0]} and {names[1]}: {clocks} contradict their collectives: {wrong.count} of {seen.count} cannot have "
-        f"happened as drawn, by up to {format_short(wrong.worst_ns)} ({_place(traces, seen, wrong)})"
+        f"{names[0]} and {names[1]}: {clocks} contradict their collectives: {wrong.count} of {wrong.of.count} cannot "
+        f"have happened as drawn, by up to {format_short(wrong.worst.by_ns)} ({_place(traces, wrong)})"
     )
-    yield (first, second), (text, _hint(seen, first, second, names[1]))
+    return text, _hint(wrong.of, first, second, names[1])
 
 
 def _hint(seen: Occurrences, first: int, second: int, name: str) -> str:

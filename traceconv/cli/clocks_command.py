@@ -69,7 +69,7 @@ def _pair(pair: PairLine) -> list[str]:
     drift = f", drift {pair.way.drift_ppm:+.3f} ppm" if pair.way.drift else ""
     within = f", within {bound}"
     if pair.way.two_hosts:
-        within = ", clocks of two hosts: nobody knows how well they agree"
+        within = f", bound {bound} (clocks of two hosts)"
     elif pair.way.bound_ns is None:
         within = ", nobody knows how exactly"
     return [f"{pair.file} and {pair.other}: related by {method}{within}{drift}"]
