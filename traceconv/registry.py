@@ -98,7 +98,7 @@ class Importer(Protocol):
     lost: ClassVar[tuple[str, ...]]
 
     def sniff(self, head: Head) -> Match:
-        """Whether the input is of this format: pure, sees a prefix only.
+        """Whether the input is of this format: pure, sees the head only (and asks for its tail).
 
         It is not to raise. If it does, `answers` takes it for NO with a warning, so that the input can still be read by
         the importer that it is for; in tests that warning is an error.

@@ -17,8 +17,8 @@ import sys
 import weakref
 import zipfile
 import zlib
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from traceconv import sqlite
 from traceconv.errors import InputError
+from traceconv.outline import Outline, outline
 from traceconv.spill import close, failures, spooled_file
 
 #: How much of an input the importers may see when they are asked whether it is theirs.
@@ -48,7 +49,7 @@ class Line(NamedTuple):
     text: bytes
 
 
-class Head(Struct, frozen=True):
+class Head(Struct, frozen=True, dict=True):
     """The first bytes of an input, for sniffing.
 
     Attributes:
@@ -56,17 +57,32 @@ class Head(Struct, frozen=True):
         complete: whether this is the whole input.
         name: the base name of the file; may only break a tie.
         tables: the names of the tables, if the input is an SQLite database.
+        read_tail: reads the last bytes, if these are not the whole input.
     """
 
     data: bytes
     complete: bool
     name: str
     tables: tuple[str, ...] = ()
+    read_tail: Callable[[], bytes] | None = None
 
     @property
     def text(self) -> bytes:
         """The data without byte order mark and leading white space."""
         return self.data.removeprefix(codecs.BOM_UTF8).lstrip()
+
+    @cached_property
+    def json(self) -> Outline:
+        """What the text holds as JSON, whatever its spacing and the order of its keys; found once."""
+        return outline(self.text)
+
+    @cached_property
+    def tail(self) -> bytes:
+        """The last bytes, up to HEAD_BYTES, for what some writers put behind their events; read when first asked for.
+
+        An archive is unpacked to its end for this. Empty if it cannot be.
+        """
+        return self.data if self.read_tail is None else self.read_tail()
 
 
 class Source:
@@ -189,8 +205,25 @@ class Source:
             with self.open() as stream:
                 data = stream.read(HEAD_BYTES + 1)
             tables = sqlite.table_names(self) if data.startswith(sqlite.MAGIC) else ()
-            self._head = Head(data[:HEAD_BYTES], len(data) <= HEAD_BYTES, self.name, tables)
+            is_whole = len(data) <= HEAD_BYTES
+            self._head = Head(data[:HEAD_BYTES], is_whole, self.name, tables, None if is_whole else self._tail)
         return self._head
+
+    def _tail(self) -> bytes:
+        """The last bytes, up to HEAD_BYTES; empty if they cannot be read."""
+        tail = b""
+        try:
+            with contextlib.ExitStack() as stack:
+                if self.is_whole and not self.recoded and not self.is_packed:
+                    stream = self._open_raw(stack)
+                    stream.seek(max(0, stream.seek(0, os.SEEK_END) - HEAD_BYTES))
+                else:
+                    stream = stack.enter_context(self.open())
+                while data := stream.read(_COPIED):
+                    tail = (tail + data)[-HEAD_BYTES:]
+        except (InputError, OSError):
+            return b""
+        return tail
 
     @property
     def is_whole(self) -> bool:

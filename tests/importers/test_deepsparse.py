@@ -289,3 +289,5 @@ def test_sniffing() -> None:
     assert sure(BANNER) is Certainty.MAYBE
     assert sure("Node 12: Conv >DIAGNOSE< x\n") is Certainty.NO
     assert sure('{"layer_info": [], "model": "SparseML"}') is Certainty.NO
+    start = '{"batch_size": 1, "average_total_time": 2.5, "items_per_second": 400.0, "iteration_times": [2.5'
+    assert sure(start + ", 2.5" * 9000) is Certainty.YES  # the layers stand behind the times

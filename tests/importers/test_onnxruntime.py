@@ -73,7 +73,12 @@ def test_sniff() -> None:
     text = ("[\n" + line("model_run", 1, 2, cat="Session")).encode()
     assert sniff(text) is Certainty.YES
     assert sniff(b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n")) is Certainty.YES
-    assert sniff(text.replace(b'"cat" : ', b'"cat": ')) is Certainty.NO
+    assert sniff(text.replace(b'"cat" : ', b'"cat": ')) is Certainty.YES
+    assert sniff(text.removeprefix(b"[\n")) is Certainty.YES
+    assert sniff(text.replace(b'"Session"', b'"cpu_op"')) is Certainty.NO
+    assert sniff(text.replace(b'"args" : {}', b'"args" : {"device": 0}')) is Certainty.NO
+    assert sniff(text.replace(b'"dur" :2', b'"dur" :2.5')) is Certainty.NO
+    assert sniff(text.replace(b'"Session"', b'"Kernel"')) is Certainty.NO
     assert sniff(b"[\n]\n", complete=True) is Certainty.MAYBE
     assert sniff(b"[\n]\n", complete=False) is Certainty.NO
     assert sniff(b"[]", complete=True) is Certainty.NO

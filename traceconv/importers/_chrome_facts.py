@@ -16,7 +16,7 @@ from traceconv.registry import Match
 from traceconv.source import Head
 
 LARGE_VALUE = declare(
-    "chrome.large_value", ProblemKind.LOST, "a top-level value of the trace is larger than 16 KB and was left out"
+    "chrome.large_value", ProblemKind.LOST, "a top-level value of the trace is larger than 16 MB and was left out"
 )
 NO_SAMPLE = declare("chrome.no_sample", ProblemKind.LOST, "an element of `samples` is no object, and was skipped")
 BAD_BASE = declare(
@@ -26,7 +26,7 @@ BAD_BASE = declare(
 )
 NOT_READ = declare("chrome.not_read", ProblemKind.LOST, "ftrace or ETW text inside a Chrome trace is not read")
 
-_LARGE = 16 * 1024
+_LARGE = 16 << 20
 _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
 _STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds")
 _EVENT = regex(rb'"ph"\s*:\s*"')
@@ -47,6 +47,8 @@ def looks_like_chrome(head: Head) -> Match:
         return Match.maybe("JSON with events (ph)")
     if head.complete and text.rstrip() == b"[]":
         return Match.maybe("an empty JSON array")
+    if head.json.members and not head.json.objects and _EVENT.search(head.tail):
+        return Match.maybe("JSON that ends with events (ph)")
     return Match.no("JSON without traceEvents and without events (ph)")
 
 

@@ -71,7 +71,7 @@ _BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s
 _WRAPPER = re.compile(rb'\{\s*"traceEvents"\s*:\s*\[')
 _SPACE = re.compile(rb"[\s\x00]*")
 _SCALAR = re.compile(rb"[^,}\]\s]*")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 #: How msgspec says that more follows after a whole value (the number counts the first byte of it, from 1), and where
 #: it stopped. Nothing but speed hangs on this wording, but much of it: a test holds msgspec to it.
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -164,8 +164,10 @@ def _number_or_text(text: str) -> float | str:
 
 
 def text_of(raw: bytes) -> str:
-    """The text of a JSON value: of a string its content, of anything else its JSON text."""
-    if raw[:1] == b'"':
+    """The text of a JSON value: of a string its content, of anything else its JSON text, without spaces between."""
+    if raw[:1] in (b"{", b"["):
+        raw = compact(flatten(raw))
+    elif raw[:1] == b'"':
         value = _decode_any(raw)
         assert isinstance(value, str)
         return value

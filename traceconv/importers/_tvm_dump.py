@@ -29,7 +29,7 @@ from traceconv.importers._tvm_tensors import Tensor
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SliceId
 from traceconv.patterns import regex
-from traceconv.source import Source
+from traceconv.source import Head, Source
 
 GRAPH_FILE = "_tvmdbg_graph_dump.json"
 TENSORS_FILE = "output_tensors.params"
@@ -49,7 +49,7 @@ UNKNOWN_INPUT = declare(
 
 _FOLDER = regex(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
 _OUTPUT_NAME = regex(r"(?P<name>.*?)____topo-index:(?P<node>\d{1,18})____output-num:(?P<output>\d{1,18})", re.DOTALL)
-_GRAPH_START = regex(rb'"?\{(?:\\n|\s)*"nodes"\s*:\s*\[')
+_GRAPH_START = regex(rb'"?\{(?:\\n|\s)*"(?:arg_)?nodes"\s*:\s*\[')
 _PLAIN_ATTRS = frozenset(("num_outputs", "num_inputs", "flatten_data", "func_name", "T"))
 _LISTED_TENSORS = 256
 
@@ -377,9 +377,11 @@ def node_of(name: str) -> tuple[int | str, str]:
     return plain, plain
 
 
-def mark_of_graph(head: bytes) -> str:
-    """What shows that the head of a file is of a TVM graph; empty for graphs of other tools, and anything else."""
-    text = head.replace(b'\\"', b'"')
+def mark_of_graph(head: Head) -> str:
+    """What shows that a file is a TVM graph; empty for graphs of other tools, and anything else."""
+    text = head.text.replace(b'\\"', b'"')
     if not _GRAPH_START.match(text):
         return ""
+    if not head.complete:  # with sorted keys the nodes stand at the end
+        text += head.tail.replace(b'\\"', b'"')
     return next((mark.decode() for mark in (b"func_name", b"tvm_op", b"type: ") if b'"' + mark in text), "")

@@ -39,7 +39,8 @@ BAD_READING = declare(
 )
 
 FORMAT = 1
-_MARK = regex(rb'\A\{\s*"traceconv-anchor"\s*:')
+_MARK = "traceconv-anchor"
+_MARK_AT_END = regex(rb'"traceconv-anchor"\s*:\s*\d+\s*\}\s*\Z')
 _SYSTEM_CLOCK = regex(r"clock_gettime\((CLOCK_\w+)\)")
 _CLOCKS = {
     "CLOCK_REALTIME": REALTIME,
@@ -180,8 +181,11 @@ class ClockAnchor(msgspec.Struct, frozen=True):
     lost: ClassVar[tuple[str, ...]] = ("What the clocks did between the readings: they are taken to run evenly.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES for an object that begins with the mark."""
-        return Match.yes("the mark of traceconv anchor") if _MARK.match(head.text) else Match.no("no mark of an anchor")
+        """YES for an object with the mark, wherever it stands among the members."""
+        members = head.json.members
+        if _MARK in members or (members and not head.complete and _MARK_AT_END.search(head.tail)):
+            return Match.yes("the mark of traceconv anchor")
+        return Match.no("no mark of an anchor")
 
     def read(self, source: Source, out: Builder) -> None:
         """All readings. Raises MalformedInput if the file is no whole object of that form."""

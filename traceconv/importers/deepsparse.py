@@ -31,6 +31,8 @@ from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
 _BENCHMARK = regex(rb'"engine"\s*:\s*"deepsparse\.engine')
+#: What stands before the layers; the times of all iterations are among it, and can be many.
+_ANALYSIS = {"average_total_time", "items_per_second", "iteration_times"}
 _JSON = regex(rb"\{\s*\"")
 
 
@@ -71,7 +73,7 @@ class DeepSparse(Struct, frozen=True):
         """Sure of the prefix of a line, and of the keys of a report; a banner alone may be a quotation."""
         text = head.text
         if _JSON.match(text):
-            return _sniff_json(text)
+            return _sniff_json(head)
         if any(lines.records(lines.plain(line))[1] for line in head.data.splitlines()):
             return Match.yes("a line with the prefix of a DeepSparse engine")
         first = text.split(b"\n", 1)[0]
@@ -115,9 +117,10 @@ def _has_records(head: Head) -> bool:
     return any(lines.records(lines.plain(line))[1] for line in head.data.splitlines())
 
 
-def _sniff_json(text: bytes) -> Match:
-    if b'"layer_info"' in text and b'"average_total_time"' in text and b'"iteration_times"' in text:
+def _sniff_json(head: Head) -> Match:
+    if head.json.members.keys() >= _ANALYSIS:
         return Match.yes("the keys of a DeepSparse model analysis")
+    text = head.text
     if b'"benchmark_result"' in text and b'"items_per_sec"' in text and _BENCHMARK.search(text):
         return Match.yes("the keys of a DeepSparse benchmark")
     return Match.no("JSON without the keys of a DeepSparse report")

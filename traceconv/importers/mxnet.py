@@ -67,14 +67,12 @@ NOT_WANTED = declare(
     quiet=True,
 )
 
-_LAYOUT = regex(rb'\{\r?\n {4}"traceEvents": \[\r?\n')
-_DEVICE_NAME = regex(rb'"name": "(?:cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/)"')
-_RECORD = regex(
-    rb'"name": "[^\n]*",\s*"cat": "(?:operator|Custom Operator|MXNET_C_API|Device Storage|category)",\s*"ph": "'
-)
-#: What JSON begins with, also without its first bytes.
-_BEGIN = (b"{", b"[", b",", b'"')
-_HASHED_PID = regex(rb'"pid": (?:3060606181218273969|849786139768988538)\b')
+_DEVICE_NAME = regex(r"cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/")
+_DEVICE_FIELDS = frozenset(("ph", "args", "pid", "name"))
+_CATEGORIES = frozenset(("operator", "Custom Operator", "MXNET_C_API", "Device Storage", "category"))
+_HASHED_PIDS = frozenset((3060606181218273969, 849786139768988538))
+#: No number of a process or thread of an operating system is as large; nearly all hashes are larger.
+_HASHES = 1 << 32
 
 #: pids below this are indices of devices, all others are 64-bit hashes.
 _DEVICES = 10**6
@@ -378,15 +376,13 @@ class Mxnet(Struct, frozen=True):
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for the layout that MXNet prints with one of its own names, or for its hashed pids."""
-        text = head.text
-        if text[:1] in _BEGIN and _HASHED_PID.search(text):
-            return Match.yes("pids that MXNet makes of its categories")
-        if _LAYOUT.match(text) is None:
-            return Match.no("does not begin like an MXNet profile, nor has its pids")
-        if _DEVICE_NAME.search(text) or _RECORD.search(text):
-            return Match.yes("layout, devices and categories of MXNet")
-        return Match.no("no devices and no categories of MXNet")
+        """YES for devices named as MXNet does, or for records of its categories with hashes as pid or tid."""
+        events = head.json.objects
+        if any(map(_names_device, events)):
+            return Match.yes("processes with the names of MXNet's devices")
+        if any(map(_is_record, events)):
+            return Match.yes("categories of MXNet, with hashes as pid or tid")
+        return Match.no("no devices of MXNet, and no categories of MXNet with hashes as pid or tid")
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
@@ -398,6 +394,24 @@ class Mxnet(Struct, frozen=True):
         top = facts.top_level(reader, out)
         events.finish(top.get("stackFrames"))
         _set_clock(out, events.categories == {_OLD_CATEGORY})
+
+
+def _names_device(event: dict[str, Any]) -> bool:
+    """Whether an event gives a process the name of a device, with the fields that MXNet gives it (no tid)."""
+    args = event.get("args")
+    name = args.get("name") if isinstance(args, dict) else None
+    is_name = event.keys() == _DEVICE_FIELDS and event["name"] == "process_name"
+    return is_name and isinstance(name, str) and _DEVICE_NAME.fullmatch(name) is not None
+
+
+def _is_record(event: dict[str, Any]) -> bool:
+    """Whether an event can be of this profiler only: its pid is that of a category, or one of its numbers is a hash."""
+    pid, tid = event.get("pid"), event.get("tid")
+    if isinstance(pid, int) and pid in _HASHED_PIDS:
+        return True
+    hashed = any(isinstance(number, int) and number >= _HASHES for number in (pid, tid))
+    category = event.get("cat")
+    return hashed and isinstance(category, str) and category in _CATEGORIES
 
 
 def _set_clock(out: Builder, is_old: bool) -> None:

@@ -63,8 +63,12 @@ _ROW = {n: regex(r"(.*?)\s+(\d+)" + r"\s+(-?\d+\.\d{4})" * n + r"\s*") for n in 
 _LIKE_A_ROW = regex(r"\S.*\s{2,}\d")
 
 _JSON_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
-_JSON_BEGIN = regex(r'(.*?)\s*\{?\s*"Time"\s*:\s*\{\s*')
-_JSON_HEAD = regex(rb'"Time"\s*:\s*\{.{0,2000}?"Count"\s*:\s*\d+\s*,\s*"(?:Total|Min)"\s*:', re.DOTALL)
+_JSON_BEGIN = regex(r'(.*?)\s*\{?\s*"(Time|Memory)"\s*:\s*\{\s*')
+_JSON_HEAD = regex(
+    rb'"(?:Time|Memory)"\s*:\s*\{.{0,2000}?'
+    rb'(?:"Count"\s*:\s*\d+\s*,\s*"(?:Total|Min)"|"Avg"\s*:\s*[\d.]+\s*,\s*"Count")\s*:',
+    re.DOTALL,
+)
 #         "Convolution": {
 _JSON_OPEN = regex(r'\s*"(.*)"\s*:\s*\{\s*')
 _JSON_VALUE = regex(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*,?\s*')
@@ -160,14 +164,20 @@ class _Json(msgspec.Struct):
 
     Attributes:
         prefix: what a logger put before the first line.
+        first: the kind that it begins with: "Time", if nobody sorted the keys.
         path: the names of the objects around the line: kind, section, entry.
         values: what the innermost entry holds.
     """
 
     dump: int
     prefix: str
-    path: list[str] = msgspec.field(default_factory=lambda: ["Time"])
+    first: str
+    path: list[str]
     values: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def goes_on_with(self, kind: str) -> bool:
+        """Whether an object of that name is a part of this dump; else it begins the next one."""
+        return kind != self.first and (not self.path or kind == "Memory")
 
 
 class _Reader:
@@ -215,12 +225,12 @@ class _Reader:
 
     def _line(self, number: int, line: str) -> bool:
         """Read a line; False if it belongs to no table."""
-        if '"Time"' in line:
+        if '"Time"' in line or '"Memory"' in line:
             begin = _JSON_BEGIN.fullmatch(line)
-            if begin is not None:
-                self._begin_json(begin[1])
+            if begin is not None and not (self._json is not None and self._json.goes_on_with(begin[2])):
+                self._begin_json(begin[1], begin[2])
                 return self._merged("lines of JSON around the numbers")
-            if '"Count"' in line:
+            if begin is None and '"Count"' in line:
                 return self._compact_json(number, line)
         if self._json is not None:
             return self._json_line(number, line.removeprefix(self._json.prefix), self._json)
@@ -282,14 +292,14 @@ class _Reader:
 
     # -- JSON -------------------------------------------------------------------------------------------------
 
-    def _begin_json(self, prefix: str) -> None:
+    def _begin_json(self, prefix: str, kind: str) -> None:
         if self._json is not None:
             self._out.problem(CUT, f"inside {' / '.join(self._json.path)!r}")
         if self._before.removeprefix(prefix).strip() == "{":
             self._others -= 1  # the bracket that opens the document
             self._merged("lines of JSON around the numbers")
         self._dumps += 1
-        self._json = _Json(self._dumps, prefix.removesuffix("{"))
+        self._json = _Json(self._dumps, prefix.removesuffix("{"), kind, [kind])
 
     def _json_line(self, number: int, line: str, document: _Json) -> bool:
         opened, value = _JSON_OPEN.fullmatch(line), _JSON_VALUE.fullmatch(line)

@@ -6,7 +6,7 @@
      "args" : {"op_name" : "Conv","node_index" : "32","output_type_shape" : [{"float":[1,32,32,32]}]}},
 
 Facts from the source (core/common/profiler.cc, gpu_profiler_common.h) and from runs of 0.3 to 1.31: one event per line
-in this exact spacing, whole microseconds since the profiler started, every arg a string unless it begins with { or [.
+with these fields only, whole microseconds since the profiler started, every arg a string unless it begins with { or [.
 Up to 1.30 names are written without escapes, so a quote in a node name breaks the JSON; the shared reader repairs it.
 GPU events have pid and tid -1 and follow the event that launched them.
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -66,11 +66,10 @@ PERF_ERROR = declare(
     "the perf counters of a layer could not be read; the first line of the error is the arg `perf_error`",
 )
 
-_LINE = regex(
-    rb'\[\s*\{"cat" : "(?:Session|Node|Kernel|Api)","pid" :-?\d+,"tid" :-?\d+,"dur" :-?\d+,"ts" :-?\d+,'
-    rb'"ph" : "X","name" :"'
-)
 _WITHOUT_EVENTS = regex(rb"\[\r?\n\]\s*")
+#: What every event has, and nothing else.
+_FIELDS = frozenset(("cat", "pid", "tid", "dur", "ts", "ph", "name", "args"))
+_CATEGORIES = frozenset(("Session", "Node", "Kernel", "Api"))
 _NAME_TIME = regex(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)(?:_(\d{1,3}))?\.json(?:\.gz)?$", re.ASCII)
 #: The name is made, then the file is opened, then the clock is read: what that takes on a local disk.
 _OPENING_NS = 40_000
@@ -138,12 +137,14 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
     lost = ("The start time of the profile is not in the file itself.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES by the exact spacing of the first event, which no other writer has."""
-        if _LINE.match(head.text):
-            return Match.yes("event lines in the spacing of ONNX Runtime")
+        """YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
+        events = head.json.objects
+        own = [event for event in events if _is_event(event)]  # the others are pieces of damaged ones
+        if 10 * len(own) > 9 * len(events) and any(event["cat"] in ("Session", "Node") for event in own):
+            return Match.yes("events of a session or of nodes, with the fields of ONNX Runtime and no others")
         if head.complete and _WITHOUT_EVENTS.fullmatch(head.text):
             return Match.maybe("an array without events, in two lines as ONNX Runtime writes it")
-        return Match.no("no event line in the spacing of ONNX Runtime")
+        return Match.no("no events, or not only such with the fields and categories of ONNX Runtime")
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
@@ -180,6 +181,19 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
                 "-O utc_offset=+02:00"
             )
+
+
+def _is_event(event: dict[str, Any]) -> bool:
+    """Whether an event can be of this profiler: its args are texts, or shapes and statistics, never numbers."""
+    args = event.get("args")
+    return (
+        event.keys() == _FIELDS
+        and event["ph"] == "X"
+        and event["cat"] in _CATEGORIES
+        and all(type(event[key]) is int for key in ("pid", "tid", "dur", "ts"))
+        and isinstance(args, dict)
+        and all(isinstance(value, str | list | dict) for value in args.values())
+    )
 
 
 def _time_in_name(name: str, zone: timezone) -> tuple[int, int, str] | None:

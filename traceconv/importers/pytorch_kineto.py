@@ -35,6 +35,7 @@ from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ChromeReader, Event, decode_json, text_of
 from traceconv.importers._chrome_rows import Rows
 from traceconv.importers._kineto_collectives import declare_collectives
+from traceconv.importers.viztracer import is_of_viztracer
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId, TrackKind
 from traceconv.patterns import regex
@@ -83,7 +84,7 @@ _INSTANTS = tuple(b"iIR")
 #: c10::DeviceType; the numbers are stable.
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "PrivateUse1"}
 
-_FOREIGN = (b'"viztracer_metadata"', b'"highres-ticks"')
+_TENSORFLOW = b'"highres-ticks"'
 _CATEGORY = regex(
     rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|async_cpu_to_gpu|fwdbwd)"'
 )
@@ -124,13 +125,15 @@ class PytorchKineto(Struct, frozen=True):
         text = head.text
         if text[:1] not in (b"{", b"["):
             return Match.no("does not begin with { or [")
-        if any(mark in text for mark in _FOREIGN):
+        has_schema = b'"schemaVersion"' in text and (b'"deviceProperties"' in text or b'"traceEvents"' in text)
+        has_args = any(key in text for key in (b'"traceName"', b'"External id"', b'"Ev Idx"'))
+        if not has_schema and not (has_args and _CATEGORY.search(text)):
+            return Match.no("no schemaVersion, and no categories of Kineto")
+        if _TENSORFLOW in text or is_of_viztracer(head):
             return Match.no("written by viztracer or TensorFlow")
-        if b'"schemaVersion"' in text and (b'"deviceProperties"' in text or b'"traceEvents"' in text):
-            return Match.yes("schemaVersion with deviceProperties or traceEvents")
-        if _CATEGORY.search(text) and any(key in text for key in (b'"traceName"', b'"External id"', b'"Ev Idx"')):
-            return Match.yes("categories and args of Kineto")
-        return Match.no("no schemaVersion, and no categories of Kineto")
+        return Match.yes(
+            "schemaVersion with deviceProperties or traceEvents" if has_schema else "categories and args of Kineto"
+        )
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""

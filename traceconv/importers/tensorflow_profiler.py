@@ -40,9 +40,7 @@ LIMIT_REACHED = declare(
 )
 
 _EVENT_LIMIT = 1_000_000
-_HEADER = regex(rb'\{\s*"displayTimeUnit"\s*:\s*"ns"\s*,\s*"metadata"\s*:\s*\{[^{}]*"highres-ticks"\s*:\s*true')
-_FIRST_UNIT = regex(rb'\{\s*"displayTimeUnit"\s*:\s*"ns"')
-_PLANE = regex(rb'"name"\s*:\s*"process_name"[^{}]*"args"\s*:\s*\{\s*"name"\s*:\s*"/(?:host|device):')
+_PLANE = ("/host:", "/device:")
 _INTEGER = regex(r"0|-?[1-9][0-9]{0,19}")
 
 
@@ -79,9 +77,11 @@ class TensorflowProfiler(Struct, frozen=True):
 
     def sniff(self, head: Head) -> Match:
         """YES by the header of the exporter, or by planes named as only it does."""
-        if _HEADER.match(head.text):
+        members, events = head.json.members, head.json.objects
+        about = members.get("metadata")
+        if isinstance(about, dict) and about.get("highres-ticks") is True and members.get("displayTimeUnit") == "ns":
             return Match.yes("the header of the trace viewer of TensorFlow (highres-ticks)")
-        if _FIRST_UNIT.match(head.text) and _PLANE.search(head.text):
+        if members.get("displayTimeUnit", "ns") == "ns" and any(map(_names_plane, events)):
             return Match.yes("planes of the profiler of TensorFlow and JAX (/host:..., /device:...)")
         return Match.no("no header of the trace viewer of TensorFlow, and no planes")
 
@@ -96,6 +96,13 @@ class TensorflowProfiler(Struct, frozen=True):
         events.sort_out_devices()
         if events.timed >= _EVENT_LIMIT:
             out.problem(LIMIT_REACHED, f"{source.name}: {events.timed} events")
+
+
+def _names_plane(event: dict[str, Any]) -> bool:
+    """Whether an event gives a process the name of a plane."""
+    args = event.get("args")
+    name = args.get("name") if isinstance(args, dict) else None
+    return event.get("name") == "process_name" and isinstance(name, str) and name.startswith(_PLANE)
 
 
 class _Events(ChromeEvents):

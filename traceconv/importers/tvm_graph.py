@@ -46,7 +46,7 @@ class TvmGraph(Struct, frozen=True):
 
     def sniff(self, head: Head) -> Match:
         """YES for nodes with the names of TVM; MXNet writes graphs with the same outline."""
-        mark = dumps.mark_of_graph(head.text)
+        mark = dumps.mark_of_graph(head)
         return Match.yes(f"a graph with {mark}") if mark else Match.no("no nodes with func_name, tvm_op or TVM's types")
 
     def read(self, source: Source, out: Builder) -> None:

@@ -7,8 +7,10 @@
      "file_info": {"files": {"/src/net.py": ["...", 40]}, "functions": {"relu (/src/net.py:15)": ["/src/net.py", 15]}}}
 
 Facts from recordings with 1.1.1. Times are µs of CLOCK_MONOTONIC; `baseTimeNanoseconds` is Unix time minus that clock,
-as read once. Functions have the category FEE (entry and exit) and come in the order of their ends.
-`overflow` says that the ring buffer was full, so that the oldest events are missing. `file_info` holds the source text.
+as read once; files of the command line lack it. Functions have the category FEE (entry and exit; fee where the command
+line wrote the file) and come in the order of their ends.
+`overflow` says that the ring buffer was full, so that the oldest events are missing. `file_info` holds the source text,
+which can be longer than all events; it stands behind them.
 """
 
 from __future__ import annotations
@@ -30,15 +32,20 @@ OVERFLOW = declare(
     ProblemKind.ABSENT,
     "the buffer of viztracer was full: the oldest events are missing in the file (record with larger --tracer_entries)",
 )
-SOURCE_TEXT = declare(
-    "viztracer.source_text",
-    ProblemKind.SKIPPED,
-    "the source code that viztracer embeds is left out: no viewer shows it",
-    quiet=True,
-)
 
-_FUNCTION = regex(rb'"cat"\s*:\s*"FEE"')
+_FUNCTION = regex(rb'"cat"\s*:\s*"(?:FEE|fee)"')
+#: The last entry of `file_info`: "relu (/src/net.py:15)": ["/src/net.py", 15]}}}
+_LAST_FUNCTION = regex(rb'\(([^"]+):(\d+)\)"\s*:\s*\[\s*"\1"\s*,\s*\2\s*\]\s*\}\s*\}\s*\}\s*\Z')
 _METADATA = "viztracer_metadata"
+_LAST_ENTRY = 4096
+_KEY = b'"viztracer_metadata"'
+
+
+def is_of_viztracer(head: Head) -> bool:
+    """Whether viztracer wrote a Chrome trace: functions in the head, or its metadata or `file_info` at the end."""
+    if _KEY in head.data or _FUNCTION.search(head.data):
+        return True
+    return _KEY in head.tail or _LAST_FUNCTION.search(head.tail[-_LAST_ENTRY:]) is not None
 
 
 @importer
@@ -51,22 +58,24 @@ class Viztracer(Struct, frozen=True):
     versions = "0.x, 1.x (recorded with 1.1)"
     clock = ClockDomain("CLOCK_MONOTONIC of viztracer", Zero.BOOT, Run.MONOTONIC, 1)
     record = "viztracer -o python.json script.py"
-    line_up = "Nothing is needed if the file has baseTimeNanoseconds, as those of 1.1 have; else `--offset FILE=TIME`."
+    line_up = (
+        "Nothing is needed if the file has baseTimeNanoseconds, as those have that VizTracer.save() writes (1.1); the "
+        "command line writes none: `--offset FILE=TIME`."
+    )
     becomes = (
         ("functions", "slices on their thread, with arguments and return values as args"),
         ("log_instant, log_var, counters", "instants and counters"),
         ("processes and threads", "processes and threads"),
+        ("file_info, viztracer_metadata", "metadata"),
     )
-    skips = (EMPTY_EVENT, SOURCE_TEXT)
-    lost = ("The source code embedded in the file.", "What the ring buffer had dropped before the file was written.")
+    skips = (EMPTY_EVENT,)
+    lost = ("What the ring buffer had dropped before the file was written.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES by the metadata of viztracer or its category of functions."""
-        if facts.looks_like_chrome(head).certainty and (
-            b'"viztracer_metadata"' in head.data or _FUNCTION.search(head.data)
-        ):
-            return Match.yes("viztracer_metadata, or functions of category FEE")
-        return Match.no("no viztracer_metadata, and no category FEE")
+        """YES by the metadata of viztracer, before or behind the events, or by its category of functions."""
+        if facts.looks_like_chrome(head).certainty and is_of_viztracer(head):
+            return Match.yes("viztracer_metadata, file_info, or functions of category FEE")
+        return Match.no("no viztracer_metadata, no file_info, and no category FEE")
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
@@ -74,8 +83,6 @@ class Viztracer(Struct, frozen=True):
         reader = ChromeReader(source, out)
         events = ChromeEvents(out)
         events.add_all(reader)
-        if reader.top.pop("file_info", None) is not None:
-            out.problem(SOURCE_TEXT, "file_info")
         top = facts.top_level(reader, out)
         events.finish(top.get("stackFrames"))
         facts.set_clock(top, out, self.clock)
