@@ -1,4 +1,4 @@
-"""VTune's CSV, beyond what the golden cases pin. No recording was at hand: all inputs are written by hand."""
+"""VTune's reports, beyond what the golden cases pin; all inputs are written by hand."""
 
 from __future__ import annotations
 
@@ -158,7 +158,9 @@ def test_times_in_utc(text: str, ns: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["2024-02-30 12:00:00", "12:00:00", "1709208000", "2024-01-01 25:00:00", ""])
 def test_what_is_no_time_in_utc_is_a_lost_row(text: str, tmp_path: Path) -> None:
-    trace = converted(tmp_path, f"name,start_tsc.UTC,end_tsc\nx,{text},{text}\n")
+    good = "2024-01-01 12:00:00"
+    trace = converted(tmp_path, f"name,start_tsc.UTC,end_tsc\nx,{text},{text}\ny,{good},{good}\n")
+    assert [name for name, _, _ in slices(trace)] == ["y"]
     assert trace.sources[0].balance.skipped["skipped (vtune.bad_external_row)"] == 1
 
 
@@ -174,3 +176,75 @@ def test_cut_anywhere_it_is_read_or_refused_in_our_words(tmp_path: Path) -> None
             except TraceconvError:
                 continue
             validate(lay_out(trace))
+
+
+# -- shares -----------------------------------------------------------------------------------------------------------
+
+TREE = ["Total,{},0.0", " main,{},1.0", "  work,{},3.0"]
+
+
+def tree(tmp_path: Path, *totals: str) -> Trace:
+    rows = [row.format(total) for row, total in zip(TREE, totals, strict=True)]
+    return converted(tmp_path, "\n".join(["Function Stack,CPU Time:Total,CPU Time:Self", *rows]))
+
+
+@pytest.mark.parametrize(
+    "totals",
+    [
+        ("100.000000", "100.000000", "75.000000"),
+        ("100.0%", "100.0%", "75.0%"),
+        ("4.0", "4.0", "3.0"),
+        ("4s", "4s", "3s"),
+    ],
+)
+def test_a_share_is_no_time(tmp_path: Path, totals: tuple[str, str, str]) -> None:
+    trace = tree(tmp_path, *totals)
+    assert slices(trace) == [("Total", 0, 4 * 10**9), ("main", 0, 4 * 10**9), ("work", 0, 3 * 10**9)]
+    assert not trace.sources[0].diagnostics
+
+
+def test_a_hundred_seconds_are_no_share(tmp_path: Path) -> None:
+    text = "Function Stack,CPU Time:Total,CPU Time:Self\nTotal,100.0,40.0\n main,60.0,60.0\n"
+    assert slices(converted(tmp_path, text)) == [("Total", 0, 100 * 10**9), ("main", 0, 60 * 10**9)]
+
+
+def test_rows_that_were_left_out_are_said(tmp_path: Path) -> None:
+    trace = tree(tmp_path, "100.0%", "60.0%", "45.0%")
+    assert slices(trace)[1] == ("main", 0, 4 * 10**9)
+    assert [(entry.code.name, entry.count) for entry in trace.sources[0].diagnostics] == [("vtune.rows_missing", 2)]
+
+
+def test_shares_alone_make_no_slices(tmp_path: Path) -> None:
+    text = "Function Stack,CPU Time:Total,CPU Time:Self\nTotal,100.0%,0.0%\n main,100.0%,100.0%\n"
+    trace = converted(tmp_path, text)
+    assert (len(trace.slices.ts), len(trace.instants.ts)) == (0, 2)
+    assert any("no seconds" in note for note in trace.sources[0].notes)
+
+
+# -- aligned columns --------------------------------------------------------------------------------------------------
+
+
+def test_a_title_that_goes_on_in_the_next_line() -> None:
+    lines = ["Function Stack  CPU Time:  CPU Time:", "                Total      Self"]
+    report = reports.heading_above(lines, "--------------  ---------  ---------")
+    assert report is not None
+    assert report.columns == ("Function Stack", "CPU Time:Total", "CPU Time:Self")
+    assert report.starts == (0, 16, 27)
+
+
+def test_a_timeline_in_aligned_columns(tmp_path: Path) -> None:
+    text = """vtune: Using result path `C:\\sample\\r005hs'
+timeBin  Bin Start Time  Bin End Time  CPU Time:Self
+-------  --------------  ------------  -------------
+0                 0.000         7.440       621.445s
+1                 7.440        14.879       620.543s
+vtune: Executing actions 100 % done
+"""
+    trace = converted(tmp_path, text)
+    assert trace.counters.ts.tolist() == [0, 7_440_000_000, 14_879_000_000]
+    assert trace.counters.value.tolist() == [621.445, 620.543, 0]
+
+
+@pytest.mark.parametrize("rule", ["----", "---- x ----", "Function  CPU Time", ""])
+def test_what_is_no_rule(rule: str) -> None:
+    assert reports.heading_above(["Function  CPU Time"], rule) is None

@@ -4,17 +4,25 @@
     0,0.000000,0.166667,0.120000
 
     Function Stack,CPU Time:Total,CPU Time:Self,Module
-    Total,2.500000,0.000000,
-     main,2.400000,0.100000,app
-      "std::map<int,int>::find",2.300000,2.300000,libstdc++.so.6
+    Total,100.000000,0.000000,
+     main,96.000000,0.100000,app
+      "std::map<int,int>::find",92.000000,2.300000,libstdc++.so.6
 
-Values of time are seconds. A call tree is indented by a space for each level, outside of the quotes as well. Delimiter
-and decimal mark are what the user and the locale chose.
+    Function Stack     CPU Time:Total  CPU Time:Self  Module
+    -----------------  --------------  -------------  ------
+    Total                     100.000%             0s
+     main                      96.000%         0.100s  app
+
+Without `-format csv` the columns are aligned. Values of time are seconds, but the columns `...:Total` of a top-down
+report are shares of the whole in per cent, with a sign as text and without one in CSV. They say nothing about seconds
+that `...:Self` does not say: what a function took with all that it called is the sum over its rows. A call tree is
+indented by a space for each level, outside of the quotes as well. Delimiter and decimal mark are what the user and the
+locale chose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -47,10 +55,21 @@ BAD_ROW = declare(
 NO_NUMBER = declare(
     "vtune.no_number", ProblemKind.LOST, "a value of the timeline is no number: its counter was not drawn there"
 )
+SHARES_ONLY = (
+    "the report holds shares of the whole in per cent and no seconds: they are args of rows without times; "
+    '`-column="CPU Time:Self"` adds the seconds'
+)
 BAD_INDENT = declare(
     "vtune.bad_indentation",
     ProblemKind.REPAIRED,
     "a row of a call tree is more than one level below the row before it: drawn one level below",
+)
+
+ROWS_MISSING = declare(
+    "vtune.rows_missing",
+    ProblemKind.ABSENT,
+    "the seconds of a function and of all that it called do not make up its share in per cent: rows were left out of "
+    "the report (-limit, -filter), and lengths are those of the rows that are there",
 )
 
 #: What the first column of a report can be; the second element of a pair tells that the report is surely VTune's.
@@ -77,18 +96,33 @@ _METRIC = regex(
     r"CPU Time|Clockticks|Instructions Retired|Hardware Event (?:Count|Sample)|Task (?:Time|Count)|Elapsed Time|"
     r"CPI Rate|Wait (?:Time|Count)|Total Time|Spin (?:and Overhead )?Time|Effective Time"
 )
+_RULE = regex(r" *-{2,}(?: +-{2,})+ *")
+_DASHES = regex(r"-+")
+_TITLE_LINES = 3
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGER_DELIMITER = regex(r"[^\w\s\"]{1,8}")
 #: Columns that hold seconds: CPU Time:Self, Task Time, Wait Time; not CPU Time:Total (%), not Task Count.
 _SECONDS = regex(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
+#: How far from 100 the total of a report in per cent can be, printed with few digits.
+_ROUNDED = 0.05
+_ALL = 100
+_FAR = 0.5
 _TREE_HELP = "Sums of a call tree, not a timeline: the lengths are real, the order and the places are not."
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A heading, taken apart."""
+    """A heading, taken apart.
+
+    Attributes:
+        delimiter: what separates the columns; empty where they are aligned.
+        starts: where the columns begin in a line, if they are aligned.
+        has_shares: whether columns that end with :Total are per cent of the whole, known from the rows.
+    """
 
     delimiter: str
     columns: tuple[str, ...]
+    starts: tuple[int, ...] = ()
+    has_shares: bool = False
 
     @property
     def kind(self) -> str:
@@ -117,6 +151,29 @@ def heading_of(line: str) -> Report | None:
         if len(columns) > 1 and columns[0] == first and _is_heading(columns):
             return Report(delimiter, tuple(columns))
     return None
+
+
+def heading_above(lines: Sequence[str], rule: str) -> Report | None:
+    """What the lines above a line of dashes say as a heading of aligned columns, None if they are none.
+
+    A title that is too wide goes on in the next line.
+    """
+    if not _RULE.fullmatch(rule):
+        return None
+    starts = tuple(match.start() for match in _DASHES.finditer(rule))
+    for first in range(len(lines) - 1, max(-1, len(lines) - 1 - _TITLE_LINES), -1):
+        parts = zip(*(_aligned(line, starts) for line in lines[first:]), strict=True)
+        columns = [" ".join(" ".join(column).split()).replace(": ", ":") for column in parts]
+        if columns[0] in _FIRST and _is_heading(columns):
+            return Report("", tuple(columns), starts)
+    return None
+
+
+def _aligned(line: str, starts: Sequence[int]) -> list[str]:
+    """The texts that begin at certain places of a line; the first one keeps what it is indented by."""
+    ends = [*starts[1:], None]
+    first, *others = (line[start:end] for start, end in zip(starts, ends, strict=True))
+    return [first.rstrip(), *(text.strip() for text in others)]
 
 
 def _is_heading(columns: list[str]) -> bool:
@@ -158,13 +215,15 @@ class _Reader:
         self._source = source
         self._out = out
         self._mark = "."
+        self._begin = 0  # the line of the heading, its last one
 
     def read(self) -> None:
         report = self._heading()
         self._mark = find_decimal_mark(self._numbers(report))
+        report = msgspec.structs.replace(report, has_shares=self._has_shares(report))
         if report.kind == "timeline":
             self._timeline(report)
-        elif report.kind == "tree" and _time_columns(report) != (None, None):
+        elif report.kind == "tree" and self._times(report) != (None, None):
             self._tree(report)
         else:
             self._table(report)
@@ -172,9 +231,11 @@ class _Reader:
     # -- lines ----------------------------------------------------------------------------------------------------
 
     def _heading(self) -> Report:
+        """The heading; its last line is taken note of."""
+        above: list[str] = []
         for line in self._source.lines():
             text = text_of_line(line.text)
-            report = heading_of(text)
+            report = heading_of(text) or heading_above(above, text)
             if report is not None and report.delimiter == ":":
                 raise MalformedInput(
                     self._source.display,
@@ -183,7 +244,9 @@ class _Reader:
                     hint="write the report with -csv-delimiter comma",
                 )
             if report is not None:
+                self._begin = line.number
                 return report
+            above = [*above, text][-_TITLE_LINES:]
         raise MalformedInput(
             self._source.display,
             "",
@@ -194,13 +257,11 @@ class _Reader:
     def _rows(self, report: Report, *, count: bool = True) -> Iterator[tuple[int, int, list[str]]]:
         """Number, indentation and fields of each row; all else is counted."""
         out = self._out
-        begun = False
         for line in self._source.lines():
             text = text_of_line(line.text)
             out.balance.read += count
-            if not begun or heading_of(text) is not None:
-                is_heading = heading_of(text) is not None
-                begun |= is_heading
+            is_heading = line.number == self._begin or heading_of(text) is not None
+            if line.number <= self._begin or is_heading:
                 if count and is_heading:
                     out.balance.merged["headings"] += 1
                 elif count:
@@ -220,6 +281,30 @@ class _Reader:
     def _numbers(self, report: Report) -> Iterable[str]:
         return (one for _, _, fields in self._rows(report, count=False) for one in fields[1:])
 
+    def _has_shares(self, report: Report) -> bool:
+        """Whether the columns that end with :Total are per cent: by a sign, or since all is 100, but not in seconds."""
+        total, own = _time_columns(report)
+        if report.kind != "tree" or total is None:
+            return False
+        whole = seconds = 0.0
+        for _, indent, fields in self._rows(report, count=False):
+            if fields[total].strip()[-1:] in ("%", "s"):
+                return fields[total].strip().endswith("%")
+            if indent == 0:
+                whole += number_of(fields[total].strip(), self._mark) or 0
+            if own is not None:
+                seconds += number_of(fields[own].strip().removesuffix("s"), self._mark) or 0
+        return abs(whole - _ALL) <= _ROUNDED and abs(seconds - _ALL) > _ROUNDED
+
+    def _times(self, report: Report) -> tuple[int | None, int | None]:
+        """Where the inclusive and the own time of a function stand in seconds, None where the report has none."""
+        total, own = _time_columns(report)
+        if own is not None and any(
+            fields[own].strip().endswith("%") for _, _, fields in self._rows(report, count=False)
+        ):
+            own = None
+        return None if report.has_shares else total, own
+
     def _time(self, text: str) -> int:
         """Nanoseconds of a number of seconds; raises ValueError."""
         compact = text.strip().removesuffix("s").replace("\u00a0", "").replace(" ", "")
@@ -233,6 +318,8 @@ class _Reader:
             if not text.strip():
                 continue
             number, unit = self._value(column, text)
+            if report.has_shares and column.endswith(":Total"):
+                unit = "%"
             known = number is None or not unit or f"({unit})" in column
             args[column if known else f"{column} ({unit})"] = text.strip() if number is None else number
         return args
@@ -303,18 +390,34 @@ class _Reader:
         clock = TREE_CLOCK.owned_by(out.info.name)
         out.set_clock(clock)
         roots = self._nodes(report)
+        for root in roots:
+            _measure(root)
+        if report.has_shares:
+            self._check_shares(report, roots)
         track = out.track("Call tree (synthetic)", description=_TREE_HELP)
         start = 0
         for root in roots:
-            _measure(root)
             if start + root.length > LIMIT_NS:
                 raise MalformedInput(self._source.display, "", "the times sum up to more than 146 years")
             self._draw(root, track, start)
             start += root.length
         out.note("sums of a call tree, drawn as nested slices of real lengths: when things happened is not in the file")
 
+    def _check_shares(self, report: Report, roots: list[_Node]) -> None:
+        """Say where the shares and the lengths contradict each other."""
+        total, _ = _time_columns(report)
+        key = f"{report.columns[total or 0]} (%)"
+        whole = sum(root.length for root in roots)
+        waiting = list(roots)
+        while waiting and whole:
+            node = waiting.pop()
+            waiting += node.children
+            share, here = node.args.get(key), node.length * _ALL / whole
+            if isinstance(share, int | float) and abs(share - here) > _FAR:
+                self._out.problem(ROWS_MISSING, node.line, f"{node.name:.60}: {share} %, its rows have {here:.3f} %")
+
     def _nodes(self, report: Report) -> list[_Node]:
-        total, own = _time_columns(report)
+        total, own = self._times(report)
         roots: list[_Node] = []
         path: list[_Node] = []
         for number, indent, fields in self._rows(report):
@@ -352,16 +455,18 @@ class _Reader:
         title = f"VTune {report.kind}" if report.kind == "summary" else f"VTune by {report.columns[0]}"
         track = out.totals_track(title)
         path: list[str] = []
+        above = ""  # the function whose stacks follow, in a report of call stacks
         for number, indent, fields in self._rows(report):
             if report.kind == "summary":
                 name, args = self._fact(path, fields)
             else:
-                name, args = fields[0].strip(), self._args(report, fields)
+                name, args = fields[0].strip() or above, self._args(report, fields)
+                above = name if "Function Stack" in report.columns else ""
                 if indent:
                     args = {"level": indent, **args}
             out.totals(track, name or "[unknown]", "vtune", args, number)
             out.balance.written += 1
-        out.note(NO_TIMELINE)
+        out.note(SHARES_ONLY if report.has_shares else NO_TIMELINE)
 
     def _fact(self, path: list[str], fields: list[str]) -> tuple[str, dict[str, Any]]:
         """A line of the summary: its level, a name, and one value or those of a table in it."""
@@ -378,7 +483,7 @@ class _Reader:
 
 
 def _time_columns(report: Report) -> tuple[int | None, int | None]:
-    """Where the inclusive and the own time of a function stand, None where the report does not have them."""
+    """The columns with what a function took with and without those that it called, None where there are none."""
     total = own = None
     for at, column in enumerate(report.columns[1:], 1):
         compact = column.replace(": ", ":")
@@ -391,6 +496,9 @@ def _time_columns(report: Report) -> tuple[int | None, int | None]:
 
 def _indented(text: str, report: Report) -> tuple[int, list[str]]:
     """The level of a row, and its fields; the spaces may stand before or inside the quotes."""
+    if report.starts:
+        fields = _aligned(text, report.starts)
+        return len(fields[0]) - len(fields[0].lstrip(" ")), fields
     indent = len(text) - len(text.lstrip(" "))
     fields = _fields(text.lstrip(" "), report.delimiter)
     if fields:

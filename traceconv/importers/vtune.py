@@ -1,4 +1,4 @@
-"""CSV of Intel VTune Profiler: the reports that it prints, and the external data that it reads.
+"""Intel VTune Profiler: the reports that it prints, and the CSV with external data that it reads.
 
     timeBin,Bin Start Time,Bin End Time,CPU Time:Self
     Function,CPU Time,Module,Function (Full),Source File,Start Address
@@ -33,7 +33,7 @@ _LINES = 200
 
 @importer
 class Vtune(Struct, frozen=True):
-    """CSV of VTune.
+    """Reports of VTune, and external data.
 
     Attributes:
         frequency_hz: for external data in ticks (QPC, TSC): how many of them a second has; the file does not say it.
@@ -42,9 +42,9 @@ class Vtune(Struct, frozen=True):
     frequency_hz: int | None = None
 
     name: ClassVar[str] = "vtune"
-    title: ClassVar[str] = "Intel VTune Profiler: timeline, hotspots and call trees as CSV, external data"
+    title: ClassVar[str] = "Intel VTune Profiler: timeline, hotspots and call trees as text or CSV, external data"
     url: ClassVar[str] = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
-    versions: ClassVar[str] = "reports of 2017 to 2025, external data with any clock; no recording was at hand"
+    versions: ClassVar[str] = "reports of 2017 to 2025 as text and CSV, external data with any clock"
     clock: ClassVar[ClockDomain] = reports.RUN_CLOCK
     record: ClassVar[str] = (
         "vtune -collect hotspots -r result -- ./app && "
@@ -57,7 +57,11 @@ class Vtune(Struct, frozen=True):
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("bin of the timeline report", "value of a counter for each metric and group"),
-        ("row of a call tree (Function Stack)", "slice inside its caller, on a synthetic track"),
+        (
+            "row of a call tree (Function Stack)",
+            "slice inside its caller, as long as its own and their seconds, synthetic",
+        ),
+        ("share in per cent (`...:Total`)", "arg; no slice where there are no seconds"),
         ("row of hotspots, hardware events, tasks, summary", "row of a table without times"),
         ("external task", "slice on its thread, or on its process"),
         ("external frame", "slice on the track Frames"),
@@ -68,15 +72,32 @@ class Vtune(Struct, frozen=True):
         "Reports other than the timeline hold no times; the timeline holds nothing finer than its bins.",
         "Single samples, calls and threads' states stay in the closed result folder.",
     )
+    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        (
+            "VTune 2023.0 to 2025.0",
+            "Intel's user guide: reports top-down, callstacks, hotspots, timeline, gprof-cc",
+            "columns, units, indentation, what is in per cent; as text only",
+        ),
+        (
+            "VTune 2017 to 2018 and 2021",
+            "tables of CSV reports in public notebooks and tests (top-down, hw-events, summary)",
+            "columns and numbers: in CSV, shares have no sign",
+        ),
+        (
+            "external data",
+            "three public writers of it (FFmpeg, a media driver's tracer, a converter of oneDNN logs)",
+            "headings, clocks, ids",
+        ),
+    )
 
     def sniff(self, head: Head) -> Match:
         """Sure of headings that no other tool prints; a table by function with CPU Time may be someone else's."""
         maybe = False
-        for line in head.text.splitlines()[:_LINES]:
-            text = text_of_line(line)
+        lines = [text_of_line(line) for line in head.text.splitlines()[:_LINES]]
+        for number, text in enumerate(lines):
             if external.heading_of(text) is not None:
                 return Match.yes("the heading of external data for VTune")
-            report = reports.heading_of(text)
+            report = reports.heading_of(text) or reports.heading_above(lines[:number], text)
             if report is not None and report.is_certain:
                 return Match.yes(f"the heading of a VTune report ({report.kind})")
             maybe |= report is not None
