@@ -9,10 +9,12 @@
     {"rocprofiler-sdk-tool": [{"metadata": {"pid": 7}, "agents": [], "kernel_symbols": [], "strings": {},
       "buffer_records": {"kernel_dispatch": [], "hip_api": [], _cupti.MEMCPY: []}}]}
 
-Facts: the guides of rocprofv3 and rocprof (rocm.docs.amd.com) and the JSON of ROCprofiler-SDK's `--output-format json`;
-synthetic until a real recording is at hand. Columns differ by version, so they are found by name. Times are ns of
-CLOCK_BOOTTIME, the same for host and device. One CSV holds one kind of record: kernels, copies, calls, markers.
-rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, and Chrome JSON for traces.
+Facts: the guides of rocprofv3 and rocprof (rocm.docs.amd.com), ROCprofiler-SDK's generateCSV.cpp and generateJSON.cpp
+(ROCm 6.2 to 7), and public outputs (see `checked`). Columns differ by version: they are found by name, and what has no
+other use is an arg. Times are ns of CLOCK_BOOTTIME, the same for host and device. One CSV holds one kind of record:
+kernels, copies, allocations, calls, markers. Counters had no times in ROCm 6.2; rocprofv2 leaves a begin of 0 where the
+kernel was not timed. rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, with a column
+for each counter, and Chrome JSON for traces.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -54,6 +56,13 @@ UNKNOWN_NAME = declare(
     "a record names an agent, kernel or operation that the file does not describe",
 )
 
+NEVER_SET = declare(
+    "rocprof.no_begin",
+    ProblemKind.ABSENT,
+    "the begin of a kernel was never set (0), so nobody knows when it ran: it is a row of a table without times",
+)
+PC_SAMPLE = declare("rocprof.pc_sample", ProblemKind.LOST, "samples of the program counter inside kernels are not read")
+
 #: The default clock of ROCprofiler-SDK (source/lib/common/utility.hpp); early versions took CLOCK_MONOTONIC.
 CLOCK = BOOTTIME
 #: The Chrome JSON of the old rocprof counts from its first record.
@@ -63,8 +72,17 @@ _HEADING = regex(rb'(?m)^(?=.*(?:Start_Timestamp"?,"?End_Timestamp|BeginNs"?,"?E
 _STATS = regex(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDurationNs|AverageNs|Percentage)".*$')
 _SDK_JSON = regex(rb'"rocprofiler-sdk-tool"\s*:')
 _V1_JSON = regex(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
-_HEADINGS = ({"start_timestamp", "end_timestamp"}, {"begin_ns", "end_ns"}, {"name", "calls"})
-_KERNEL_ARGS = {
+_UNTIMED = regex(
+    rb'(?mi)^(?!.*(?:Timestamp|BeginNs))"?[\w-]+"?,.*"?Kernel_?Name"?,.*"?Counter_Name"?,"?Counter_Value"?\s*$'
+)
+_HEADINGS = (
+    {"start_timestamp", "end_timestamp"},
+    {"begin_ns", "end_ns"},
+    {"name", "calls"},
+    {"kernel_name", "counter_name", "counter_value"},
+)
+#: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.
+_ARGS = {
     "workgroup_size_x": "workgroup_x",
     "workgroup_size_y": "workgroup_y",
     "workgroup_size_z": "workgroup_z",
@@ -84,8 +102,22 @@ _KERNEL_ARGS = {
     "arch_vgpr": "vgpr_count",
     "sgpr_count": "sgpr_count",
     "sgpr": "sgpr_count",
+    "arch_vgpr_count": "vgpr_count",
+    "vgpr": "vgpr_count",
+    "accum_vgpr": "accum_vgpr_count",
+    "kernel_id": "kernel_id",
+    "wave_size": "wave_size",
+    "grd": "grid",
+    "wgr": "workgroup",
     "dispatch_id": "dispatch_id",
     "bytes": "bytes",
+    "allocation_size": "bytes",
+    "correlation_id": "correlation_id",
+    "stream_id": "stream",
+    "thread_id": "thread_id",
+    "process_id": "process_id",
+    "tid": "thread_id",
+    "pid": "process_id",
 }
 
 
@@ -132,6 +164,31 @@ def _plain(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).replace("-", "_").lower()
 
 
+class _Kernel(NamedTuple):
+    """A dispatch of a kernel; `times` are its begin and end in ns, None if they were not recorded."""
+
+    agent: str
+    queue: str
+    times: tuple[int, int] | None
+    name: str
+    args: dict[str, Any]
+    at: int
+
+
+_TIMES = (("start_timestamp", "begin_ns"), ("end_timestamp", "end_ns"))
+#: The columns of process and thread, in the spelling of newer and of older versions.
+_IDS = (("process_id", "pid"), ("thread_id", "tid"))
+
+
+def _times(row: dict[str, str]) -> tuple[int, int] | None:
+    """Begin and end of a record, taken out of its row; None if it has none, or they were never set (0)."""
+    texts = [row.pop(new, "") or row.pop(old, "") for new, old in _TIMES]
+    if not all(texts):
+        return None
+    start, end = (parse_ns(text.encode(), NS) for text in texts)
+    return (start, end) if start > 0 else None
+
+
 class _Table:
     """Reads one CSV into a builder."""
 
@@ -139,8 +196,11 @@ class _Table:
         self._out = out
         self._tracks = _Tracks(out)
         self._totals: TrackId = NO_TRACK
+        self._untimed: TrackId = NO_TRACK
+        self._has_times = False  # whether the file has columns for them
+        self._keys: dict[str, str] = {}  # what the values of the columns are called as args
         self._counted: dict[tuple[str, str], dict[str, Any]] = {}  # the args of each dispatch with counters
-        self._kernels: list[tuple[TrackId, int, int, str, dict[str, Any], int]] = []  # which wait for more counters
+        self._kernels: list[_Kernel] = []  # which wait for more counters
 
     def read(self, source: Source) -> None:
         header: list[str] | None = None
@@ -158,13 +218,16 @@ class _Table:
                 else:
                     self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
             text.detach()
-        for track, ts, dur, name, args, at in self._kernels:
-            self._out.slice(track, ts, dur, name, _cupti.KERNEL, args, at)
+        for kernel in self._kernels:
+            self._draw(kernel)
 
     def _heading(self, cells: list[str], number: int, before: list[str] | None) -> list[str] | None:
         if _is_heading(cells):
             self._out.balance.merged["headings"] += 1
-            return [_plain(cell) for cell in cells]
+            header = [_plain(cell) for cell in cells]
+            self._has_times |= not {"start_timestamp", "begin_ns"}.isdisjoint(header)
+            self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}
+            return header
         self._out.skip(FOREIGN_LINE, number)
         return before
 
@@ -188,43 +251,75 @@ class _Table:
         self._out.balance.written += 1
 
     def _record(self, row: dict[str, str], number: int) -> None:
-        start = parse_ns((row.get("start_timestamp") or row["begin_ns"]).encode(), NS)
-        end = parse_ns((row.get("end_timestamp") or row["end_ns"]).encode(), NS)
-        args = {new: _number(row[old]) for old, new in _KERNEL_ARGS.items() if row.get(old)}
-        pid, tid = _int(row.get("process_id") or row.get("pid")), _int(row.get("thread_id") or row.get("tid"))
-        correlation = _int(row.get("correlation_id"))
-        if correlation is not None:
-            args["correlation_id"] = correlation
+        times = _times(row)
+        if "kernel_name" in row and not row.get("function"):
+            self._kernel(row, times, number)
+            return
+        if times is None:
+            raise ValueError("no times")
+        start, end = times
         out = self._out
-        if "kernel_name" in row:
-            if "counter_name" in row:
-                args[row["counter_name"]] = _number(row["counter_value"])
-                dispatch = (row.get("agent_id", ""), row.get("dispatch_id", str(number)))
-                if dispatch in self._counted:
-                    self._counted[dispatch][row["counter_name"]] = args[row["counter_name"]]
-                    out.balance.merged["further counters of a kernel"] += 1
-                    return
-            agent = _agent(row.get("agent_id") or row.get("gpu_id") or "?")
-            queue = f"Queue {row.get('queue_id', '?')}"
-            if row.get("stream_id"):
-                args["stream"] = _number(row["stream_id"])
-            track = self._tracks.queue(agent, queue)
-            if "counter_name" in row:
-                self._counted[dispatch] = args
-                self._kernels.append((track, start, end - start, row["kernel_name"], args, number))
-            else:
-                out.slice(track, start, end - start, row["kernel_name"], _cupti.KERNEL, args, number)
-        elif "source_agent_id" in row:
-            target = _agent(row["destination_agent_id"])
-            args |= {"source": _agent(row["source_agent_id"]), "destination": target}
-            name = row.get("direction") or row.get("name") or row.get("kind", "copy")
+        if "source_agent_id" in row:
+            target = _agent(row.pop("destination_agent_id"))
+            places = {"source": _agent(row.pop("source_agent_id")), "destination": target}
+            name = row.pop("direction", "") or row.get("name") or row.get("kind", "copy")
             track = self._tracks.queue(target, "Memory copies")
-            out.slice(track, start, end - start, name, _cupti.MEMCPY, args, number)
+            out.slice(track, start, end - start, name, _cupti.MEMCPY, self._args(row) | places, number)
         else:
-            name = row.get("function") or row.get("operation") or row.get("name") or row.get("kind", "?")
-            category = row.get("domain") or row.get("kind", "")
-            out.slice(self._tracks.thread(pid, tid), start, end - start, name, category, args, number)
+            track = self._place(row)
+            name = row.pop("function", "") or row.pop("operation", "") or row.pop("name", "") or row.get("kind", "?")
+            category = row.pop("domain", "") or row.pop("kind", "")
+            out.slice(track, start, end - start, name, category, self._args(row), number)
         out.balance.written += 1
+
+    def _place(self, row: dict[str, str]) -> TrackId:
+        """The track of what is no kernel and no copy: its thread, or that of an agent where there is no thread."""
+        pid, tid = (_int(row.pop(new, None) or row.pop(old, None)) for new, old in _IDS)
+        if tid is None and row.get("agent_id"):
+            return self._tracks.queue(_agent(row.pop("agent_id")), "Memory allocations")
+        return self._tracks.thread(pid, tid)
+
+    def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:
+        """A dispatch; the further rows of one with several counters add to the first."""
+        name = row.pop("kernel_name")
+        place = row.pop("agent_id", "") or row.pop("gpu_id", "") or "?", row.pop("queue_id", "?")
+        counter, value = row.pop("counter_name", None), row.pop("counter_value", "")
+        for known in ("function", "kind"):
+            row.pop(known, None)
+        if counter is not None:
+            dispatch = (place[0], row.get("dispatch_id", str(number)))
+            if dispatch in self._counted:
+                self._counted[dispatch][counter] = _number(value)
+                self._out.balance.merged["further counters of a kernel"] += 1
+                return
+        args = self._args(row)
+        kernel = _Kernel(_agent(place[0]), f"Queue {place[1]}", times, name, args, number)
+        self._out.balance.written += 1
+        if counter is None:
+            self._draw(kernel)
+            return
+        args[counter] = _number(value)
+        self._counted[dispatch] = args
+        self._kernels.append(kernel)
+
+    def _draw(self, kernel: _Kernel) -> None:
+        """A slice on its queue, or a row of a table if nobody knows when it ran."""
+        out = self._out
+        if kernel.times is None:
+            if self._has_times:
+                out.problem(NEVER_SET, kernel.at, kernel.name)
+            if self._untimed == NO_TRACK:
+                self._untimed = out.totals_track("ROCm kernels")
+            args = {"agent": kernel.agent, "queue": kernel.queue, **kernel.args}
+            out.totals(self._untimed, kernel.name, _cupti.KERNEL, args, kernel.at)
+            return
+        start, end = kernel.times
+        track = self._tracks.queue(kernel.agent, kernel.queue)
+        out.slice(track, start, end - start, kernel.name, _cupti.KERNEL, kernel.args, kernel.at)
+
+    def _args(self, row: dict[str, str]) -> dict[str, Any]:
+        """What is left of a row after its times, name and place were taken."""
+        return {self._keys[key]: _number(value) for key, value in row.items() if value}
 
 
 def _rows(reader: Any) -> Iterator[list[str]]:
@@ -309,6 +404,8 @@ class _Record(msgspec.Struct):
     src_agent_id: _Handle | None = None
     dst_agent_id: _Handle | None = None
     bytes: int | None = None
+    allocation_size: int | None = None
+    agent_id: _Handle | None = None
 
 
 class _Names(msgspec.Struct):
@@ -361,6 +458,9 @@ class _Sdk:
             for raw in records:
                 out.balance.read += 1
                 number = out.balance.read
+                if group.startswith("pc_sample"):
+                    out.skip(PC_SAMPLE, number, group)
+                    continue
                 try:
                     record = _decode_record(raw)
                 except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -391,8 +491,11 @@ class _Sdk:
             name, category = self._operation(record, number), group
             if group == "marker_api":
                 name = self._markers.get(correlation, name)
-            if record.bytes is not None:
-                args["bytes"] = record.bytes
+            size = record.bytes if record.bytes is not None else record.allocation_size
+            if size is not None:
+                args["bytes"] = size
+            if record.agent_id is not None:
+                args["agent"] = self._agent(record.agent_id, number)
             track = self._tracks.thread(self._pid, record.thread_id)
         slice_id = self._out.slice(track, record.start_timestamp, dur, name, category, args, number)
         if category in (_cupti.KERNEL, _cupti.MEMCPY):
@@ -463,7 +566,9 @@ class Rocprof(msgspec.Struct, frozen=True):
     name: ClassVar[str] = "rocprof"
     title: ClassVar[str] = "AMD ROCm: rocprofv3 and rocprof traces"
     url: ClassVar[str] = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
-    versions: ClassVar[str] = "rocprofv3 CSV and JSON (ROCm 6.2 and later), rocprof CSV and JSON"
+    versions: ClassVar[str] = (
+        "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no rocpd"
+    )
     clock: ClassVar[ClockDomain] = CLOCK
     record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
     line_up: ClassVar[str] = (
@@ -475,13 +580,34 @@ class Rocprof(msgspec.Struct, frozen=True):
         ("memory copies", "slices on a track of the device that they go to, with bytes where the file has them"),
         ("HIP, HSA, RCCL calls, markers", "slices on their thread"),
         ("correlation of call and kernel or copy (JSON)", "flows"),
-        ("counter_collection.csv", "slices of the kernels with the counter as arg"),
+        (
+            "counter_collection.csv",
+            "slices of the kernels with the counters as args; rows of totals if it has no times",
+        ),
+        ("memory allocations", "slices on a track of their device, with the bytes"),
         ("statistics (*_stats.csv)", "rows of totals"),
     )
     skips = (EMPTY_EVENT, FOREIGN_LINE)
     lost: ClassVar[tuple[str, ...]] = (
         "Arrows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
-        "Addresses, code objects and callback records of the JSON.",
+        "Addresses, code objects, callback records and samples of the program counter of the JSON.",
+    )
+    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        (
+            "rocprofv3 of ROCm 7, MI350X",
+            "908_results.json.gz of AMD-AGI/TraceLens, 43,915 dispatches",
+            "all groups and fields; the times and queues of all dispatches",
+        ),
+        (
+            "rocprofv3 of ROCm 6.2 to 7",
+            "generateCSV.cpp, generateJSON.cpp and the nine outputs in source/docs/data of ROCm/rocprofiler-sdk",
+            "the columns of each table, by version; all rows read",
+        ),
+        (
+            "rocprofv2 of ROCm 5.7, rocprof of ROCm 2 to 6",
+            "ROCm's changelog and guide, outputs in tutorials (columns and single rows)",
+            "the columns; a whole file was not at hand, of the Chrome JSON not even a part",
+        ),
     )
 
     def sniff(self, head: Head) -> Match:
@@ -490,7 +616,7 @@ class Rocprof(msgspec.Struct, frozen=True):
             return Match.yes("JSON of ROCprofiler-SDK")
         if head.text[:1] == b"{" and b'"traceEvents"' in head.data[:4096] and _V1_JSON.search(head.data):
             return Match.yes("Chrome JSON with the process names of rocprof")
-        heading = _HEADING.search(head.data) or _STATS.search(head.data)
+        heading = _HEADING.search(head.data) or _STATS.search(head.data) or _UNTIMED.search(head.data)
         if heading and re.search(rb"Kernel_?Name|Function|Agent_Id|Correlation_Id|Calls", heading[0], re.IGNORECASE):
             return Match.yes("the heading of a rocprof table")
         return Match.no("no key, process names or table heading of rocprof")
@@ -511,7 +637,7 @@ class Rocprof(msgspec.Struct, frozen=True):
             return
         out.info.unit, out.balance.unit = "line", "rows"
         out.info.real_ids = True
-        if _STATS.search(head.data):
+        if _STATS.search(head.data) or _UNTIMED.search(head.data):
             out.set_clock(NO_TIME)
             out.belongs_to((self.name,))
         _Table(out).read(source)
