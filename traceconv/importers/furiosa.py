@@ -252,6 +252,23 @@ class Furiosa(Struct, frozen=True):
         "The file of the runtime counts from 1970 by the wall clock: nothing to do. export_chrome_trace counts from "
         "its first span: give --offset."
     )
+    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        (
+            "furiosa-native-runtime 0.10.0 to 0.10.4",
+            "recorded without an NPU",
+            "layout, fields, clock and threads of host spans",
+        ),
+        (
+            "SDK 0.5 to 0.10",
+            "documentation and Python sources of furiosa-ai/furiosa-sdk; no file of an NPU could be found",
+            "fields of NPU spans, what export_chrome_trace writes",
+        ),
+        (
+            "furiosa-native-runtime 2026.2.1 (RNGD)",
+            "texts in the library of the wheel",
+            "the exporter names the same fields; nothing could be recorded without an NPU",
+        ),
+    )
 
     def sniff(self, head: Head) -> Match:
         """YES by the args of the runtime's file, or by categories and threads of the exporter."""

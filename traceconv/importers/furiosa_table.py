@@ -11,10 +11,16 @@
     Inference counts               : 4
     90.0 percentile Latency (ns)   : 2752525
 
+    leader_device,name,cycle
+    npu0pe0-3,Tokenwise(TokenwiseBucket { input_size: 8 }) #0,812000
+
 Facts from the SDK's documentation and Python sources (0.5 to 0.10). All times are ns; `start` and `end` count from
 1970, so rows that have them are drawn on the timeline. The tables of print_inferences, print_npu_executions,
 print_npu_operators, print_external_operators and print_summary have durations only: they are totals without times.
 Missing integers turn a column of pandas into floats, which lose up to 256 ns of a time since 1970.
+
+The last form is that of RNGD devices (EDF_PROFILER_OUTPUT_PATH): a row for each stage that ran, with cycles of a clock
+that the file does not name. It has no times, and cycles stay cycles.
 
 How tables are printed is in `_furiosa_tables`, what the spans mean in `_furiosa_spans`.
 """
@@ -364,6 +370,31 @@ def _parquet_rows(file: Any, columns: list[str], pyarrow: Any) -> Iterator[dict[
             yield dict(zip(columns, cells, strict=True))
 
 
+def _read_cycles(source: Source, out: Builder) -> None:
+    """The stages that ran on RNGD devices: rows without times, with the cycles that each took."""
+    out.set_clock(NO_TIME)
+    out.belongs_to(("furiosa",))
+    out.balance.unit, out.info.unit = "lines", "line"
+    tracks: dict[str, TrackId] = {}
+    for line in source.lines():
+        out.balance.read += 1
+        text = text_of_line(line.text)
+        device, _, rest = text.partition(",")
+        name, _, cycles = rest.rpartition(",")  # names have commas, whether or not they are quoted
+        count = number_of(cycles)
+        if isinstance(count, int):
+            if device not in tracks:
+                tracks[device] = out.totals_track(f"RNGD {device}")
+            name = name[1:-1].replace('""', '"') if name[:1] == name[-1:] == '"' else name
+            out.totals(tracks[device], name or "[unknown]", "stage", {"cycles": count}, line.number)
+            out.balance.written += 1
+        elif _DEVICE_CYCLES.fullmatch(text.encode() + b"\n"):
+            out.balance.merged["headings"] += 1
+        else:
+            out.skip(BAD_ROW, line.number, text[:60])
+    out.note("cycles of RNGD devices: the file names neither when a stage ran nor the frequency of the clock")
+
+
 @importer
 class FuriosaTable(Struct, frozen=True):
     """Importer of the tables of the Furiosa profiler.
@@ -387,17 +418,30 @@ class FuriosaTable(Struct, frozen=True):
         ("parent on another track, one host span at the top of the trace", "flow"),
         ("row without a start, summary", "instant without a time, with its durations in ns as args"),
         ("NPU Total, NPU Run, NPU IoWait", "args; the wait is total - run, whatever was printed"),
+        ("stage of an RNGD device (leader_device,name,cycle)", "instant without a time, with its cycles as arg"),
     )
     skips = (OTHER_TABLE, OTHER_LINE)
     lost: ClassVar[tuple[str, ...]] = (
         "What a printed table leaves out (rows, columns, the ends of ids) is counted, but gone.",
         "Tables of the print functions have no times of day: they are summaries, not timelines.",
         "The data frame has no pid and no name of the NPU.",
-        "Files of RNGD devices with cycles (leader_device,name,cycle) are refused: their clock is not known.",
+        "When a stage of an RNGD device ran: its file has cycles only, of a clock whose frequency it does not say.",
     )
     line_up: ClassVar[str] = (
         "start and end count from 1970 by the wall clock: nothing to do. Merged with the profiler's JSON of the same "
         "run, tables without times come under its process."
+    )
+    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        (
+            "SDK 0.5 to 0.10 (Warboy)",
+            "profiler.rst and profiler.py of furiosa-ai/furiosa-sdk; printed with pandas and polars",
+            "columns, units, printing, the subtraction that wraps; no file of an NPU could be found",
+        ),
+        (
+            "runtime of 2026 (RNGD)",
+            "a measurement report in a public repository (89,639 rows described, three shown)",
+            "columns, names of devices and stages; how names with commas are quoted is not known: both are read",
+        ),
     )
 
     def sniff(self, head: Head) -> Match:
@@ -425,12 +469,8 @@ class FuriosaTable(Struct, frozen=True):
         rows = _Rows(out, self.pid)
         head = source.head()
         if _DEVICE_CYCLES.match(head.text):
-            raise MalformedInput(
-                source.display,
-                "line 1",
-                "cycles of an RNGD device (leader_device,name,cycle) without times, expected tables of a Warboy",
-                hint="this output is not documented, and neither is the frequency of its clock",
-            )
+            _read_cycles(source, out)
+            return
         if head.data[:4] == _PARQUET:
             out.balance.unit, out.info.unit = "rows", "row"
             _read_parquet(source, out, rows)
