@@ -69,12 +69,24 @@ JSON_RULES: dict[str, tuple[list[object], list[object]]] = {
         [event("B", 1), event("B", 2, name="b"), event("E", 3, name="b"), event("E", 4)],
         [event("B", 1), event("B", 2, name="b"), event("E", 3), event("E", 4)],
     ),
+    "empty_pair": (
+        [event("B", 1), event("E", 1), event("B", 2), event("B", 2), event("E", 3), event("E", 3)],
+        [complete(0, 1, tid=9), event("B", 1), event("E", 1)],
+    ),
     "async_end_without_begin": (
         [event("b", 1, id="x"), event("e", 2, id="x")],
         [event("b", 1, id="x"), event("e", 2, id="x"), event("e", 2, id="y")],
     ),
+    "async_end_crosses": (
+        [*(event(ph, ts, id="x", name=name) for ts, (ph, name) in enumerate(["ba", "bb", "eb", "ea"]))],
+        [*(event(ph, ts, id="x", name=name) for ts, (ph, name) in enumerate(["ba", "bb", "ea", "eb"]))],
+    ),
+    "flow_without_direction": (
+        [complete(1, 1, bind_id="1", flow_out=True), complete(3, 1, bind_id="1", flow_in=True)],
+        [complete(1, 1, bind_id="1")],
+    ),
     "async_begin_without_end": (
-        [event("S", 1, id="x"), event("F", 2, id="x")],
+        [event("b", 1, id="x"), event("e", 2, id="x")],
         [event("b", 1, id="x"), event("b", 1, id="x"), event("e", 2, id="x")],
     ),
     "flow_without_start": (
@@ -97,6 +109,23 @@ JSON_RULES: dict[str, tuple[list[object], list[object]]] = {
         [complete(0, 9), event("s", 1, id="0x1f"), event("f", 2, id="0x1f", bp="e")],
         [complete(0, 9), event("s", 1, id="corr-9"), event("f", 2, id="corr-9", bp="e")],
     ),
+    "old_async": (
+        [event("b", 1, id="x"), event("e", 2, id="x")],
+        [event("S", 1, id="x"), event("F", 2, id="x")],
+    ),
+    "no_tid": ([{"ph": "i", "name": "a", "ts": 1, "pid": 1, "s": "p"}], [{"ph": "i", "name": "a", "ts": 1, "pid": 1}]),
+    "negative_time": ([complete(0, 1)], [complete(-1, 1)]),
+    "id_range": (
+        [event("b", 1, id=-(2**53) + 1), event("e", 2, id=-(2**53) + 1)],
+        [event("b", 1, id=2**63), event("e", 2, id=2**63)],
+    ),
+    "tasks_merged": ([complete(1, 9), complete(2, 9, tid="2")], [complete(1, 9, tid=2**32), complete(2, 9, tid=2**33)]),
+    "final_backslash": ([event("i", name='\\\\"')], [event("i", name="C:\\")]),
+    "counter_range": ([event("C", args={"v": 2**63 - 1})], [event("C", args={"v": 2**63})]),
+    "counter_ids": (
+        [event("C", id="1", args={"v": 1}), event("C", id="2", args={"v": 1})],
+        [event("C", id=1, args={"v": 1}), event("C", id=2, args={"v": 1})],
+    ),
     "counter_null": ([event("C", args={"v": "1.5"})], [event("C", args={"v": None})]),
 }
 
@@ -109,17 +138,31 @@ def test_json_rule(code: str, tmp_path: Path) -> None:
 
 
 JSON_FILES: dict[str, tuple[bytes, bytes]] = {
-    "not_json": (b'[{"ph":"i","name":"a","ts":1,"pid":1}]', b'{"traceEvents":[{"ph":"i","name":"a"'),
-    "not_finite": (b'[{"ph":"i","name":"NaN","ts":1,"pid":1}]', b'[{"ph":"i","name":"a","ts":NaN,"pid":1}]'),
-    "bom": (b'  [{"ph":"i","name":"a","ts":1,"pid":1}]', b'\xef\xbb\xbf[{"ph":"i","name":"a","ts":1,"pid":1}]'),
-    "not_utf8": (
-        '[{"ph":"i","name":"é","ts":1,"pid":1}]'.encode(),
-        '[{"ph":"i","name":"é","ts":1,"pid":1}]'.encode("latin-1"),
+    "not_json": (b'[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1}]', b'{"traceEvents":[{"ph":"i","name":"a"'),
+    "not_finite": (
+        b'[{"ph":"i","name":"NaN","ts":1,"pid":1,"tid":1}]',
+        b'[{"ph":"i","name":"a","ts":NaN,"pid":1,"tid":1}]',
     ),
-    "unclosed_array": (b'[{"ph":"i","name":"a","ts":1,"pid":1}]', b'[{"ph":"i","name":"a","ts":1,"pid":1},\n'),
+    "bom": (
+        b'  [{"ph":"i","name":"a","ts":1,"pid":1,"tid":1}]',
+        b'\xef\xbb\xbf[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1}]',
+    ),
+    "not_utf8": (
+        '[{"ph":"i","name":"é","ts":1,"pid":1,"tid":1}]'.encode(),
+        '[{"ph":"i","name":"é","ts":1,"pid":1,"tid":1}]'.encode("latin-1"),
+    ),
+    "empty_list": (b'{"traceEvents":[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1}]}', b"[]"),
+    "raw_delete": (
+        b'{"a\\u007f":"\\u007f","traceEvents":[{"ph":"i","name":"\x7f","ts":1,"pid":1,"tid":1}]}',
+        b'{"a":"\x7f","traceEvents":[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1}]}',
+    ),
+    "unclosed_array": (
+        b'[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1}]',
+        b'[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1},\n',
+    ),
     "lone_surrogate": (
-        b'[{"ph":"i","name":"a","ts":1,"pid":1,"args":{"x":"\\ud83d\\ude00 \\\\ud83d"}}]',
-        b'[{"ph":"i","name":"a","ts":1,"pid":1,"args":{"x":"\\ud83d"}}]',
+        b'[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1,"args":{"x":"\\ud83d\\ude00 \\\\ud83d"}}]',
+        b'[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1,"args":{"x":"\\ud83d"}}]',
     ),
 }
 
@@ -374,6 +417,18 @@ def declare(uuid: int, parent: int = 0, name: str = "t") -> Fill:
     return lambda b: b.track(uuid, parent, name)
 
 
+def keyed(uuid: int, name: str, key: str | int, parent: int = 0, behavior: int = 3) -> Fill:
+    """A track with a key for its siblings; behavior 3 is "by key", 1 "by name", 2 "never"."""
+
+    def fill(b: Builder) -> None:
+        descriptor = b.track(uuid, parent, name)
+        descriptor.sibling_merge_behavior = behavior
+        setattr(descriptor, "sibling_merge_key" if isinstance(key, str) else "sibling_merge_key_int", key)
+        b.event(INSTANT, uuid, uuid)
+
+    return fill
+
+
 def log(body: int) -> Fill:
     return lambda b: setattr(b.event(INSTANT, 5).track_event.log_message, "body_iid", body)
 
@@ -443,6 +498,10 @@ PFTRACE_RULES: dict[str, tuple[Fill, Fill]] = {
     ),
     "unknown_clock": (do(snapshot(6, 3), timed_by(3)), do(snapshot(6, 1), timed_by(3))),
     "undeclared_track": (instant(track=GROUP), instant(track=99)),
+    "merged_tracks": (
+        do(keyed(20, "a", "k"), keyed(21, "a", "k"), keyed(22, "b", "other"), keyed(23, "b", "k", parent=PROCESS)),
+        do(keyed(20, "a", "k"), keyed(21, "b", "k")),
+    ),
     "late_track": (do(declare(20), instant(track=20)), do(instant(track=20), declare(20))),
     "no_uuid": (declare(20), nameless_track),
     "no_parent": (declare(20, parent=GROUP), declare(20, parent=99)),

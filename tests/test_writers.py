@@ -412,6 +412,21 @@ def test_the_schema_knows_all_fields() -> None:
     assert unknown_fields(b"\x0a" + bytes([len(inside)]) + inside) == ["Trace.packet.track_descriptor.process.2000"]
 
 
+def test_the_character_delete_in_json(load: Load) -> None:
+    out = Builder(SourceInfo("a\x7fb.json", "test"), REALTIME)
+    out.metadata("k\x7f", {"v\x7f": ["\x7f"]})
+    thread = out.thread(out.process("p\x7f", pid=5), 6, "t\x7f")
+    out.slice(thread, T, 10, "s\x7f", "c\x7f", {"k\x7f": "\x7f"})
+    out.sample(thread, T, out.frame("f\x7f", "m\x7f"), "n\x7f")
+    trace = lay_out(out.finish())
+    with load(trace, ".json") as tp:
+        assert oracle.import_problems(tp) == []
+        assert oracle.rows(tp, "select name from slice") == [{"name": "s\x7f"}]
+        assert {"name": "t\x7f"} in oracle.rows(tp, "select name from thread")
+    assert chrome(trace)["metadata"]["k\x7f"] == {"v\x7f": ["\x7f"]}
+    assert chrome(trace)["stackFrames"]["0"] == {"name": "f\x7f", "category": "m\x7f"}
+
+
 def test_chrome_names_of_nested_tracks() -> None:
     out = builder()
     group = out.track("machine A")

@@ -21,7 +21,7 @@ _SCHEMA_NAME = "chrome_trace.schema.json"
 #: An event with its values as undecoded JSON.
 RawEvent = dict[str, bytes]
 
-NUMERIC_TEXT = re.compile(rb'"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"')
+NUMERIC_TEXT = re.compile(rb'"-?\d+(\.\d+)?([eE][+-]?\d+)?"')
 _INTEGER = re.compile(rb"-?\d+")
 _NUMERIC_KEYS = frozenset(["ts", "dur", "tts", "tdur"])
 _COMPARED_KEYS = frozenset(["ph", "s", "bp"])

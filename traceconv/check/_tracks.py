@@ -12,8 +12,8 @@ from traceconv.diagnostics import Code, Diagnostics, Severity
 NO_UUID = declare("check-pftrace.no_uuid", Severity.DATA_LOSS, "a track without a uuid is not shown")
 UNDECLARED = declare(
     "check-pftrace.undeclared_track",
-    Severity.NOTICE,
-    "events on a track that nothing declares are shown without its name and place",
+    Severity.DATA_LOSS,
+    "events on a track that nothing declares are shown on a row called after the first of them; values are lost",
 )
 LATE = declare("check-pftrace.late_track", Severity.NOTICE, "a track is declared after its first event")
 NO_PARENT = declare(
@@ -39,8 +39,15 @@ ON_COUNTER = declare(
 NOT_COUNTER = declare(
     "check-pftrace.not_a_counter", Severity.DATA_LOSS, "a value is not shown on a track that is not declared as counter"
 )
+MERGED = declare(
+    "check-pftrace.merged_tracks",
+    Severity.DATA_LOSS,
+    "tracks of different names have one sibling_merge_key: Perfetto draws them, and what is below them, as one",
+)
 
 _MAX_PARENTS = 100
+_DEFAULT_TRACK = 0
+_MERGE_BY_KEY = 3
 
 
 @dataclass(slots=True)
@@ -50,12 +57,14 @@ class Track:
     Attributes:
         kind: "process", "thread", "counter", "state", "plain", or an empty text before its declaration.
         identity: what may not change when it is declared again.
+        merge_key: what siblings must share to be drawn as one, None where that is the name, or where they never are.
         first_slice: packet of the first slice or instant, or -1; likewise first_value for counters.
     """
 
     kind: str = ""
     identity: tuple[object, ...] = ()
     parent: int = 0
+    merge_key: object = None
     declared: int = -1
     first_slice: int = -1
     first_value: int = -1
@@ -83,6 +92,7 @@ class Tracks:
             track.declared = packet
         track.kind, track.identity = str(identity[0]), identity
         track.parent = descriptor.parent_uuid
+        track.merge_key = _merge_key(descriptor)
         self._claim(identity, descriptor.uuid, packet)
 
     def _claim(self, identity: tuple[object, ...], uuid: int, packet: int) -> None:
@@ -119,9 +129,21 @@ class Tracks:
         slices = 0
         for uuid, track in self._tracks.items():
             slices += track.edges.check(self._found)
+            if uuid == _DEFAULT_TRACK and track.declared < 0:
+                continue
             for code, packet in self._problems(track):
                 self._found.add(code, f"packet {packet}: uuid {uuid}")
+        self._check_rows()
         return sum(track.declared >= 0 for track in self._tracks.values()), slices
+
+    def _check_rows(self) -> None:
+        """Siblings with equal keys are one row, whatever their names; counters and what has a number never are."""
+        names: dict[tuple[int, object], object] = {}
+        for uuid, track in self._tracks.items():
+            if track.kind in ("plain", "state") and track.merge_key is not None:
+                name = track.identity[2]
+                if names.setdefault((track.parent, track.merge_key), name) != name:
+                    self._found.add(MERGED, f"packet {track.declared}: uuid {uuid} {str(name)!r}")
 
     def _problems(self, track: Track) -> list[tuple[Code, int]]:
         uses = [packet for packet in (track.first_slice, track.first_value) if packet >= 0]
@@ -149,6 +171,14 @@ class Tracks:
                 return [(NO_PARENT, track.declared)]
             ancestor = parent
         return [(LOOP, track.declared)]
+
+
+def _merge_key(descriptor: Any) -> object:
+    """Without the behavior that asks for it, a key is ignored."""
+    if descriptor.sibling_merge_behavior != _MERGE_BY_KEY:
+        return None
+    field = descriptor.WhichOneof("sibling_merge_key_field")
+    return (field, getattr(descriptor, field)) if field else ""
 
 
 def _identity(descriptor: Any, machine: int) -> tuple[object, ...]:

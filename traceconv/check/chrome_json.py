@@ -6,13 +6,15 @@ is validated and the verdict holds for all others of the shape. Rules on values 
 checked on every event. Times are read from their decimal text, never through a float.
 
 An event is named by its position in the list of events, from 0. The phases and what viewers do with defects are
-described in the Trace Event Format document; the limits of Perfetto are those of its JSON importer as of v58.
+described in the Trace Event Format document; the limits of Perfetto are those of its JSON importer, as v52 was seen to do
+it and the source of v58 has it.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ import msgspec
 import numpy as np
 
 from traceconv.check._report import CheckReport, declare, make_report
-from traceconv.check._shapes import NUMERIC_TEXT, RawEvent, Shapes, raw_members, top_level_problems
+from traceconv.check._shapes import RawEvent, Shapes, raw_members, top_level_problems
 from traceconv.diagnostics import Code, Diagnostics, Severity
 from traceconv.times import US, parse_ns
 
@@ -34,8 +36,22 @@ UNCLOSED = declare(
     Severity.NOTICE,
     "the list of events is not closed, or a comma ends it; the format allows that",
 )
-NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event; Perfetto does not open an empty list")
-EMPTY_EVENT = declare("check-json.empty_event", Severity.INFO, "an empty object among the events is skipped by viewers")
+NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event")
+EMPTY_LIST = declare("check-json.empty_list", Severity.ERROR, "Perfetto does not open an empty list of events")
+EMPTY_EVENT = declare(
+    "check-json.empty_event", Severity.ERROR, "Perfetto counts an empty object among the events as an error of import"
+)
+RAW_DELETE = declare(
+    "check-json.raw_delete",
+    Severity.ERROR,
+    "the character DEL (0x7f) in a text outside of the events: Perfetto refuses the file; write \\u007f",
+)
+FINAL_BACKSLASH = declare(
+    "check-json.final_backslash",
+    Severity.ERROR,
+    "a text of an event ends with an escaped backslash: Perfetto takes the quote behind it for escaped, too, and "
+    "refuses the file; write \\u005c",
+)
 SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "not as the Trace Event Format has it")
 LONE_SURROGATE = declare(
     "check-json.lone_surrogate", Severity.ERROR, "half of a surrogate pair is no text; strict parsers refuse the file"
@@ -52,13 +68,27 @@ LARGE_TIMES = declare(
     Severity.NOTICE,
     "times above 9.007e12 µs do not keep their nanoseconds in viewers, which read them as doubles",
 )
+NEGATIVE_TIME = declare(
+    "check-json.negative_time", Severity.DATA_LOSS, "Perfetto drops events before time 0; add the same to all times"
+)
+ID_RANGE = declare(
+    "check-json.id_range",
+    Severity.DATA_LOSS,
+    "Perfetto drops async and flow events with an id that is no 64-bit integer; write it as text",
+)
 BIG_ID = declare("check-json.big_id", Severity.NOTICE, "ids from 2^53 on lose digits in viewers; write them as text")
 TASK_RANGE = declare(
     "check-json.task_range", Severity.NOTICE, "Perfetto turns a pid or tid that is no unsigned 32-bit number into 0"
 )
+TASKS_MERGED = declare(
+    "check-json.tasks_merged",
+    Severity.DATA_LOSS,
+    "Perfetto takes processes or threads for one: pids and tids beyond 32 bits or below 0 become 0, and tid 0 the pid",
+)
 NO_PID = declare(
     "check-json.no_pid", Severity.DATA_LOSS, "without a pid viewers lose the event or put it into process 0"
 )
+NO_TID = declare("check-json.no_tid", Severity.DATA_LOSS, "Perfetto drops an instant of a thread without a tid")
 OVERLAP = declare(
     "check-json.overlap",
     Severity.DATA_LOSS,
@@ -69,35 +99,72 @@ BEGIN_ALONE = declare("check-json.begin_without_end", Severity.NOTICE, "a slice 
 END_NAME = declare(
     "check-json.end_name", Severity.DATA_LOSS, "an end has another name than the innermost open slice of its thread"
 )
+EMPTY_PAIR = declare(
+    "check-json.empty_pair",
+    Severity.DATA_LOSS,
+    "a begin and its end have one time: behind a complete event, Perfetto takes ends first, and the slice never ends",
+)
 ASYNC_END_ALONE = declare(
     "check-json.async_end_without_begin", Severity.DATA_LOSS, "an async end has no open slice of its id and name"
+)
+ASYNC_CROSSES = declare(
+    "check-json.async_end_crosses",
+    Severity.DATA_LOSS,
+    "an async end closes a slice inside of which others of its id are open; Perfetto cuts these",
 )
 ASYNC_BEGIN_ALONE = declare("check-json.async_begin_without_end", Severity.NOTICE, "an async slice is never closed")
 FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued that nothing started")
 FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started that leads nowhere")
 FLOW_TWICE = declare(
-    "check-json.flow_started_twice", Severity.NOTICE, "a flow id is started again; Perfetto counts that as an error"
+    "check-json.flow_started_twice", Severity.ERROR, "a flow id is started again; Perfetto counts that as an error"
+)
+FLOW_NO_DIRECTION = declare(
+    "check-json.flow_without_direction",
+    Severity.ERROR,
+    "a slice names a flow with bind_id, but neither flow_in nor flow_out: Perfetto counts that as an error",
 )
 FLOW_ID = declare("check-json.flow_id", Severity.DATA_LOSS, "Perfetto reads a textual flow id as hexadecimal")
 FLOW_LOOSE = declare(
     "check-json.flow_without_slice", Severity.DATA_LOSS, "a flow has no slice to hang on at its time on its thread"
 )
 COUNTER_NULL = declare("check-json.counter_null", Severity.DATA_LOSS, "a counter without a value is not shown")
+COUNTER_RANGE = declare(
+    "check-json.counter_range", Severity.DATA_LOSS, "Perfetto reads an integer beyond 64 bits as another value"
+)
+COUNTER_IDS = declare(
+    "check-json.counter_ids",
+    Severity.DATA_LOSS,
+    "Perfetto does not see ids of counters that are numbers: counters of one name become one; write them as text",
+)
+OLD_ASYNC = declare(
+    "check-json.old_async",
+    Severity.DATA_LOSS,
+    "Perfetto does not show async slices of phases S, T, p and F; use b, n, e",
+)
 
 _UTF8_STEP = 1 << 20
 _MAX_EXACT_INT = 2**53
 _MAX_TASK = 2**32 - 1
+_INT64 = range(-(2**63), 2**63)
 _BEGIN, _END = True, False
 
 _HEX_ID = re.compile(rb'"(0[xX])?[0-9a-fA-F]+"')
 _SURROGATE_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]")
 # Escaped backslash, whole pair, or a lone half: only the last has a group.
 _SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})", re.DOTALL)
+_INTEGER = re.compile(rb"-?\d{1,30}")
+_FINAL_BACKSLASH = re.compile(rb'(?<!\\)(?:\\\\)+"')
+_DELETE = b"\x7f"
 _BYTE_IN_MESSAGE = re.compile(r"\(byte (\d+)\)")
 _NOT_FINITE = re.compile(rb"-?(nan|inf)", re.IGNORECASE)
 
 # These are about the whole trace, so no process is needed.
 _PIDLESS = frozenset([b'"M"', b'"R"', b'"P"', b'"c"', b'"V"', b'"v"'])
+
+# Perfetto takes ids of these as integers or texts.
+_NEED_ID = frozenset([b'"b"', b'"n"', b'"e"', b'"s"', b'"t"', b'"f"'])
+_OF_NUMBERS = frozenset([b"-", *(b"%d" % digit for digit in range(10))])
+_OLD_ASYNC = frozenset([b'"S"', b'"T"', b'"p"', b'"F"'])
 
 # ts in ns, position in the file, begin or end, name
 _Edge = tuple[int, int, bool, bytes]
@@ -115,7 +182,7 @@ def check_chrome_json(data: bytes) -> CheckReport:
     if events is None:
         return make_report("chrome-json", found, {"events": 0})
     if not events:
-        found.add(NO_EVENTS)
+        found.add(EMPTY_LIST if data.lstrip()[:1] == b"[" else NO_EVENTS)
     checker = _Checker(found)
     for position, raw in enumerate(events):
         checker.event(position, raw)
@@ -190,6 +257,8 @@ def _events_of_object(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | No
         return None
     if events is not None:
         facts["traceEvents"] = []
+    if _DELETE in data and (outside := data.count(_DELETE) - bytes(top.get("traceEvents", b"")).count(_DELETE)):
+        found.add(RAW_DELETE, "outside of traceEvents", outside)
     for problem in top_level_problems(facts):
         found.add(SCHEMA, f"top level, {problem}")
     return events
@@ -220,6 +289,9 @@ class _Checker:
         self._bound: dict[bytes, list[int]] = {}
         self._handlers: dict[bytes, Callable[[int, RawEvent, int], None]] = self._handlers_by_phase()
         self._any_large = False
+        self._first_complete, self._earliest_complete = sys.maxsize, sys.maxsize
+        self._counter_ids: dict[tuple[bytes, bytes], bytes] = {}
+        self._tasks = _Tasks()
 
     def _handlers_by_phase(self) -> dict[bytes, Callable[[int, RawEvent, int], None]]:
         by_letters = {
@@ -243,6 +315,8 @@ class _Checker:
         if not event:
             self._found.add(EMPTY_EVENT, f"event {position}")
             return
+        if b'\\\\"' in bytes(raw) and _FINAL_BACKSLASH.search(raw):
+            self._found.add(FINAL_BACKSLASH, f"event {position}")
         problem = self._shapes.verdict(event)
         if problem:
             self._found.add(SCHEMA, f"event {position}: {problem}")
@@ -250,6 +324,8 @@ class _Checker:
         handler = self._handlers.get(event.get("ph", b""))
         if handler is not None:
             ts = self._time(position, event, "ts")
+            if ts is not None and ts < 0:
+                self._found.add(NEGATIVE_TIME, f"event {position}: ts {_shown(event['ts'])}")
             if ts is not None:
                 handler(position, event, ts)
 
@@ -288,6 +364,9 @@ class _Checker:
             id = event.get(key)
             if id is not None and _is_big(id):
                 self._found.add(BIG_ID, f"event {position}: {key} {_shown(id)}")
+        id = event.get("id", b"")
+        if event.get("ph") in _NEED_ID and id[:1] in _OF_NUMBERS and not _is_int64(id):
+            self._found.add(ID_RANGE, f"event {position}: id {_shown(id)}")
         if "bind_id" in event:
             self._bind(position, event)
 
@@ -307,22 +386,35 @@ class _Checker:
             self._found.add(LARGE_TIMES, f"event {position}")
         return ns
 
+    def _thread(self, position: int, event: RawEvent) -> bytes:
+        """The thread that Perfetto takes that of the event for."""
+        thread, is_another = self._tasks.thread(event.get("pid", b""), event.get("tid", b""))
+        if is_another:
+            self._found.add(
+                TASKS_MERGED, f"event {position}: {_shown(event.get('pid', b''))}/{_shown(event.get('tid', b''))}"
+            )
+        return thread
+
     # What the phases mean.
 
     def _complete(self, position: int, event: RawEvent, ts: int) -> None:
+        self._first_complete = min(self._first_complete, position)
+        self._earliest_complete = min(self._earliest_complete, ts)
         dur = self._time(position, event, "dur")
         if dur is None:
             return
         if dur < 0:
             self._found.add(NEGATIVE_DUR, f"event {position}: dur {_shown(event['dur'])}")
             return
-        self._slices[_thread(event)].add(ts, ts + dur, position)
+        self._slices[self._thread(position, event)].add(ts, ts + dur, position)
 
     def _edge(self, position: int, event: RawEvent, ts: int) -> None:
         is_begin = event["ph"] == b'"B"'
-        self._edges[_thread(event)].append((ts, position, is_begin, event.get("name", b"")))
+        self._edges[self._thread(position, event)].append((ts, position, is_begin, event.get("name", b"")))
 
     def _async_edge(self, position: int, event: RawEvent, ts: int) -> None:
+        if event["ph"] in _OLD_ASYNC:
+            self._found.add(OLD_ASYNC, f"event {position}")
         id = event.get("id") or event.get("id2", b"")
         if id.startswith(b"{") and b"local" in id:
             id += event.get("pid", b"")
@@ -332,12 +424,24 @@ class _Checker:
 
     def _instant(self, position: int, event: RawEvent, ts: int) -> None:
         self._counts["instants"] += 1
+        if event.get("s", b'"t"') == b'"t"':
+            self._thread(position, event)
+            if "tid" not in event:
+                self._found.add(NO_TID, f"event {position}")
 
     def _counter(self, position: int, event: RawEvent, ts: int) -> None:
         self._counts["counters"] += 1
         args = event.get("args", b"")
-        if b"null" in args and any(bytes(value) == b"null" for value in raw_members.decode(args).values()):
+        values = [bytes(value) for value in raw_members.decode(args).values()] if args[:1] == b"{" else []
+        if b"null" in values:
             self._found.add(COUNTER_NULL, f"event {position}")
+        for value in values:
+            if _INTEGER.fullmatch(value) and not _is_int64(value):
+                self._found.add(COUNTER_RANGE, f"event {position}: {_shown(value)}")
+        id = event.get("id", b"")
+        key = event.get("pid", b""), event.get("name", b"")
+        if id[:1] in _OF_NUMBERS and self._counter_ids.setdefault(key, id) != id:
+            self._found.add(COUNTER_IDS, f"event {position}: id {_shown(id)}")
 
     def _flow(self, position: int, event: RawEvent, ts: int) -> None:
         id = event.get("id") or event.get("id2", b"")
@@ -346,10 +450,12 @@ class _Checker:
         key = b"\0".join((event.get("cat", b""), event.get("name", b""), id))
         self._flows[key].append((ts, position, event["ph"]))
         to_next = event["ph"] == b'"f"' and "bp" not in event
-        self._hooks[_thread(event)].append((ts, position, to_next))
+        self._hooks[self._thread(position, event)].append((ts, position, to_next))
 
     def _bind(self, position: int, event: RawEvent) -> None:
         """Flows of the second version: slices that name the flow they are part of."""
+        if b"true" not in (event.get("flow_in"), event.get("flow_out")):
+            self._found.add(FLOW_NO_DIRECTION, f"event {position}")
         ends = self._bound.setdefault(event["bind_id"], [0, 0, position])
         ends[0] += event.get("flow_out") == b"true"
         ends[1] += event.get("flow_in") == b"true"
@@ -369,6 +475,8 @@ class _Checker:
                 continue
             start, begun, _, expected = stack.pop()
             slices.add(start, ts, begun)
+            if start == ts and (begun > self._first_complete or ts > self._earliest_complete):
+                self._found.add(EMPTY_PAIR, f"event {begun}")
             if name and name != expected:
                 self._found.add(END_NAME, f"event {position}: {_shown(name)} closes {_shown(expected)}")
         for _, position, _, _ in stack:
@@ -377,18 +485,27 @@ class _Checker:
     def _pair_async(self, edges: list[_Edge]) -> None:
         """Begins and ends of an async id: an end closes the innermost open slice of its name."""
         edges.sort()
-        open_by_name: dict[bytes, list[int]] = defaultdict(list)
+        open_slices: list[tuple[bytes, int]] = []
+        names: Counter[bytes] = Counter()
+        other = b""
         for _, position, is_begin, name in edges:
             if is_begin:
                 self._counts["async slices"] += 1
-                open_by_name[name].append(position)
-            elif open_by_name[name]:
-                open_by_name[name].pop()
-            else:
+                open_slices.append((name, position))
+                names[name] += 1
+                continue
+            if not names[name]:
                 self._found.add(ASYNC_END_ALONE, f"event {position}")
-        for positions in open_by_name.values():
-            for position in positions:
-                self._found.add(ASYNC_BEGIN_ALONE, f"event {position}")
+                continue
+            closed = 0
+            while not closed or other != name:
+                other, _ = open_slices.pop()
+                names[other] -= 1
+                closed += 1
+            if closed > 1:
+                self._found.add(ASYNC_CROSSES, f"event {position}")
+        for _, position in open_slices:
+            self._found.add(ASYNC_BEGIN_ALONE, f"event {position}")
 
     def _finish_flows(self) -> None:
         for points in self._flows.values():
@@ -457,18 +574,46 @@ def _flow_problems(points: list[tuple[int, int, bytes]]) -> Iterator[tuple[Code,
     yield from ((FLOW_TWICE, position) for _, position in starts[1:])
 
 
-def _thread(event: RawEvent) -> bytes:
-    return event.get("pid", b"") + b"/" + event.get("tid", b"")
+class _Tasks:
+    """Which processes and threads Perfetto takes for which."""
+
+    def __init__(self) -> None:
+        self._threads: dict[tuple[bytes, bytes], tuple[bytes, bool]] = {}
+        self._first: dict[bytes, bytes] = {}
+
+    def thread(self, pid: bytes, tid: bytes) -> tuple[bytes, bool]:
+        """A name of the thread, and whether another process or thread of the file has it, or its process, too."""
+        known = self._threads.get((pid, tid))
+        if known is None:
+            process, thread = _number(pid), _number(tid)
+            thread = process + b"/" + (process if thread == b"0" else thread)
+            merged = self._first.setdefault(process, pid) != pid
+            merged |= self._first.setdefault(thread, pid + b"/" + tid) != pid + b"/" + tid
+            known = self._threads[pid, tid] = thread, merged
+        return known
+
+
+def _number(task: bytes) -> bytes:
+    """A pid or tid as Perfetto has it."""
+    if task[:1] == b'"':
+        return task
+    try:
+        number = int(task) if _INTEGER.fullmatch(task) else int(float(task))
+    except (ValueError, OverflowError):
+        return b"0"
+    return b"%d" % number if 0 <= number <= _MAX_TASK else b"0"
 
 
 def _is_task(text: bytes) -> bool:
+    """Whether Perfetto keeps a pid or tid; any text is a name."""
     if text.isdigit() and len(text) < 10:
         return True
-    if text.startswith(b'"'):
-        # A number in quotes is as good as one; any other text is a name.
-        return not NUMERIC_TEXT.fullmatch(text) or _is_task(text.strip(b'" '))
     digits = text.removeprefix(b"-")
     return not digits.isdigit() or 0 <= int(text) <= _MAX_TASK
+
+
+def _is_int64(text: bytes) -> bool:
+    return _INTEGER.fullmatch(text) is not None and int(text) in _INT64
 
 
 def _is_big(id: bytes) -> bool:
