@@ -216,9 +216,12 @@ def align(
 
         placed = set(offsets or ())
         pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {}, stated)
+    related = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):
-        known = maps_to_trace_time(graph, target, stated.walls[index], moved=index in (offsets or {}))
+        known = related
+        if index in (offsets or {}):
+            known = without_other_hosts(related, graph, target, stated.walls[index])
         corrected = {number: stated.corrections.get(index, {}).get(number, ClockMap()) for number in first}
         found = {number: corrected[number].then(known[clocks[number]]) for number in first if clocks[number] in known}
         _place_synthetic(found, clocks, first)
@@ -312,19 +315,18 @@ def join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
             graph.relate(one, other, way)
 
 
-def maps_to_trace_time(
-    graph: ClockGraph, target: ClockDomain, wall: ClockDomain, *, moved: bool
+def without_other_hosts(
+    known: dict[ClockDomain, ClockMap], graph: ClockGraph, target: ClockDomain, wall: ClockDomain
 ) -> dict[ClockDomain, ClockMap]:
-    """For each domain that is related to trace time, its map.
+    """The maps to trace time, where the user says by how much an input is moved: from where its own host puts it.
 
     Args:
+        known: for each domain that is related to trace time, its map.
         graph: all clocks.
         target: what trace time counts.
-        wall: the wall clock of the host of an input.
-        moved: whether the user says by how much that input is moved: from where its own wall clock puts it, then.
+        wall: the wall clock of the host of the input.
     """
-    known = graph.maps_to(target)
-    if not moved or not wall.owner or target != REALTIME:
+    if not wall.owner or target != REALTIME:
         return known
     own = {domain: way for domain, way in graph.maps_to(wall).items() if not way.two_hosts}
     return {domain: own.get(domain, way) if way.two_hosts else way for domain, way in known.items()}

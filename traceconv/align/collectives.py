@@ -12,7 +12,7 @@ first and the one that enters last are compared.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -202,8 +202,8 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _
     rows = _rows(trace, declared)
     rows = rows[np.isin(clock_of_track[slices.track[rows]], list(maps))]
     told = [_Told(*one) for one in _told(trace, declared, rows)]
-    groups = _groups([one.group for one in told], rank)
-    used = [i for i, one in enumerate(told) if one.kind and groups[one.group] is not None]
+    groups = {group: numbers.of(key) for group, key in _groups({one.group for one in told}, rank).items()}
+    used = [i for i, one in enumerate(told) if one.kind and one.group in groups]
     rows = rows[used]
     clocks = clock_of_track[slices.track[rows]]
     start, end, bound = (np.zeros(len(rows), np.int64) for _ in range(3))
@@ -218,7 +218,7 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _
         np.full(len(rows), index, np.int64),
         rows,
         np.full(len(rows), rank, np.int64),
-        np.array([numbers.of(("group", groups[one.group])) for one in chosen], np.int64),
+        np.array([groups[one.group] for one in chosen], np.int64),
         np.array([numbers.of(("kind", one.kind)) for one in chosen], np.int64),
         np.array([numbers.of(("what", one.kind, one.sizes)) for one in chosen], np.int64),
         np.array([one.seq for one in chosen], np.int64),
@@ -318,21 +318,21 @@ def _group(args: Mapping[str, Any], declared: Collectives) -> _Stated:
     return _Stated(ranks, str(args.get("about", "")), name)
 
 
-def _groups(stated: Sequence[_Stated], rank: int) -> dict[_Stated, Hashable]:
-    """What tells the groups of one process from each other, and is the same in all of their processes; None if unknown.
+def _groups(stated: Set[_Stated], rank: int) -> dict[_Stated, Hashable]:
+    """For groups of one process that are known what tells them from others, and is the same in all of their processes.
 
     Names are those of the process. Of groups that have equal ranks, the order of their names tells which is which: it
     is that in which all of them made their groups.
     """
     alike: defaultdict[tuple[Group, str], set[str]] = defaultdict(set)
-    for one in set(stated):
+    for one in stated:
         if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
             alike[one.ranks, one.about].add(one.name)
-    found: dict[_Stated, Hashable] = dict.fromkeys(stated)
+    found: dict[_Stated, Hashable] = {}
     for (ranks, about), names in alike.items():
         in_order = sorted(names, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
         for number, name in enumerate(in_order):
-            found[_Stated(ranks, about, name)] = (ranks, about, number, len(names))
+            found[_Stated(ranks, about, name)] = ("group", ranks, about, number, len(names))
     return found
 
 

@@ -69,7 +69,7 @@ def estimated(
         if not domain.synthetic and index not in placed
     ]
     sides = [one for one in sides if not (one[1].index in said.corrections and _is_related(one, sides, graph))]
-    _check_launches(traces, sides, _Relations(graph, target))
+    _check_launches(traces, sides, _Relations(graph, target, said.walls))
     made, accepted, overruled = _pairs(sides, graph, target, policy, said)
     relate_all(sides, accepted, graph, target, overruled, said.warnings)
     known = graph.maps_to(target)
@@ -114,28 +114,35 @@ def _with_drifts(pair: PairEstimate, said: Stated) -> PairEstimate:
 class _Relations:
     """How the clocks of a graph become times of each other.
 
-    By way of trace time, mostly. Two clocks of another host than that of trace time are related without it: how well
-    the clocks of the hosts agree has nothing to do with how these two do.
+    By way of trace time, mostly. Two clocks of another host than that of trace time are related by way of its wall
+    clock: how well the clocks of the hosts agree has nothing to do with how these two do.
+
+    Args:
+        graph: the clocks.
+        target: trace time.
+        walls: for each input the wall clock of its host.
     """
 
-    def __init__(self, graph: ClockGraph, target: ClockDomain) -> None:
-        self._graph, self._known = graph, graph.maps_to(target)
+    def __init__(self, graph: ClockGraph, target: ClockDomain, walls: Sequence[ClockDomain]) -> None:
+        self._graph, self._known, self._walls = graph, graph.maps_to(target), walls
         self._to: dict[ClockDomain, dict[ClockDomain, ClockMap]] = {}
 
     def __contains__(self, domain: ClockDomain) -> bool:
         """Whether a clock is related to trace time."""
         return domain in self._known
 
-    def between(self, domain: ClockDomain, other: ClockDomain) -> ClockMap | None:
+    def between(self, one: tuple[ClockDomain, Side], other: tuple[ClockDomain, Side]) -> ClockMap | None:
         """From the one to the other; None unless both are related to trace time."""
-        if domain not in self or other not in self:
+        if one[0] not in self or other[0] not in self:
             return None
-        way, there = self._known[domain], self._known[other]
-        if not (way.two_hosts and there.two_hosts):
-            return way.then(there.inverse())
-        if other not in self._to:
-            self._to[other] = self._graph.maps_to(other)
-        return self._to[other][domain]
+        way, there = self._known[one[0]], self._known[other[0]]
+        wall, its = (self._walls[side.index] for _, side in (one, other))
+        if way.two_hosts and there.two_hosts and wall == its:
+            if wall not in self._to:
+                self._to[wall] = self._graph.maps_to(wall)
+            known = self._to[wall]
+            way, there = known.get(one[0], way), known.get(other[0], there)
+        return way.then(there.inverse())
 
     def to_trace_time(self, domain: ClockDomain) -> ClockMap:
         """From a clock that is related to it."""
@@ -148,7 +155,7 @@ def _check_launches(traces: Sequence[Trace], sides: list[tuple[ClockDomain, Side
     if files is not None:
         hosts, devices = ([one for one in sides if one[1].index == index and one[0] in known] for index in files)
         for (clock, host), (other, device) in product(hosts, devices):
-            way = known.between(clock, other)
+            way = known.between((clock, host), (other, device))
             if way is not None:
                 refuse_early_work(host, device, (way, ClockMap()))
 
@@ -164,13 +171,13 @@ def _pairs(
     accepted: list[Accepted] = []
     overruled: set[int] = set()
     work = graph.copy()
-    declared = _Relations(work.copy(), target)
+    declared = _Relations(work.copy(), target, said.walls)
     everything = len({side.index for _, side in sides}) <= _ALL_PAIRS
     done: set[tuple[int, int]] = set()
     progress = True
     while progress:
         progress = False
-        known = _Relations(work.copy(), target)
+        known = _Relations(work.copy(), target, said.walls)
         for (i, (domain, side)), (j, (other, partner)) in combinations(enumerate(sides), 2):
             lost = domain not in known and other not in known
             if side.index == partner.index or (i, j) in done or (lost and not everything):
@@ -178,7 +185,7 @@ def _pairs(
             done.add((i, j))
             # What events of other pairs say is no reason to be content: it could not be checked.
             there = declared if everything else known
-            rough = there.between(domain, other)
+            rough = there.between((domain, side), (other, partner))
             if rough is not None:
                 rough = _correction(side, said).then(rough).then(_correction(partner, said).inverse())
             if rough is not None and (rough.two_hosts or _of_one_tool(side, partner)):

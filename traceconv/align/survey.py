@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from traceconv.align import clock_graph, join_boots, maps_to_trace_time, prepared
+from traceconv.align import clock_graph, join_boots, prepared, without_other_hosts
 from traceconv.align.domains import one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
@@ -137,10 +137,10 @@ class _Ways:
 
     def to(self, target: ClockDomain, index: int, domain: ClockDomain) -> ClockMap | None:
         """From a clock of an input to another clock; --offset alone places a file, too."""
-        offset = self.offsets.get(index)
-        known = maps_to_trace_time(self.graph, target, self.walls[index], moved=offset is not None).get(domain)
+        offset, maps = self.offsets.get(index), self.graph.maps_to(target)
         if offset is None:
-            return known
+            return maps.get(domain)
+        known = without_other_hosts(maps, self.graph, target, self.walls[index]).get(domain)
         return (known or ClockMap()).then(ClockMap(offset, 0, "--offset", Verdict.ASSUMED))
 
     def between(self, one: _Side, other: _Side) -> ClockMap | None:
