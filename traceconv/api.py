@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
-from traceconv.align.causality import Causality, causality, obeyed
+from traceconv.align.causality import Causality, believed, causality
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.identity import Together
 from traceconv.align.stated import importer_options
@@ -313,7 +313,7 @@ def _aligned(
     try:
         alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
         checks = causality(traces, alignment) if len(traces) > 1 else Causality(())
-        return obeyed(alignment, checks, (policy or Policy()).on_ambiguous), checks
+        return believed(alignment, checks, (policy or Policy()).on_ambiguous), checks
     except AlignmentError as error:
         _write_reports(_rendered(reports_to, traces, error, Causality(())), force)
         raise

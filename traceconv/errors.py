@@ -105,7 +105,7 @@ class AmbiguousAlignment(AlignmentError):
     verdict = "ambiguous"
 
 
-class UnverifiedClocks(AlignmentError):
+class UnverifiedAlignment(AlignmentError):
     """What was assumed of clocks contradicts the events."""
 
     verdict = "unverified"

@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -23,8 +24,10 @@ from traceconv import cli
 from traceconv.align import align
 from traceconv.align.causality import Causality, Rule, causality
 from traceconv.align.collectives import Matched, Occurrences, match_collectives
+from traceconv.align.report import SCHEMA
 from traceconv.api import read
-from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedClocks
+from traceconv.check._schemas import load_schema
+from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedAlignment
 from traceconv.ir.trace import Trace
 
 US, MS = 10**3, 10**6
@@ -86,9 +89,9 @@ def test_two_hosts_in_step_are_assumed_to_be(ahead: int, strict: list[str], tmp_
 @pytest.mark.parametrize(
     ("host", "ahead", "error", "code"),
     [
-        ("node8", 3_700_000, UnverifiedClocks, 3),
-        ("node8", 3 * MS, UnverifiedClocks, 3),
-        ("node8", -3 * MS, UnverifiedClocks, 3),
+        ("node8", 3_700_000, UnverifiedAlignment, 3),
+        ("node8", 3 * MS, UnverifiedAlignment, 3),
+        ("node8", -3 * MS, UnverifiedAlignment, 3),
         ("vm", 3_700_000, InconsistentClocks, 4),
         ("vm", -3 * MS, InconsistentClocks, 4),
     ],
@@ -162,11 +165,22 @@ def test_reports_have_it(tmp_path: Path) -> None:
     result = run("align", *gloo(tmp_path, 0, "node8"), "--report", report)
     assert result.exit_code == 0
     found = json.loads(report.read_text())
+    jsonschema.Draft202012Validator(load_schema(SCHEMA)).validate(found)
     assert found["verdict"] == "assumed"
     assert [one["host"] for one in found["inputs"]] == ["vm", "node8"]
     assert [one["rank"] for one in found["inputs"]] == [0, 1]
     (check,) = (check for check in found["causality"] if check["rule"] == Rule.COLLECTIVE)
     assert (check["checked"], check["after"]["violations"]) == (98, 0)
+
+
+@pytest.mark.parametrize(("host", "verdict"), [("vm", "inconsistent"), ("node8", "unverified")])
+def test_a_refusal_has_its_report(host: str, verdict: str, tmp_path: Path) -> None:
+    report = tmp_path / "align.json"
+    assert run("merge", *gloo(tmp_path, 3 * MS, host), "-o", tmp_path / "out.json", "--report", report).exception
+    found = json.loads(report.read_text())
+    jsonschema.Draft202012Validator(load_schema(SCHEMA)).validate(found)
+    assert found["verdict"] == verdict
+    assert "cannot have happened as drawn" in found["refusal"]["message"]
 
 
 # -- kernels of NCCL, as each version of torch writes them (written by hand) ------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import Struct
 
 from traceconv.clocks import ClockMap, Verdict
-from traceconv.errors import InconsistentClocks, UnverifiedClocks
+from traceconv.errors import InconsistentClocks, UnverifiedAlignment
 from traceconv.ir.trace import I64, Trace
 from traceconv.times import format_short, format_time
 
@@ -217,25 +217,25 @@ def causality(traces: Sequence[Trace], alignment: Alignment) -> Causality:
     return Causality(tuple(checks))
 
 
-def obeyed(alignment: Alignment, checks: Causality, on_ambiguous: str) -> Alignment:
+def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail") -> Alignment:
     """The alignment, with the verdicts that are left of it where its checks contradict it.
 
     Args:
         alignment: how inputs were put together.
-        checks: what was found then.
+        found: what was checked then.
         on_ambiguous: as `Policy` has it; "best" leaves them where they are.
 
     Raises:
         InconsistentClocks: events contradict what is known of the clocks, beyond its bounds.
-        UnverifiedClocks: they contradict what was assumed of them.
+        UnverifiedAlignment: they contradict what was assumed of them.
     """
-    found = [one for check in checks.checks for one in check.contradictions]
-    against = [one for one in found if one.verdict is not Verdict.ASSUMED]
+    contradictions = [one for check in found.checks for one in check.contradictions]
+    against = [one for one in contradictions if one.verdict is not Verdict.ASSUMED]
     if against and on_ambiguous != "best":
         worst = max(against, key=lambda one: list(Verdict).index(one.verdict))
-        error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedClocks
-        raise error(worst.text, hint=worst.hint)
-    for one in found:
+        error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
+        raise error(worst.text, hint=worst.hint, pairs=alignment.pairs)
+    for one in contradictions:
         alignment = alignment.doubted(one.inputs, one.verdict, one.text)
     return alignment
 
