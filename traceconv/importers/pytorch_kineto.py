@@ -108,6 +108,8 @@ class PytorchKineto(Struct, frozen=True):
         ("memory", "counters in bytes, for each device"),
         ("utilization of the GPU", "counters"),
         ("schedule, GPU and host properties", "metadata"),
+        ("host, rank and world size", "receipt, labels of the process"),
+        ("kernels of NCCL, RCCL and HCCL, annotations of gloo", "also checked against those of other ranks in a merge"),
     )
     skips = (EMPTY_EVENT,)
     lost = ("Flows of which only one end was recorded.",)
@@ -117,6 +119,12 @@ class PytorchKineto(Struct, frozen=True):
             "torch 1.10 to 2.8; A100, H100, B200, MI210, MI250, MI300, MTIA",
             "52 public traces (repositories HolisticTraceAnalysis and TraceLens)",
             "categories, flows of launches, labels of devices, what is counted as lost",
+        ),
+        ("torch 2.15, gloo, two ranks", "recorded", "collectives of the two, on the clock of one machine"),
+        (
+            "torch of 2024, NCCL, A100",
+            "repository HolisticTraceAnalysis, tests/data/nccl_parser_config",
+            "args of collective kernels, of one rank",
         ),
     )
 
