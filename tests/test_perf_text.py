@@ -559,3 +559,24 @@ def test_a_time_with_something_behind_it_begins_no_count(tmp_path: Path) -> None
     trace = read(path)
     assert {entry.code.name: entry.count for entry in trace.sources[0].diagnostics} == {"perf-stat.unreadable": 1}
     assert trace.counters.integer.tolist()[:1] == [7]
+
+
+@pytest.mark.parametrize(
+    ("line", "value", "unit", "metrics"),
+    [
+        ("      25235.652299      task-clock (msec)         #    0.997 CPUs utilized", 25235.652299, "msec", 0.997),
+        (
+            "    641,398.723351      task-clock (msec)         #   64.116 CPUs utilized   (100.00%)",
+            641398.723351,
+            "msec",
+            64.116,
+        ),
+        ("      25235,652299      task-clock (msec)         #    0,997 CPUs utilized", 25235.652299, "msec", 0.997),
+        ("    94,817,146,941      cycles                    #    3.757 GHz", 94817146941, "", 3.757),
+    ],
+)
+def test_counts_of_older_perf(line: str, value: float, unit: str, metrics: float) -> None:
+    """As in texts of perf 4 that people have published: six decimals of milliseconds, the unit behind the event."""
+    row = stat.text_row(line)
+    assert row is not None
+    assert (row.value, row.unit, row.cgroup, list(row.metrics.values())) == (value, unit, "", [metrics])

@@ -31,6 +31,8 @@ _LEFT = regex(
     rf"(?a)\s*(?:(\d{{1,9}}[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
     rf"({_VALUE})(?: ([A-Za-z%]\S{{0,19}})\s+|\s{{2,}})([A-Za-z_]\S*)(?:\s+(\S+))?\s*"
 )
+#: Behind task-clock and cpu-clock, with six decimals, before perf had a column for units.
+_OLD_UNIT = "(msec)"
 _TIME = regex(r"(?a)\s*(\d{1,9}[.,]\d{9})\s")
 _PERCENT = regex(r"(?a)\( {0,5}(\d+[.,]\d+)%\)$")
 _VARIANCE = regex(r"(?a)\( \+- {0,5}(\d+[.,]\d+)% ?\)$")
@@ -123,6 +125,8 @@ def text_row(text: str) -> Row | None:
     row.cpus = int(cpus) if cpus else None
     row.value = _localized(value)
     row.unit, row.cgroup = unit, cgroup
+    if cgroup == _OLD_UNIT and not unit:
+        row.unit, row.cgroup = cgroup.strip("()"), ""
     return row
 
 
@@ -143,13 +147,14 @@ def _add_metric(row: Row, text: str) -> None:
 
 
 def _localized(text: str) -> int | float | str:
-    """A count as printed for people: at most two decimals, thousands in groups of three or two digits."""
+    """A count as printed for people: two or six decimals or none, thousands in groups of three or two digits."""
     if text in (NOT_COUNTED, NOT_SUPPORTED):
         return text
     sign = -1 if text.startswith("-") else 1
     whole, decimals = text, ""
-    if len(text) > 3 and text[-3] in ".," and text[-2:].isdigit():
-        whole, decimals = text[:-3], text[-2:]
+    for count in (2, 6):
+        if len(text) > count + 1 and text[-count - 1] in ".," and text[-count:].isdigit():
+            whole, decimals = text[: -count - 1], text[-count:]
     digits = re.sub(r"\D", "", whole)[:30]
     return sign * float(f"{digits}.{decimals}") if decimals else _storable(sign * int(digits))
 
