@@ -513,6 +513,18 @@ class OnednnVerbose(msgspec.Struct, frozen=True):
         "Threads: the log does not say which thread ran a primitive; overlapping primitives go to lanes.",
         "Lines of other programs are counted and left out.",
     )
+    checked = (
+        (
+            "MKL-DNN 0.19, 0.21.1, 1.0.4; oneDNN 2.4.4 to 3.13 in MXNet, PyTorch, TensorFlow, OpenVINO",
+            "recorded",
+            "fields of lines; clock and durations against those of the framework (PyTorch, MXNet)",
+        ),
+        (
+            "MKL-DNN 0.13 to oneDNN 3.13",
+            "verbose printers and manuals of uxlfoundation/oneDNN",
+            "which field stands where; dnnl_verbose without attributes and `v0` from there only",
+        ),
+    )
 
     def sniff(self, head: Head) -> Match:
         """Sure of a line that begins with marker and known word; a marker inside other text may be a quotation."""

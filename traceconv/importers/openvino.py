@@ -368,6 +368,14 @@ class Openvino(msgspec.Struct, frozen=True):
         "When a layer ran: OpenVINO does not print it.",
         "The end of long layer names in printed tables; reports in files have them whole.",
     )
+    checked = (
+        ("benchmark_app (Python) of OpenVINO 2025.3.0 and 2026.4.1", "recorded", "CSV, JSON, printed counters, log"),
+        (
+            "benchmark_app (C++)",
+            "statistics_report.cpp of OpenVINO",
+            "members and types of the JSON reports; no recording was at hand",
+        ),
+    )
 
     def sniff(self, head: Head) -> Match:
         """YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""

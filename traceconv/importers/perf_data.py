@@ -586,6 +586,9 @@ class PerfData(Struct, frozen=True):
         "A recording in a folder (perf record --threads) is not read.",
         NO_CPU_HELP,
     )
+    checked = (
+        ("perf 6.1", "recorded", "threads, events, times, periods and CPUs against perf script of the same recordings"),
+    )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC: the header then holds a reading of it and of the wall clock, and the "
         "recording merges with all that counts either. Perf's own clock (without -k) is no clock that others read."

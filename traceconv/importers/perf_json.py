@@ -317,6 +317,7 @@ class PerfJson(msgspec.Struct, frozen=True):
         "The names of events and the periods are not in the file: each sample counts 1.",
         "Lost events, switches and other records of the recording are not in the file.",
     )
+    checked = (("perf 6.1", "recorded", "threads and times against perf.data of the same recording"),)
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC: the headers then hold a reading of it and of the wall clock, and the file "
         "merges with all that counts either. Perf's own clock (without -k) is no clock that others read."

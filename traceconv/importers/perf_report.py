@@ -164,6 +164,10 @@ class PerfReport(Struct, frozen=True):
     )
     skips = (CHAIN_LINE,)
     lost: ClassVar[tuple[str, ...]] = ("Call chains (-g): the samples themselves have them.",)
+    checked = (
+        ("perf 6.1", "recorded", "each row against the samples of the same recording"),
+        ("perf 5", "a published text (a commit message of Linux)", "rows, levels, headings"),
+    )
 
     def sniff(self, head: Head) -> Match:
         """YES by the heading `# Samples: N of event 'NAME'`."""

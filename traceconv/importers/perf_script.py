@@ -520,6 +520,19 @@ class PerfScript(msgspec.Struct, frozen=True):
         "Without -F +pid the processes of the threads are not known.",
         NO_CPU_HELP,
     )
+    checked = (
+        ("perf 6.1", "recorded", "events, times and periods against perf report; CPUs against perf.data"),
+        (
+            "perf 5.11 and others",
+            "3 public recordings (graphviz.perf, gzip.perf, test.perf of the Firefox Profiler's tests)",
+            "all lines are read: events, frames, header",
+        ),
+        (
+            "simpleperf (report_sample.py)",
+            "its revisions in AOSP and the NDKs; 1 public recording (simple-perf.txt of the Firefox Profiler's tests)",
+            "163 of 163 samples, 4135 of 4135 frames; header and fields of tracepoints after the script only",
+        ),
+    )
 
     def sniff(self, head: Head) -> Match:
         """YES by an event line, with a frame, the fields of a tracepoint or a record of the kernel."""
