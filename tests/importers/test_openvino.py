@@ -36,7 +36,7 @@ def events(trace: Trace) -> list[Any]:
     found: list[Any] = []
     for table in (trace.slices, trace.instants):
         for row in range(len(table.ts)):
-            args = json.loads(trace.args.get(int(table.args_at[row]), int(table.args_len[row])))
+            args = json.loads(trace.args.get(int(table.args_at[row]), int(table.args_len[row])) or b"{}")
             where = trace.tracks[table.track[row]].name
             dur = int(table.dur[row]) if table is trace.slices else None
             name, category = trace.strings[table.name[row]], trace.strings[table.category[row]]
@@ -82,3 +82,15 @@ def test_a_cut_report_is_an_error_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(MalformedInput, match="no valid JSON") as caught:
         read(path)
     assert "\n" not in caught.value.message
+
+
+def test_layers_by_time_are_rows_of_totals_whatever_they_are_printed_as() -> None:
+    """Their order is not that of execution, so none is a slice. Two runs, so times differ; printed names are cut."""
+    cases = {"json-sorted": "input.json", "csv-sorted": "input.csv", "printed-sorted": "input.txt"}
+    found = {}
+    for case, name in cases.items():
+        rows = [event for event in events(read(GOLDEN / case / name)) if "layers by time" in event[0]]
+        assert not any(dur for _, _, dur, _, _, _ in rows)
+        found[case] = {(layer[:16], kind, args["status"]) for _, _, _, layer, kind, args in rows}
+    assert found["json-sorted"] == found["csv-sorted"] == found["printed-sorted"]
+    assert len(found["json-sorted"]) == 11

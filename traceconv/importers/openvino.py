@@ -77,6 +77,13 @@ _PRINTED = regex(
     rb"(\S.*?)\s+" + _STATUS + rb"\s+layerType:\s+(\S+)\s+(?:execType:\s+(\S+)\s+)?"
     rb"realTime \(ms\):\s*([\d.,]+)\s+cpuTime \(ms\):\s*([\d.,]+)(?:\s+execType:\s+(\S+))?\s*"
 )
+#: Layers by time (-pcsort): printed, and as CSV, whose heading has a line end in its last field.
+_PRINTED_BY_TIME = regex(_PRINTED.pattern + rb"proportion:\s*(\S+)\s*")
+_SORTED_ROW = regex(rb"(.+)," + _STATUS + rb",([^,]*),([^,]*),([\d.]+),([\d.]+),(\S+)")
+_SORTED_HEADER = regex(
+    rb'layerName,execStatus,layerType,execType,realTime \(ms\),cpuTime \(ms\),"?proportion \(%\)"?|"'
+)
+_TOTAL_SHARE = regex(rb"Total proportion:.*")
 _REQUEST = regex(rb"Performance counts for (\d+)-th infer request")
 _LOG = regex(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
 _TOOK = regex(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
@@ -154,11 +161,13 @@ class _Reader(msgspec.Struct):
 
     def _line(self, number: int, text: bytes) -> bool:
         """Whether the line is known. Each is counted once."""
-        if _HEADER.fullmatch(text):
+        if _HEADER.fullmatch(text) or _SORTED_HEADER.fullmatch(text) or _TOTAL_SHARE.fullmatch(text):
             self.block = None
             self.out.balance.merged["headings"] += 1
         elif (found := _ROW.fullmatch(text) or _PRINTED.fullmatch(text)) is not None:
             self._layer(number, found)
+        elif (found := _PRINTED_BY_TIME.fullmatch(text) or _SORTED_ROW.fullmatch(text)) is not None:
+            self._layer_by_time(number, found)
         elif (found := _TOTAL.fullmatch(text)) is not None:
             self._total(number, found)
         elif (found := _LOG.fullmatch(text)) is not None:
@@ -199,7 +208,7 @@ class _Reader(msgspec.Struct):
 
     def _part(self, part: as_json.Part) -> None:
         """The layers of a request, or means."""
-        self.block = _Block(NO_TRACK, 0) if part.is_sorted else None
+        self.block = None
         for node in part.nodes:
             number = self._next_entry()
             if node is None:
@@ -213,8 +222,20 @@ class _Reader(msgspec.Struct):
         if part.total:
             self._check_total(self._next_entry(), part.total)
 
+    def _layer_by_time(self, number: int, found: re.Match[bytes]) -> None:
+        name, status, layer_type, exec_type, real, cpu = found.groups(b"")[:6]
+        if name[:1] == b'"' == name[-1:]:
+            name = name[1:-1].replace(b'""', b'"')
+        elif name.endswith(b"..."):
+            self.out.problem(CUT_NAME, number, _text(name))
+        share = found.groups(b"")[-1]
+        texts = (_text(name), _text(status), _text(layer_type), _text(exec_type))
+        self._sorted_layer(number, as_json.Node(*texts, real, cpu, _text(share)))
+
     def _sorted_layer(self, number: int, node: as_json.Node) -> None:
         """A layer of which only the time is known: it stands in order of that."""
+        if self.block is None or self.block.track != NO_TRACK:
+            self.block = _Block(NO_TRACK, 0)
         try:
             times = {"real_time_ns": self._ms(number, node.real), "cpu_time_ns": self._ms(number, node.cpu)}
         except ValueError as error:
@@ -222,9 +243,8 @@ class _Reader(msgspec.Struct):
             return
         if self.report == NO_TRACK:
             self.report = self.out.totals_track(_BY_TIME)
-        if self.block is not None:
-            self.block.rows += 1
-            self.block.total += times["real_time_ns"]
+        self.block.rows += 1
+        self.block.total += times["real_time_ns"]
         args = {**times, "share": node.share, "exec_type": node.exec_type, "status": node.status}
         self.out.totals(self.report, node.name, node.layer_type, args, number)
         self.out.balance.written += 1
@@ -361,7 +381,7 @@ class Openvino(msgspec.Struct, frozen=True):
         ("a layer that was fused or optimised out", "instant"),
         ("lines of benchmark_app", "log entries, and slices where they say how long a step took"),
         ("benchmark_report.csv, benchmark_report.json", "rows of totals"),
-        ("layers sorted by time (-pcsort with -json_stats)", "rows of totals: their order is not that of execution"),
+        ("layers sorted by time (-pcsort)", "rows of totals: their order is not that of execution"),
     )
     skips = (FOREIGN_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
@@ -383,7 +403,7 @@ class Openvino(msgspec.Struct, frozen=True):
             return Match.yes("the members of a counters report in JSON")
         if as_json.is_report(head.text):
             return Match.yes("the members of a benchmark report in JSON")
-        if b"layerName;execStatus;layerType" in head.data:
+        if b"layerName;execStatus;layerType" in head.data or b"layerName,execStatus,layerType" in head.data:
             return Match.yes("the heading of a counters report")
         if re.search(rb"layerType: \S+ .*realTime \(ms\):", head.data):
             return Match.yes("printed performance counters")
