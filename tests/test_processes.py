@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import permutations
@@ -203,6 +204,12 @@ def test_glog_names_machine_and_threads(tmp_path: Path) -> None:
 
 # -- what people ask ------------------------------------------------------------------------------------------------
 
+
+def sql_of_the_readme() -> str:
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    return re.search(r"SQL:\n\n((?:    .*\n)+)", text)[1]  # type: ignore[index]
+
+
 INSIDE_A_LAYER = """
     select slice.name as layer, count(*) as samples
     from slice
@@ -227,6 +234,8 @@ def test_what_ran_inside_a_layer_can_be_asked(trace_processor: OpenTrace, tmp_pa
         assert oracle.import_problems(tp) == []
         rows = oracle.rows(tp, INSIDE_A_LAYER)
         assert {str(row["layer"]): int(str(row["samples"])) for row in rows} == expected
+        by_frame = [list(row.values()) for row in oracle.rows(tp, sql_of_the_readme())]
+        assert Counter(name for name, _, count in by_frame for _ in range(int(str(count)))) == expected
         threads = oracle.rows(tp, "select upid, count(*) as n from thread where tid = 26046 and upid is not null")
         assert [row["n"] for row in threads] == [1]
         processes = oracle.rows(tp, "select count(*) as n from process where pid = 26046")

@@ -226,6 +226,8 @@ def test_a_log_is_of_the_only_process_that_can_have_written_it(
     recordings = [recording("a", machines[0], format="kineto"), recording("log", machines[1], **LOG)]
     found = strays(recordings, [process(0)], stray(1))
     assert one(found) == ([(By.WRITER, basis, 0, 1)] if basis else [])
+    words = "pid 7: one process in a and log: no other one here can have written log; "
+    assert [line.startswith(words) for line in found.describe()] == [True] * (basis is not None)
 
 
 def test_a_process_of_another_runtime_time_or_number_has_not_written_it() -> None:

@@ -504,7 +504,7 @@ def _joined_words(recordings: Sequence[Recording], one: Joined) -> str:
     if one.by is By.CALLS:
         return f"{_name(one.into)}: one process in {files}: the calls of the log lie inside its slices"
     why = _basis_words(recordings, one)
-    return f"{_name(one.into)}: one process in {files}, which no other process here can have written: {why}"
+    return f"{_name(one.into)}: one process in {files}: no other one here can have written {moved.file}; {why}"
 
 
 def _basis_words(recordings: Sequence[Recording], one: Joined) -> str:

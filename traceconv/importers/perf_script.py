@@ -517,7 +517,7 @@ class PerfScript(msgspec.Struct, frozen=True):
     lost: ClassVar[tuple[str, ...]] = (
         "Addresses and offsets of frames: a frame is its symbol and file.",
         "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs).",
-        "Without -F +pid the processes of the threads are not known.",
+        "Without -F +pid the processes of the threads, unless a merged file shows a thread of that number.",
         NO_CPU_HELP,
     )
     checked = (
