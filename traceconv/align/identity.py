@@ -182,8 +182,9 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
         if (placement := alignment.placements.get(index)) is not None:
             inside = _around(traces[placement.host], placement)
         can_stray = trace.sources[0].runs_in and (placement is None or inside is not None)
+        tids = _tids(trace)
         for number, span in sorted(_spans(trace, alignment, index).items()):
-            seen = _seen(trace, index, number, span, inside)
+            seen = _seen(trace, index, number, span, tids[number], inside)
             track = trace.tracks[number]
             if track.lane_of != NO_TRACK:
                 continue
@@ -208,13 +209,21 @@ def _recording(source: SourceInfo, machine: Machine) -> Recording:
     )
 
 
-def _seen(trace: Trace, index: int, number: int, span: Span, inside: tuple[int, int] | None) -> Seen:
+def _tids(trace: Trace) -> dict[int, set[int]]:
+    """The numbers of the threads of each process."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for track in trace.tracks:
+        if track.kind is TrackKind.THREAD and track.tid is not None:
+            found[int(track.parent)].add(track.tid)
+    return found
+
+
+def _seen(trace: Trace, index: int, number: int, span: Span, tids: set[int], inside: tuple[int, int] | None) -> Seen:
     track = trace.tracks[number]
-    if track.kind is not TrackKind.PROCESS:
-        return Seen(index, number, span, track.tid, False, frozenset(), track.name, inside)
-    threads = (other for other in trace.tracks if other.kind is TrackKind.THREAD and other.parent == number)
-    tids = frozenset(thread.tid for thread in threads if thread.tid is not None)
-    return Seen(index, number, span, track.pid, True, tids, track.name, inside)
+    is_process = track.kind is TrackKind.PROCESS
+    return Seen(
+        index, number, span, track.pid if is_process else track.tid, is_process, frozenset(tids), track.name, inside
+    )
 
 
 def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
