@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests import oracle
 from tests.golden import ROOT, Case
 from tests.oracle.fixtures import OpenTrace
-from traceconv.align import align
+from traceconv.align import Policy, align
 from traceconv.align.identity import Why
 from traceconv.api import merge, read
 from traceconv.clocks import REALTIME, ClockDomain
@@ -95,9 +97,12 @@ def test_samples_of_a_thread_are_on_the_track_of_its_slices(order: tuple[int, ..
     }
 
 
-def test_a_thread_without_a_name_gets_that_of_the_other_file() -> None:
+def test_what_has_no_name_gets_that_of_the_other_file() -> None:
     result = merged(profile(), threads_only())
     assert [track.name for track in result.tracks] == ["python", "comm 8"]
+    unnamed = profile("b")
+    unnamed.tracks[0].name, unnamed.sources[0].format = "", "other"
+    assert [track.name for track in merged(unnamed, profile()).tracks if track.pid] == ["python"]
 
 
 def test_the_main_thread_comes_to_its_process_though_no_other_file_shows_it() -> None:
@@ -178,16 +183,10 @@ def test_an_mxnet_profile_and_its_log_are_one_process() -> None:
 def test_a_log_laid_into_the_slices_of_a_profile_is_of_its_process() -> None:
     case = Case(ROOT / "merge" / "log-without-times")
     traces = case.traces(Path())
-    alignment = align(traces, policy=policy(case))
+    alignment = align(traces, policy=Policy(**case.about["policy"]))
     assert [str(join.by) for join in alignment.together.joined] == ["calls inside slices of the process"]
     result = merge_traces(traces, alignment)
     assert [track.name for track in result.tracks if track.parent == NO_TRACK] == ["MXNet"]
-
-
-def policy(case: Case):  # type: ignore[no-untyped-def]
-    from traceconv.align import Policy
-
-    return Policy(**case.about["policy"])
 
 
 def test_glog_names_machine_and_threads(tmp_path: Path) -> None:
@@ -200,6 +199,21 @@ def test_glog_names_machine_and_threads(tmp_path: Path) -> None:
     log = read(file, options={"utc_offset": "UTC"})
     assert log.clocks[0].machine == "vm"
     assert shown(merged(read(KINETO), log))["26046", "26046"] == {"slices": 616, "logs": 2}
+
+
+def test_the_reports_list_processes(tmp_path: Path) -> None:
+    for_programs, page = tmp_path / "report.json", tmp_path / "report.html"
+    merge([KINETO, ONEDNN, PERF], tmp_path / "out.pftrace", report=[for_programs, page])
+    report = json.loads(for_programs.read_text(encoding="utf-8"))
+    schema = Path(__file__).parent.parent / "schemas" / "alignment.schema.json"
+    jsonschema.validate(report, json.loads(schema.read_text(encoding="utf-8")))
+    assert [(line["one"], line["by"], line["tids"]) for line in report["processes"]] == [
+        (True, "tid", [26046]),
+        (True, "only process that can have written it", []),
+        (False, "no input tells the process", [26049]),
+    ]
+    for line in report["processes"]:
+        assert line["words"] in page.read_text(encoding="utf-8")
 
 
 # -- what people ask ------------------------------------------------------------------------------------------------

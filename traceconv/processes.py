@@ -109,6 +109,7 @@ class _Moves:
         if track.kind is TrackKind.PROCESS:
             if under is not None:
                 self._tracks[number] = self._beside(track, under, "process")
+                self._name(under, track.name)
             return
         parent = self._parent(track) if under is None else under
         lane_of = TrackId(self._events_to[track.lane_of]) if track.lane_of != NO_TRACK else NO_TRACK
@@ -132,13 +133,17 @@ class _Moves:
             return
         if same.track != number:
             self._on_thread_to[number] = same.track
-            if not self._tracks[same.track].name:
-                self._tracks[same.track] = replace(self._tracks[same.track], name=track.name)
+            self._name(same.track, track.name)
         if same.has_room(slices):
             self._events_to[number] = same.track
             same.seen[track.source] = slices
         else:
             self._tracks[number] = self._beside(track, TrackId(same.track), f"thread {tid}")
+
+    def _name(self, number: int, name: str) -> None:
+        """Name a process or thread as another input does, if its own does not."""
+        if not self._tracks[number].name:
+            self._tracks[number] = replace(self._tracks[number], name=name)
 
     def _beside(self, track: Track, parent: TrackId, what: str) -> Track:
         name = f"{self._trace.sources[track.source].format}: {track.name or what}"

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from traceconv.align import Alignment, align
+from traceconv.align import Alignment, Policy, align
 from traceconv.align.facts import NO_FACTS, ClockFact, ClockKind, Facts, parse_clock
 from traceconv.align.identity import By, Recording, Seen, Together, View, Why, decide
 from traceconv.align.machines import Basis, Machine, machines_of
@@ -153,6 +153,8 @@ def test_equal_pids_that_nobody_says_are_of_one_machine() -> None:
     found = pids([recording("a", NOBODY), recording("b", NOBODY)], process(0), process(1))
     assert two(found) == [(Why.UNSAID, (1, 0))]
     assert found.describe() == []  # a diagnostic of the input says it
+    (line,) = found.as_json()
+    assert line["words"] == "pid 7: not one process in b and a: nothing says that these are of one machine"
     assert not pids([recording("a", NOBODY), recording("b", NOBODY)], process(0), process(1, start=2 * S)).apart
 
 
@@ -226,7 +228,7 @@ def test_a_log_is_of_the_only_process_that_can_have_written_it(
     recordings = [recording("a", machines[0], format="kineto"), recording("log", machines[1], **LOG)]
     found = strays(recordings, [process(0)], stray(1))
     assert one(found) == ([(By.WRITER, basis, 0, 1)] if basis else [])
-    words = "pid 7: one process in a and log: no other one here can have written log; "
+    words = "pid 7: one process in a and log: no other one here can have written the log; "
     assert [line.startswith(words) for line in found.describe()] == [True] * (basis is not None)
 
 
@@ -368,8 +370,6 @@ def test_files_that_count_the_same_clock_by_word_of_the_user_are_of_one_machine(
 
 def test_times_that_are_a_guess_tell_nothing() -> None:
     """An input that is only put beside the others has no times to compare."""
-    from traceconv.align import Policy
-
     apart = [trace("a", "vm"), trace("b", "vm", domain=ClockDomain("p", MONOTONIC.zero, MONOTONIC.run).owned_by("b"))]
     assert not align(apart, policy=Policy(on_ambiguous="separate")).together.joined
     assert align(apart, {1: 0}).together.joined

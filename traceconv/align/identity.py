@@ -513,7 +513,7 @@ def _joined_words(recordings: Sequence[Recording], one: Joined) -> str:
     if one.by is By.CALLS:
         return f"{_name(one.into)}: one process in {files}: the calls of the log lie inside its slices"
     why = _basis_words(recordings, one)
-    return f"{_name(one.into)}: one process in {files}: no other one here can have written {moved.file}; {why}"
+    return f"{_name(one.into)}: one process in {files}: no other one here can have written the log; {why}"
 
 
 def _basis_words(recordings: Sequence[Recording], one: Joined) -> str:
@@ -543,6 +543,8 @@ def _apart_words(recordings: Sequence[Recording], one: Apart) -> str:
     if one.why is Why.TWICE:
         format = recordings[first.input].format
         return f"{_name(first)}: not one process in {files}: both are recordings of {format} at the same time"
+    if one.why is Why.UNSAID:
+        return f"{_name(first)}: not one process in {files}: nothing says that these are of one machine"
     file = recordings[first.input].file
     if one.why is Why.UNKNOWN:
         threads = f"threads {_few([str(seen.number) for seen in one.seen])}" if others else _name(first)
