@@ -429,6 +429,22 @@ def test_many_collectives_of_many_ranks_are_quick(tmp_path: Path) -> None:
     assert time.process_time() - begin < 5
 
 
+ODD = [None, "", "x", "7", 7.5, -1, 2**70, True, [], [0, "x"], [[0]], {"a": 1}, "[0, 1", "[0, 1, ...]", "9" * 5000]
+
+
+@pytest.mark.parametrize(
+    "member", ["Seq", "Process_Group_Ranks", "Process_Group_Name", "Group_size", "Collective_name"]
+)
+def test_odd_args_are_no_error(member: str, tmp_path: Path) -> None:
+    whole = {**SIZES, **GROUP, "Group_size": 2}
+    odd = [kernel(n * MS, 300 * US, **whole | {"Seq": n, member: value}) for n, value in enumerate(ODD)]
+    rest = steps(5, lambda n: whole | {"Seq": 100 + n})
+    traces = job(tmp_path, {0: odd + rest, 1: odd + rest})
+    (check,) = checked(traces).checks
+    assert check.checked >= 5
+    assert not check.after.count
+
+
 # -- simulated jobs ---------------------------------------------------------------------------------------------------
 
 

@@ -325,6 +325,8 @@ def test_many_labels_take_linear_time(tmp_path: Path) -> None:
         ({"rank": 1}, (1, None)),
         ({"rank": -1, "world_size": 2.5}, (None, None)),
         ({"rank": True}, (None, None)),
+        ({"rank": 10**30, "world_size": "9" * 20}, (None, None)),
+        ({"rank": 0, "world_size": 2, "pg_config": [7, {"ranks": [None]}, {"ranks": "[x]"}], "pg_count": "1"}, (0, 2)),
         ([1, 2], (None, None)),
     ],
 )

@@ -330,7 +330,7 @@ def _groups(stated: Set[_Stated], rank: int) -> dict[_Stated, Hashable]:
             alike[one.ranks, one.about].add(one.name)
     found: dict[_Stated, Hashable] = {}
     for (ranks, about), names in alike.items():
-        in_order = sorted(names, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
+        in_order = sorted(names, key=lambda name: (not name.isdecimal(), len(name), name))  # numbers by their size
         for number, name in enumerate(in_order):
             found[_Stated(ranks, about, name)] = ("group", ranks, about, number, len(names))
     return found

@@ -78,7 +78,7 @@ _THREAD_NAME = regex(r"thread (\d+) \((.*)\)")
 _MEMORY = ("[memory]", "[OutOfMemory]")
 _MEMORY_SERIES = ("Total Allocated", "Total Reserved")
 _MEMORY_HELP = "memory that the allocator of PyTorch in this process holds on this device"
-_DIGITS = 19  # fewer than an int64 may have
+_DIGITS = 9  # of the number of a process; no job has more
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _INSTANTS = tuple(b"iIR")
 #: c10::DeviceType; the numbers are stable.
@@ -195,10 +195,11 @@ def _place_in(job: Any) -> tuple[int | None, int | None]:
 
 
 def _whole(value: Any) -> int | None:
-    """A number from 0 on, also one that was written as a text; None for anything else."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _DIGITS:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of processes, or of one, also if it was written as a text; None for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
+        value = int(value)
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_DIGITS
+    return value if good else None
 
 
 class _Allocation(msgspec.Struct):

@@ -68,6 +68,6 @@ def parse_ranks(value: Any) -> Group | None:
         return None
     try:
         ranks = sorted({int(one) for one in value})
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return tuple(ranks) if ranks and ranks[0] >= 0 and ranks[-1] < _MOST_RANKS else None
