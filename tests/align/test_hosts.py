@@ -108,6 +108,15 @@ def test_clocks_that_were_read_on_each_host_are_still_of_two_hosts() -> None:
     assert between(2, 3, *traces).bound_ns is None
 
 
+def test_two_names_of_one_machine_have_one_wall_clock() -> None:
+    """A container has a name of its own: the user says it, or both files state one boot."""
+    traces = [profile("a", "one"), profile("b", "other", NOW + MS)]
+    assert verdicts(align(traces, same_machine=True))["b"] == ("ok", 20 * US + 1)
+    for trace in traces:
+        trace.sources[0].boot_id = "0000-1"
+    assert verdicts(align(traces))["b"] == ("ok", 20 * US + 1)
+
+
 def test_an_offset_says_how_the_hosts_relate() -> None:
     alignment = align([profile("a", "one"), profile("b", "other", NOW + MS)], {1: -MS})
     (_, line) = alignment.receipt

@@ -136,6 +136,8 @@ def test_the_user_goes_on(tmp_path: Path) -> None:
     result = run("merge", *paths, "-fo", tmp_path / "out.json", "--on-ambiguous", "best")
     assert result.exit_code == 0
     assert [line["verdict"] for line in alignment_of(tmp_path / "out.json")] == ["ok", "unverified"]
+    result = run("merge", *paths, "-fo", tmp_path / "out.json", "--same-machine")
+    assert type(refusal(result)) is InconsistentClocks
     result = run("merge", *gloo(tmp_path, 3_700_000), "-fo", tmp_path / "out.json", "--on-ambiguous", "best")
     assert result.exit_code == 0
     assert [line["verdict"] for line in alignment_of(tmp_path / "out.json")] == ["inconsistent", "inconsistent"]

@@ -96,9 +96,8 @@ def _contradictions(traces: Sequence[Trace], related: _Related, seen: Occurrence
         if related.are_apart(first, second):
             doubted = {related.hosts[index] for index in (first, second)} - {""}
             inputs = [index for index, host in enumerate(related.hosts) if host in doubted]
-            text, hint = _words(traces, wrong, "the wall clocks of their hosts, taken for one,")
-            hint += "; --same-machine says that both hosts are one"
-            yield Contradiction(Verdict.UNVERIFIED, tuple(inputs), text, hint)
+            words = _words(traces, wrong, "the wall clocks of their hosts, taken for one,")
+            yield Contradiction(Verdict.UNVERIFIED, tuple(inputs), *words)
         else:
             yield Contradiction(Verdict.INCONSISTENT, (first, second), *_words(traces, wrong, "their clocks"))
     for wrong in related.impossible(seen):
