@@ -395,6 +395,14 @@ def test_several_recordings_of_a_rank_are_one_after_the_other(tmp_path: Path) ->
     assert not found.occurrences.impossible().count
 
 
+def test_jobs_of_different_sizes_are_two(tmp_path: Path) -> None:
+    of = VERSIONS["2026: numbers"]
+    traces = job(tmp_path, {0: steps(20, of), 1: steps(20, of)}, ahead={1: 5 * MS})
+    traces[1].sources[0].world_size = 4
+    (check,) = checked(traces).checks
+    assert (check.checked, check.alone) == (0, 40)
+
+
 def test_the_worst_of_many_ranks_is_named(tmp_path: Path) -> None:
     whole = {**SIZES, **GROUP, "Process_Group_Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]"}
     ranks = {rank: steps(20, lambda n: whole | {"Seq": n}) for rank in range(8)}

@@ -202,7 +202,8 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _
     rows = _rows(trace, declared)
     rows = rows[np.isin(clock_of_track[slices.track[rows]], list(maps))]
     told = [_Told(*one) for one in _told(trace, declared, rows)]
-    groups = {group: numbers.of(key) for group, key in _groups({one.group for one in told}, rank).items()}
+    size = trace.sources[0].world_size  # ranks of jobs of another size are of another job
+    groups = {group: numbers.of((size, key)) for group, key in _groups({one.group for one in told}, rank).items()}
     used = [i for i, one in enumerate(told) if one.kind and one.group in groups]
     rows = rows[used]
     clocks = clock_of_track[slices.track[rows]]
@@ -332,7 +333,7 @@ def _groups(stated: Set[_Stated], rank: int) -> dict[_Stated, Hashable]:
     for (ranks, about), names in alike.items():
         in_order = sorted(names, key=lambda name: (not name.isdecimal(), len(name), name))  # numbers by their size
         for number, name in enumerate(in_order):
-            found[_Stated(ranks, about, name)] = ("group", ranks, about, number, len(names))
+            found[_Stated(ranks, about, name)] = (ranks, about, number, len(names))
     return found
 
 
