@@ -266,6 +266,33 @@ def test_metrics_of_another_number_of_launches_stay_in_their_table(tmp_path: Pat
     assert len(trace.instants.ts) == read(SESSION).counts()["instants"] + 1
 
 
+DETAILS = '"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name"\n'
+
+
+def metrics_of(tmp_path: Path, rows: str) -> dict[str, Any]:
+    path = tmp_path / "metrics.csv"
+    path.write_text(DETAILS + rows, encoding="utf-8")
+    trace = read(path, format="nsight-compute")
+    return dict(json.loads(trace.args.get(int(trace.instants.args_at[0]), int(trace.instants.args_len[0])))["ncu"])
+
+
+def test_rows_of_metrics_end_behind_the_value(tmp_path: Path) -> None:
+    rows = '"0","1","k","S","a","%","1,234.5",\n"0","1","k","S","b","","n/a"\n"0","1","k","S","","","","rule"\n'
+    assert metrics_of(tmp_path, rows) == {
+        "id": 0,
+        "process": 1,
+        "S": {"a (%)": 1234.5, "b": "n/a"},
+        "rules": [{"section": "S", "name": "rule"}],
+    }
+
+
+def test_values_of_one_name_stay_beside_each_other(tmp_path: Path) -> None:
+    rows = "".join(f'"0","1","k","{section}","a","","{value}",\n' for section, value in (("S", 1), ("S", 2), ("S", 1)))
+    by_name = '"0","1","k","Command line profiler metrics","S","","3",\n"0","1","k","id","a","","4",\n'
+    found = metrics_of(tmp_path, rows + by_name)
+    assert found == {"id": 0, "process": 1, "S": {"a": 1, "a (again)": [2]}, "S (again)": [3], "id (again)": [{"a": 4}]}
+
+
 @pytest.mark.parametrize(
     ("text", "mark"),
     [

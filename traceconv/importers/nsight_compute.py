@@ -4,19 +4,24 @@
     "ID","Process ID","Process Name",...,"Kernel Name",...,"Section Name","Metric Name","Metric Unit","Metric Value"
     "0","1234","app",...,"add(float *)",...,"GPU Speed Of Light Throughput","Memory Throughput","%","45.70"
 
-The page of details, the default, has a row for each metric of a kernel, and rows of advice without a metric. With
+The page of details, the default, has a row for each metric of a kernel, and rows of advice without a metric. Rows of
+metrics end behind the value and a comma; only rows of advice fill the columns of rules. `--print-details all` adds the
+column Body Item Label: metrics of one name stand below several labels. `--nvtx` adds columns with the open ranges. With
 `--page raw` there is a row for each kernel and a column for each metric, and the row behind the heading holds units.
 Numbers follow the locale. The kernels are replayed, several times each, one after the other: their durations are not
 those of the program, and nothing says when they ran. What the rows are good for is to stand beside the kernels of a
 recording of the same program: the nth launch of a name there is the nth one here.
 
-Described at https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html.
+Described at https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html. Checked against public outputs of
+ncu 2020 to 2025 (docs/formats.md names them): columns, ragged rows, units, groups of thousands. The page of raw metrics
+and other locales were seen in excerpts only.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import msgspec
@@ -41,7 +46,8 @@ OTHER_LINE = declare(
 BAD_ROW = declare(
     "ncu.bad_row",
     ProblemKind.LOST,
-    "a row has another number of fields than the heading, or no kernel: cut, or mixed with other output",
+    "a row has too few fields for a metric or a rule, a quote that is not closed, or no kernel: cut, or mixed with "
+    "other output",
 )
 
 #: The columns that say which launch a row is about, and how they are called in the args.
@@ -60,7 +66,7 @@ _LAUNCH = {
     "CC": "compute_capability",
     "Invocations": "invocations",
 }
-_DETAIL = ("Section Name", "Metric Name", "Metric Unit", "Metric Value")
+_DETAIL = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
 _RULE = {
     "Rule Name": "name",
     "Rule Type": "type",
@@ -83,11 +89,13 @@ _MESSAGE_BYTES = regex(rb"^==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
 _TRIPLE = regex(r"\((\d+), ?(\d+), ?(\d+)\)")
 # 45.70 (44.00; 46.10; 47.00)
 _INSTANCES = regex(r"(\S+) \((.*;.*)\)")
+# thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg | Id:Domain:Start/Stop_Range:PL_Type:...
+_NVTX_COLUMN = regex(r"\w+(?: Domain|:Domain):(?:Push/Pop|Start/Stop)_Range:.*")
 _NOTES = 5
 _HELP = "Metrics of kernels that were replayed one after the other, not a timeline."
 
 
-class _Heading(msgspec.Struct):
+class _Heading(msgspec.Struct, dict=True):
     """A heading that was seen: what its lines begin with, and what its columns are."""
 
     prefix: str
@@ -103,7 +111,22 @@ class _Heading(msgspec.Struct):
 
     def is_value(self, column: str) -> bool:
         """Whether a column holds measured numbers."""
-        return column not in _LAUNCH if self.is_raw else column in ("Metric Value", *_SUMMARY)
+        return not self.is_fact(column) if self.is_raw else column in ("Metric Value", *_SUMMARY)
+
+    def is_fact(self, column: str) -> bool:
+        """Whether a column says something about the launch itself."""
+        if self.is_raw:
+            return column in _LAUNCH or _NVTX_COLUMN.fullmatch(column) is not None
+        return column not in (*_DETAIL, *_RULE, *_SUMMARY)
+
+    @cached_property
+    def needed(self) -> int:
+        """How many fields a row of a metric has at least: the columns of rules behind it may be missing."""
+        if self.is_raw:
+            return len(self.columns)
+        return 1 + max(
+            self.columns.index(one) for one in ("Metric Name", "Metric Value", *_SUMMARY) if one in self.columns
+        )
 
     @property
     def is_summary(self) -> bool:
@@ -122,8 +145,12 @@ class _Kernel(msgspec.Struct):
 
     def args(self) -> dict[str, Any]:
         """All that is known of it, under one key, since it may be put beside other args."""
-        rules = {"rules": self.rules} if self.rules else {}
-        return {"ncu": {**self.launch, **self.metrics, **rules}}
+        args = dict(self.launch)
+        for key, value in self.metrics.items():
+            _put(args, key, value)
+        if self.rules:
+            _put(args, "rules", self.rules)
+        return {"ncu": args}
 
 
 class _Reader:
@@ -199,9 +226,11 @@ class _Reader:
 
     def _row(self, heading: _Heading, text: str, number: int) -> None:
         row = fields_of(text, heading.delimiter)
-        if len(row) != len(heading.columns):
-            self._out.skip(BAD_ROW, number, f"{len(row)} fields, expected {len(heading.columns)}")
+        wrong = _wrong(row, text, heading)
+        if wrong:
+            self._out.skip(BAD_ROW, number, wrong)
             return
+        row = (row + [""] * len(heading.columns))[: len(heading.columns)]
         values = dict(zip(heading.columns, row, strict=True))
         name = values.get("Kernel Name", "")
         if not name:
@@ -210,47 +239,45 @@ class _Reader:
         key = (heading.number, *(values.get(column) for column in _LAUNCH))
         kernel = None if heading.is_raw else self._open.get(key)
         if kernel is None:
-            kernel = self._open[key] = _Kernel(name, number, self._launch(values))
+            kernel = self._open[key] = _Kernel(name, number, _launch(heading, values))
             self._kernels.append(kernel)
             self._out.balance.written += 1
         else:
             self._out.balance.merged["rows joined to their kernel"] += 1
         if heading.is_raw:
-            assert heading.units is not None
-            self._raw(kernel, heading.columns, heading.units, row)
+            self._raw(kernel, heading, row)
         else:
             self._detail(kernel, values)
 
-    def _launch(self, values: dict[str, str]) -> dict[str, Any]:
-        known = {name: values.get(column, "") for column, name in _LAUNCH.items() if name}
-        return {name: _launch_value(name, text) for name, text in known.items() if text}
-
-    def _raw(self, kernel: _Kernel, columns: Sequence[str], units: Sequence[str], row: Sequence[str]) -> None:
-        for column, unit, text in zip(columns, units, row, strict=True):
-            if column not in _LAUNCH and text:
+    def _raw(self, kernel: _Kernel, heading: _Heading, row: Sequence[str]) -> None:
+        units = heading.units or [""] * len(heading.columns)
+        for column, unit, text in zip(heading.columns, units, row, strict=True):
+            if text and heading.is_value(column):
                 self._metric(kernel.metrics, column, unit, text)
 
     def _detail(self, kernel: _Kernel, values: dict[str, str]) -> None:
-        section, metric, unit, _ = (values.get(column, "") for column in _DETAIL)
-        where = kernel.metrics
-        if section and section != _BY_NAME:
-            where = where.setdefault(section, {})
-        if metric and "Metric Value" in values:
-            self._metric(where, metric, unit, values["Metric Value"])
-        elif metric:
-            found = {word.lower(): values.get(word, "") for word in _SUMMARY}
-            where[_key(metric, unit)] = {word: self._value(text) for word, text in found.items() if text}
+        section, label, metric, unit, _ = (values.get(column, "") for column in _DETAIL)
+        if metric:
+            where = kernel.metrics
+            for group in (section if section != _BY_NAME else "", label):
+                where = _group(where, group) if group else where
+            if "Metric Value" in values:
+                self._metric(where, metric, unit, values["Metric Value"])
+            else:
+                found = {word.lower(): values.get(word, "") for word in _SUMMARY}
+                _put(where, _key(metric, unit), {word: self._value(text) for word, text in found.items() if text})
         rule = {name: values.get(column, "") for column, name in _RULE.items()}
         if any(rule.values()):
             said = {name: self._value(text) if name == "speedup_percent" else text for name, text in rule.items()}
-            kernel.rules.append({name: value for name, value in said.items() if value != ""})
+            about = {"section": section} if section and not metric else {}
+            kernel.rules.append({name: value for name, value in (about | said).items() if value != ""})
 
     def _metric(self, where: dict[str, Any], metric: str, unit: str, text: str) -> None:
         several = _INSTANCES.fullmatch(text)
         if several is not None:
-            where[f"{_key(metric, unit)} of each"] = [self._value(one.strip()) for one in several[2].split(";")]
+            _put(where, f"{_key(metric, unit)} of each", [self._value(one.strip()) for one in several[2].split(";")])
             text = several[1]
-        where[_key(metric, unit)] = self._value(text)
+        _put(where, _key(metric, unit), self._value(text))
 
     def _value(self, text: str) -> int | float | str:
         number = number_of(text, self._mark)
@@ -299,7 +326,43 @@ def _heading(prefix: str, text: str, number: int) -> _Heading | None:
 
 def _looks_like_a_row(text: str, heading: _Heading) -> bool:
     """Quoted, or with as many delimiters as a row has: the program's own output stands between the rows."""
-    return text.startswith('"') or text.count(heading.delimiter) >= len(heading.columns) - 1
+    return text.startswith('"') or text.count(heading.delimiter) >= heading.needed - 1
+
+
+def _wrong(row: Sequence[str], text: str, heading: _Heading) -> str:
+    """What is wrong with a row, "" if nothing is."""
+    if text.count('"') % 2:
+        return "a quote is not closed"
+    columns = heading.columns
+    is_metric = not heading.is_raw and any(row[columns.index("Metric Name") :][:1])
+    needed = heading.needed if is_metric else len(columns)
+    if len(row) < needed or any(row[len(columns) :]):
+        return f"{len(row)} fields, expected {needed if len(row) < needed else len(columns)}"
+    return ""
+
+
+def _group(where: dict[str, Any], key: str) -> dict[str, Any]:
+    """The group of metrics below a key, which a metric may have taken already."""
+    group = where.setdefault(key, {})
+    return group if isinstance(group, dict) else _group(where, f"{key} (group)")
+
+
+def _put(where: dict[str, Any], key: str, value: Any) -> None:
+    """Add a value; further ones under the same key stay beside the first."""
+    if where.setdefault(key, value) == value:
+        return
+    further = where.setdefault(f"{key} (again)", [])
+    if isinstance(further, list):
+        further.append(value)
+    else:  # there is a metric of that name
+        _put(where, f"{key} (again)", value)
+
+
+def _launch(heading: _Heading, values: dict[str, str]) -> dict[str, Any]:
+    """What a row says about the launch itself."""
+    facts = {column: text for column, text in values.items() if text and heading.is_fact(column)}
+    named = {_LAUNCH.get(column, column): text for column, text in facts.items()}
+    return {name: _launch_value(name, text) for name, text in named.items() if name}
 
 
 def _first(text: str) -> str:
@@ -327,7 +390,7 @@ class NsightCompute(msgspec.Struct, frozen=True):
     name: ClassVar[str] = "nsight-compute"
     title: ClassVar[str] = "NVIDIA Nsight Compute, CSV of the details or raw page"
     url: ClassVar[str] = "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html"
-    versions: ClassVar[str] = "ncu 2019 to 2025: pages details and raw, summaries, any locale; no recording was at hand"
+    versions: ClassVar[str] = "ncu 2019 to 2025: pages details and raw, summaries, any locale"
     clock: ClassVar[ClockDomain] = NO_TIME
     record: ClassVar[str] = "ncu --csv --page raw --log-file metrics.csv python run.py"
     line_up: ClassVar[str] = (
