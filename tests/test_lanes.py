@@ -21,14 +21,14 @@ from traceconv.validate import validate
 Interval = tuple[int, int]
 
 
-def builder(resolution: int = 0) -> Builder:
-    clock = ClockDomain("test", Zero.UNKNOWN, Run.MONOTONIC, resolution)
+def builder(resolution: int = 0, *, exact: bool = False) -> Builder:
+    clock = ClockDomain("test", Zero.UNKNOWN, Run.MONOTONIC, resolution, exact_durations=exact)
     return Builder(SourceInfo("test", "test"), clock)
 
 
-def laid_out(intervals: list[Interval], resolution: int = 0) -> Trace:
+def laid_out(intervals: list[Interval], resolution: int = 0, *, exact: bool = False) -> Trace:
     """All intervals (ts, dur) on one track, each with its position as origin."""
-    out = builder(resolution)
+    out = builder(resolution, exact=exact)
     track = out.track("track")
     for at, (ts, dur) in enumerate(intervals):
         out.slice(track, ts, dur, str(at), at=at)
@@ -70,9 +70,10 @@ def test_slices_are_in_order(rows: list[tuple[int, int, int, int]]) -> None:
     assert _slice_order(slices).tolist() == expected.tolist()
 
 
-@given(some_intervals)
-def test_any_intervals_nest_and_keep_their_times(intervals: list[Interval]) -> None:
-    trace = laid_out(intervals)
+@given(some_intervals, st.sampled_from([(0, False), (1, True), (8, True)]))
+def test_any_intervals_nest_and_keep_their_times(intervals: list[Interval], clock: tuple[int, bool]) -> None:
+    """Without a resolution, or where only starts are coarse and lengths are exact."""
+    trace = laid_out(intervals, clock[0], exact=clock[1])
     assert times(trace) == dict(enumerate(intervals))
     assert found(trace, TRIMMED) == 0
 

@@ -109,6 +109,24 @@ def test_gpu_trace_text_keeps_its_durations() -> None:
     assert sums(trace, "memcpy") == {"[CUDA memcpy HtoD]": (2, 44_128), "[CUDA memcpy DtoH]": (1, 20_000)}
 
 
+def test_csv_keeps_its_durations_where_starts_are_coarser() -> None:
+    """Copies of unified memory overlap by less than the last digit of their starts."""
+    trace = read(Path("golden/nvprof-text/unified-memory-csv/input.csv"))
+    assert trace.clocks[0].resolution_ns == 1000
+    assert sums(trace, "unified_memory") == {
+        "[Unified Memory Memcpy HtoD]": (3, 1_728 + 5_760 + 1_696),
+        "[Unified Memory Memcpy DtoH]": (2, 1_056 + 5_312),
+    }
+    starts = [int(ts) for ts in trace.slices.ts if ts > 485_400_000]
+    assert sorted(starts) == [485_470_000, 485_471_000, 485_476_000, 486_060_000, 486_061_000]
+
+
+def test_rows_without_a_duration_are_instants() -> None:
+    trace = read(Path("golden/nvprof-text/unified-memory/input.log"))
+    assert trace.instants.ts.tolist() == [477_300_000, 477_600_000, 486_040_000]
+    assert trace.sources[0].balance.skipped == {"lines of the program": 1}
+
+
 def test_the_names_of_calls_are_at_their_numbers() -> None:
     """Known ids, so that a shifted table cannot pass."""
     known = {13: "cudaLaunch", 135: "cudaEventRecord", 197: "cudaStreamAddCallback", 211: "cudaLaunchKernel"}

@@ -84,6 +84,7 @@ class ClockDomain:
         machine: the host it lives on, or "" when the file does not say.
         owner: the file that a private domain belongs to; "" for a domain that files can share. Of wall clocks where
             there are several: the host, or the file if it states none.
+        exact_durations: whether durations are printed in finer steps than times: none is cut to fit another slice.
     """
 
     name: str
@@ -92,6 +93,7 @@ class ClockDomain:
     resolution_ns: int = 1
     machine: str = ""
     owner: str = ""
+    exact_durations: bool = False
 
     @property
     def synthetic(self) -> bool:
@@ -199,7 +201,7 @@ def as_one(domain: ClockDomain) -> ClockDomain:
     """
     if domain.is_wall_clock:
         return replace(REALTIME, owner=domain.owner)
-    return domain if domain.owner else replace(domain, resolution_ns=1)
+    return domain if domain.owner else replace(domain, resolution_ns=1, exact_durations=False)
 
 
 def is_users_word(method: str) -> bool:

@@ -9,8 +9,8 @@ After `lay_out` these hold, and the writers rely on them:
 - tracks without events and without children with events are gone.
 
 Some tools cut times and durations to whole microseconds each for itself, so that a child may seem to end a microsecond
-after its parent. An overlap no larger than the resolution of the clock is taken for that and trimmed away, and counted;
-where that is coarser than 0.1 ms, one of a microsecond.
+after its parent. An overlap no larger than the resolution of the clock is taken for that and trimmed away, and counted.
+Where durations are printed in finer steps than times, none is trimmed: only the starts are not well known.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv import kernel
+from traceconv.clocks import ClockDomain
 from traceconv.diagnostics import Diagnostics, ProblemKind, declare
 from traceconv.ir.trace import I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
 
@@ -48,9 +49,6 @@ EMPTY_TRACKS = declare(
     "lanes.empty_track", ProblemKind.SKIPPED, "tracks that the input declares but never uses were left out", quiet=True
 )
 
-#: Where times are printed in coarser steps than this, durations are not: these are not to be cut to fit.
-_COARSE_NS = 100_000
-_FINE_NS = 1000
 #: Ends beyond all times: anything fits on an empty lane, nothing on one that is too deep.
 _FREE, _FULL = 2**64, -(2**64)
 
@@ -215,7 +213,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
         if changed is None:
             changed = replace(slices, ts=slices.ts.copy(), dur=slices.dur.copy(), track=slices.track.copy())
         number = TrackId(int(slices.track[begin]))
-        lanes = _assign(starts_here, ends_here, _trimmed_ns(trace.clocks[tracks[number].clock].resolution_ns))
+        lanes = _assign(starts_here, ends_here, _trimmed_ns(trace.clocks[tracks[number].clock]))
         _report(lanes, begin, trace, found)
         changed.ts[begin:end] = lanes.starts
         changed.dur[begin:end] = np.array(lanes.ends) - np.array(lanes.starts)
@@ -228,9 +226,9 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
     return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks), in_place=True)
 
 
-def _trimmed_ns(resolution: int) -> int:
-    """How large an overlap is trimmed away on a clock of some resolution, both in ns."""
-    return resolution if resolution <= _COARSE_NS else _FINE_NS
+def _trimmed_ns(clock: ClockDomain) -> int:
+    """How large an overlap is trimmed away on a clock, ns."""
+    return 0 if clock.exact_durations else clock.resolution_ns
 
 
 def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:

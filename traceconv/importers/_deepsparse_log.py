@@ -187,9 +187,9 @@ class LogReader:
         if self._stamps is None:
             return NO_CLOCK.owned_by(self._out.info.name)
         if self._stamps.kind is Kind.UNIX:
-            return replace(REALTIME, resolution_ns=self._stamps.step_ns)
+            return replace(REALTIME, resolution_ns=self._stamps.step_ns, exact_durations=True)
         name = f"arrival of the lines ({self._stamps.kind.value})"
-        return ClockDomain(name, Zero.UNKNOWN, Run.WALL, self._stamps.step_ns)
+        return ClockDomain(name, Zero.UNKNOWN, Run.WALL, self._stamps.step_ns, exact_durations=True)
 
     # -- lines ------------------------------------------------------------------------------------------------
 

@@ -79,6 +79,9 @@ _LAUNCH = regex(r"(?P<call>\w+) \((?P<kernel>.*) \[(?P<id>\d+)\]\)")
 _DEVICE = regex(r"(?P<name>.*) \((?P<number>\d+)\)")
 _DIM = regex(r"\((\d+) (\d+) (\d+)\)")
 _UNIFIED = "[Unified Memory"
+_UNIFIED_MEMORY = "unified_memory"
+#: Larger than the last digit of any duration, ns.
+_NO_STEP = 1 << 62
 
 _ARGS = {
     "Registers Per Thread": "registers_per_thread",
@@ -159,6 +162,7 @@ class _Reader:
         self._calls: dict[tuple[int | None, int], _Launch] = {}
         self._work: list[tuple[tuple[int | None, int], _Launch]] = []
         self._step = 1
+        self._dur_step = _NO_STEP
         self._rows = 0
         self._timed = 0
         self._other = 0
@@ -285,30 +289,39 @@ class _Reader:
         if cells is None:
             self._out.skip(CUT_ROW, number, f"{len(first)} of {len(header.columns)} cells" if header.csv else "")
             return True
-        dur = lines.time_ns(cells[1].strip(), self._unit("Duration"))
-        if dur is None:
+        no_length = cells[1].strip() in _NONE
+        dur = None if no_length else lines.time_ns(cells[1].strip(), self._unit("Duration"))
+        if dur is None and not no_length:
             self._out.skip(BAD_ROW, number, f"duration {cells[1]!r:.40}")
             return True
         self._step = max(self._step, start[1])
-        self._slice(number, cells, start, dur[0])
+        self._event(number, header, cells, start, dur)
         return True
 
-    def _slice(self, number: int, cells: list[str], start: tuple[int, int], dur: int) -> None:
+    def _event(
+        self, number: int, header: Header, cells: list[str], start: tuple[int, int], dur: tuple[int, int] | None
+    ) -> None:
+        """Draw a row: a slice, or an instant if it has no duration (page faults of the CPU)."""
         table = self._table
-        assert table.header is not None
-        name = cells[table.header.name_at].strip()
-        shape = self._shape(table.header, cells)
+        name = cells[header.name_at].strip()
+        shape = self._shape(header, cells)
         args = dict(shape.args)
-        if table.header.correlated and cells[-1].strip().isdecimal():
+        if header.correlated and cells[-1].strip().isdecimal():
             args["correlation_id"] = int(cells[-1][:18])
         on_device = shape.on_device or name.startswith("[")
         name = self._correlated(name, args, on_device)
         clock = self._clock(table)
         track = self._stream(shape, name, clock) if on_device else self._track(("CUDA API",), clock)
-        ts = self._moved(track, start, dur, number)
-        kept = self._out.slice(track, ts, dur, name, _category(name, on_device), args, number)
+        category = _category(name, on_device)
         self._out.balance.written += 1
         self._timed += 1
+        if dur is None:
+            self._out.instant(track, start[0], name, category, args, number)
+            return
+        self._dur_step = min(self._dur_step, dur[1])
+        # Work of one stream and calls of one thread follow each other; what unified memory does overlaps.
+        ts = start[0] if category == _UNIFIED_MEMORY else self._moved(track, start, dur[0], number)
+        kept = self._out.slice(track, ts, dur[0], name, category, args, number)
         correlation = args.get("correlation_id")
         if isinstance(correlation, int):
             launch = _Launch(kept, ts, clock, number)
@@ -448,9 +461,10 @@ class _Reader:
         key = ("stream", self._table.pid, words, unified, clock)
         if key not in self._tracks:
             device = _DEVICE.fullmatch(words[0])
+            on_a_device = words[0] not in _NONE
             path = [f"GPU {device['number']}: {device['name']}" if device else words[0].strip("- ") or "GPU"]
             if unified:
-                path.append("Unified memory")
+                path = [*path[:on_a_device], "Unified memory"]
             else:
                 kinds = zip(("Context", "Stream"), words[1:], strict=True)
                 path += [f"{kind} {word}" for kind, word in kinds if word not in _NONE]
@@ -489,7 +503,8 @@ class _Reader:
             self._out.belongs_to(("nvprof", "nsight-systems"))
         if len(self._clocks) == 1:
             (clock,) = self._clocks.values()
-            self._out.set_clock(replace(clock, resolution_ns=self._step))
+            exact = self._dur_step < self._step
+            self._out.set_clock(replace(clock, resolution_ns=self._step, exact_durations=exact))
         if self._step > 1000:
             self._out.note(
                 f"starts are printed in steps of up to {self._step} ns: their order within one is that of the lines"
@@ -537,7 +552,7 @@ def _category(name: str, on_device: bool) -> str:
     if not on_device:
         return _cupti.DRIVER_API if re.match(r"cu[A-Z]", name) else _cupti.RUNTIME_API
     if name.startswith(_UNIFIED):
-        return "unified_memory"
+        return _UNIFIED_MEMORY
     if name.startswith("[CUDA memcpy"):
         return _cupti.MEMCPY
     return _cupti.MEMSET if name.startswith("[CUDA memset") else _cupti.KERNEL
@@ -561,6 +576,7 @@ class NvprofText(msgspec.Struct, frozen=True):
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("GPU trace", "slices on their stream, with grid, block, registers, bytes, throughput and metrics as args"),
+        ("row of a trace without a duration (page fault of the CPU)", "instant"),
         ("API trace", "slices on one track for each process"),
         ("correlation ids", "flows from the call to the kernel"),
         ("summary, events, metrics, NVTX, unified memory, CPU profile", "rows on tracks without a timeline"),

@@ -39,7 +39,7 @@ from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS
 
-WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
+WALL_CLOCK = replace(REALTIME, resolution_ns=1000, exact_durations=True)
 BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)
 NO_CLOCK = ClockDomain("order of the oneDNN lines", Zero.UNKNOWN, Run.NONE)
 

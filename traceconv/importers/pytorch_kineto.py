@@ -161,12 +161,13 @@ class PytorchKineto(Struct, frozen=True):
     def _set_clock(self, top: dict[str, Any], out: Builder) -> None:
         """Times count from 1970, or from the base that the file states."""
         machine = top.get("host_name")
-        (ts,) = out.slice_columns("ts")
+        ts, dur = out.slice_columns("ts", "dur")
         whole = len(ts) > 0 and not np.any(ts % 1000)
         domain = replace(
             self.clock,
             machine=machine if isinstance(machine, str) else "",
             resolution_ns=1000 if whole else 1,
+            exact_durations=bool(whole and np.any(dur % 1000)),
         )
         facts.set_clock(top, out, domain, bound_ns=_BOUND_NS, method=_METHOD)
 

@@ -440,19 +440,19 @@ class TimedLog(msgspec.Struct, frozen=True):
         """What the times count, and what is taken off them in ns. Raises when an option does not fit."""
         self._check_options(source, kind, year)
         if kind is Kind.UNIX:
-            return replace(REALTIME, resolution_ns=step_ns, machine=host), 0
+            return replace(REALTIME, resolution_ns=step_ns, machine=host, exact_durations=True), 0
         if self.utc_offset:
             zone = zone_of(self.name, self.utc_offset)
             local = local_time(zone)
-            clock = ClockDomain("local wall clock", Zero.UNKNOWN, Run.WALL, step_ns, host)
+            clock = ClockDomain("local wall clock", Zero.UNKNOWN, Run.WALL, step_ns, host, exact_durations=True)
             method = f"local time read as {zone}" + (f", from {self.date} on" if self.date else "")
             out.snapshot(ClockSnapshot(clock, 0, REALTIME, -local.ahead_ns, 0, method, assumed=True, local=local))
             return clock, -_day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
         if self.clockid:
-            return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=host), 0
+            return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=host, exact_durations=True), 0
         other = TIME_OF_DAY if kind is Kind.TIME_OF_DAY else LOCAL_TIME
         clock = UNKNOWN_START if kind is Kind.SINCE_START else other
-        return replace(clock, resolution_ns=step_ns, machine=host), 0
+        return replace(clock, resolution_ns=step_ns, machine=host, exact_durations=True), 0
 
     def _check_options(self, source: Source, kind: Kind, year: int | None) -> None:
         """Whether the options fit the times. Raises MalformedInput if not, UsageError if they fit no times at all."""
