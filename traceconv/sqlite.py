@@ -1,5 +1,8 @@
 """SQLite databases as inputs: read only, and nothing in them can run.
 
+The input itself is never written to, nor anything beside it: a database that was not closed is completed as a copy (see
+`sqlite_recovery`), and one that is compressed or comes through a pipe is copied as well.
+
 A database comes from outside and may be hostile: it is opened read only and immutable, triggers, views and functions
 of its schema are never used (`trusted_schema` off, an authorizer that allows reads of tables only), extensions are
 off, and each statement is one of ours. What is damaged turns into an InputError.
@@ -12,11 +15,14 @@ import contextlib
 import shutil
 import sqlite3
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from traceconv import sqlite_recovery
 from traceconv.errors import InputError
+from traceconv.spill import failures
 from traceconv.sqlite_columns import Block, Column, Layout, blocks
 
 if TYPE_CHECKING:
@@ -33,22 +39,23 @@ class Database:
 
     Attributes:
         tables: the names of the columns of each table, in their order.
-        views: the names of the views, which are never read: they could stand for tables, and run for ever.
+        notes: what the user should know about it.
     """
 
-    def __init__(self, connection: sqlite3.Connection, display: str, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, display: str, file: _File) -> None:
         self._connection = connection
         self._display = display
-        self._path = path
+        self._path = file.path
+        self.notes = list(file.notes)
         self._layouts = self._read_layouts()
         self.tables: dict[str, list[str]] = {
             table: [column.name for column in layout.columns if not column.hidden]
             for table, layout in self._layouts.items()
         }
-        self.views = [
-            str(view)
-            for (view,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'view' LIMIT ?", _MAX_TABLES)
-        ]
+        # Views are never read: they could stand for tables, and run for ever.
+        views = [str(row[0]) for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'view' LIMIT 1000")]
+        if views:
+            self.notes.append(f"{len(views)} views of the database are not read: {', '.join(views[:3])}")
         connection.set_authorizer(_authorize)
 
     def _read_layouts(self) -> dict[str, Layout]:
@@ -112,9 +119,9 @@ def open_database(source: Source) -> Iterator[Database]:
         InputError: it is none, or is damaged.
     """
     with contextlib.ExitStack() as stack:
-        path = _plain_file(source, stack)
-        _refuse_cut(path, source.display)
-        uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        file = _file(source)
+        _refuse_cut(file.path, source.display)
+        uri = f"{file.path.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             connection = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
             connection.text_factory = _text
@@ -124,17 +131,43 @@ def open_database(source: Source) -> Iterator[Database]:
             connection.execute("PRAGMA mmap_size = 0")
         except sqlite3.Error as error:
             raise InputError(f"{source.display}: cannot be opened as an SQLite database: {error}") from None
-        yield Database(connection, source.display, path)
+        yield Database(connection, source.display, file)
 
 
-def _plain_file(source: Source, stack: contextlib.ExitStack) -> Path:
-    """The file itself; what is compressed or came through a pipe is copied, since SQLite reads files only."""
-    if source.path is not None and not source.is_packed:
-        return source.path
-    copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceconv-"))) / "input.sqlite"
-    with source.open() as stream, copy.open("wb") as file:
-        shutil.copyfileobj(stream, file)
-    return copy
+class _File(NamedTuple):
+    """The file that is read for an input, and what is to be said about it."""
+
+    path: Path
+    notes: tuple[str, ...] = ()
+
+
+#: A file that had to be copied is copied once, and goes with its source.
+_copies: weakref.WeakKeyDictionary[Source, _File] = weakref.WeakKeyDictionary()
+
+
+def _file(source: Source) -> _File:
+    """The input itself, or a copy of what is compressed, came through a pipe or was not closed."""
+    if source in _copies:
+        return _copies[source]
+    path = source.path.resolve() if source.path is not None and not source.is_packed else None
+    others = sqlite_recovery.beside(path) if path is not None else []
+    if path is not None and not others:
+        return _File(path)
+    with failures():
+        folder = Path(tempfile.mkdtemp(prefix="traceconv-"))
+    weakref.finalize(source, shutil.rmtree, folder, ignore_errors=True)
+    if path is None:
+        found = _File(folder / "input.sqlite")
+        with source.open() as stream, failures(), found.path.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+    else:
+        words = " and ".join(other.name for other in others)
+        note = (
+            f"the database was not closed: {words} beside it was applied to a copy, which was read; nothing was changed"
+        )
+        found = _File(sqlite_recovery.completed(path, others, source.display, folder), (note,))
+    _copies[source] = found
+    return found
 
 
 def _refuse_cut(path: Path, display: str) -> None:

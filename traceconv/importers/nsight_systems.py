@@ -549,10 +549,8 @@ class NsightSystems(Struct, frozen=True):
             raise MalformedInput(source.display, "", "no SQLite database, expected an export of a report", hint=_EXPORT)
         try:
             with open_database(source) as database:
-                if database.views:
-                    out.note(
-                        f"{len(database.views)} views of the database are not read: {', '.join(database.views[:3])}"
-                    )
+                for note in database.notes:
+                    out.note(note)
                 self._read_tables(source, database, out)
         except InputError as error:  # damaged before the first table
             reason = error.message.removeprefix(f"{source.display}: ")

@@ -114,8 +114,8 @@ class NvprofSqlite(Struct, frozen=True):
         out.info.unit = "row"
         out.balance.unit = "rows"
         with open_database(source) as database:
-            if database.views:
-                out.note(f"{len(database.views)} views of the database are not read: {', '.join(database.views[:3])}")
+            for note in database.notes:
+                out.note(note)
             activities = Activities(database, out)
             if not activities.columns:
                 raise MalformedInput(
@@ -127,7 +127,6 @@ class NvprofSqlite(Struct, frozen=True):
             _read(activities, out)
             if activities.error is not None and not activities.found:
                 raise activities.error
-        _note_journal(source, out)
 
 
 def _sniff_damaged(head: Head) -> Match:
@@ -186,15 +185,3 @@ def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) ->
     if not activities.found:
         out.note("the database has no rows: nothing ran on a GPU, or the profiler was stopped before it wrote them")
 
-
-def _note_journal(source: Source, out: Builder) -> None:
-    """SQLite leaves these beside a database that was not closed: changes not in it yet, or to be undone."""
-    if source.path is None:
-        return
-    for ending in ("-journal", "-wal"):
-        beside = source.path.with_name(source.path.name + ending)
-        if beside.is_file() and beside.stat().st_size:
-            out.note(
-                f"{beside.name} lies beside the database: the profiler has not closed it. It was read as it is; "
-                "to complete it first, open a copy of both files with sqlite3"
-            )
