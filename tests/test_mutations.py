@@ -1,6 +1,10 @@
 """Every golden input, damaged at random: only our own errors and counted losses come out, the same without the kernel.
 
+Bytes are changed in any input, and in databases also what a statement can change: values into other types, columns and
+tables that go or get other names.
+
 TRACECONV_MUTATIONS=500 pytest tests/test_mutations.py -n 2      # more of them, and other ones each time
+TRACECONV_MUTATIONS=2000 pytest tests/test_mutations.py -k "nvprof or nsight"
 """
 
 from __future__ import annotations
@@ -9,7 +13,9 @@ import io
 import os
 import re
 import shutil
+import sqlite3
 import tempfile
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,19 +31,25 @@ from traceconv.align import align
 from traceconv.api import identify, read
 from traceconv.errors import TraceconvError, UnrelatedClocks
 from traceconv.merging import merge_traces
+from traceconv.sqlite import MAGIC, quoted
 from traceconv.validate import validate
 from traceconv.writers import writer_named
 
 CASES = [case for case in cases() if case.format != "merge"]
 WANTED = int(os.environ.get("TRACECONV_MUTATIONS", "0"))
-#: Few by default, since there are hundreds of inputs; the same ones each time, so that a failure can be found again.
-RUN = settings(
-    max_examples=WANTED or 6,
-    derandomize=not WANTED,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+DATABASES = [case for case in CASES if case.input.read_bytes().startswith(MAGIC)]
+OTHERS = [case for case in CASES if case not in DATABASES]
+
+
+def run(count: int) -> settings:
+    """Few by default, for there are hundreds of inputs; the same ones each time, so that a failure is found again."""
+    return settings(
+        max_examples=WANTED or count,
+        derandomize=not WANTED,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,64 @@ class Mutation:
         return values[(self.first + self.second) % len(values)]
 
 
+@dataclass(frozen=True)
+class Edit:
+    """One statement on a database; tables and columns are shares of their number, in millionths.
+
+    Attributes:
+        kind: what is done.
+        table, column: where.
+        rows: which rows, as the end of a statement.
+        value: what is put there.
+    """
+
+    kind: str
+    table: int
+    column: int
+    rows: str
+    value: Any
+
+    def apply(self, data: bytes) -> bytes:
+        """The database as it is afterwards; as it was if SQLite refuses."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "database"
+            path.write_bytes(data)
+            try:
+                with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+                    self._change(connection)
+            except (sqlite3.Error, UnicodeDecodeError):
+                return data
+            return path.read_bytes()
+
+    def _change(self, connection: sqlite3.Connection) -> None:
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        if not tables:
+            return
+        name = tables[self.table * len(tables) // 10**6]
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})")]
+        table, column = quoted(name), quoted(columns[self.column * len(columns) // 10**6])
+        match self.kind:
+            case "set":
+                connection.execute(f"UPDATE OR IGNORE {table} SET {column} = ? {self.rows}", [self.value])
+            case "delete":
+                connection.execute(f"DELETE FROM {table} {self.rows}")
+            case "drop column":
+                connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+            case "drop table":
+                connection.execute(f"DROP TABLE {table}")
+            case "rename column":
+                connection.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
+            case "rename table":
+                connection.execute(f"ALTER TABLE {table} RENAME TO {quoted('other_' + name)}")
+            case "untype":  # what is declared without a type keeps any value as it is
+                connection.execute("PRAGMA writable_schema = ON")
+                for kind in ("INTEGER NOT NULL", "INTEGER", "INT", "TEXT", "BLOB"):
+                    connection.execute(
+                        "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = ?",
+                        (f"{columns[-1]} {kind}", columns[-1], name),
+                    )
+
+
 _NUMBER = re.compile(rb"\d+(?:\.\d+)?")
 #: One of so many numbers behind a place is replaced.
 _NEAR = 20
@@ -123,13 +193,42 @@ JUNK = st.one_of(
     st.sampled_from([b"\xff", b"\x00", b'"', b"{", b"]", b"\n", b",", b"-", b"9" * 30, b"1e999", b"NaN", b"\x1b[31m"]),
 )
 PLACE = st.integers(0, 10**6 - 1)
-MUTATIONS = st.lists(st.builds(Mutation, st.sampled_from(KINDS), PLACE, PLACE, JUNK), min_size=1, max_size=3)
+MUTATIONS = st.builds(Mutation, st.sampled_from(KINDS), PLACE, PLACE, JUNK)
+#: Changes that leave the size as it is: of a database with another size little is read.
+IN_PLACE = st.builds(Mutation, st.sampled_from(["bits", "overwrite"]), PLACE, PLACE, JUNK)
+VALUES = st.sampled_from(
+    [
+        *(None, 0, -1, 1, 2**31, 2**32, 2**63 - 1, -(2**63), 1_511_000_000_000_000_000),
+        *(1.5, 1e300, float("inf"), "", "text", "9" * 30, "a\x00b", "[" * 2000, b"", b"\xff\xfe", bytes(200)),
+    ]
+)
+EDITS = st.builds(
+    Edit,
+    st.sampled_from(
+        [*["set"] * 12, "delete", "drop column", "drop table", "rename column", "rename table", "untype", "untype"]
+    ),
+    PLACE,
+    PLACE,
+    st.sampled_from(["", "", "WHERE rowid % 2", "WHERE rowid = 1", "WHERE rowid > 3"]),
+    VALUES,
+)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-@RUN
-@given(mutations=MUTATIONS)
+@pytest.mark.parametrize("case", OTHERS, ids=[case.name for case in OTHERS])
+@run(6)
+@given(mutations=st.lists(MUTATIONS, min_size=1, max_size=3))
 def test_damage_is_an_error_of_ours_or_counted(case: Case, mutations: list[Mutation]) -> None:
+    check(case, mutations)
+
+
+@pytest.mark.parametrize("case", DATABASES, ids=[case.name for case in DATABASES])
+@run(25)
+@given(mutations=st.lists(EDITS | EDITS | IN_PLACE | MUTATIONS, min_size=1, max_size=4))
+def test_a_changed_database_is_read_or_refused(case: Case, mutations: list[Mutation | Edit]) -> None:
+    check(case, mutations)
+
+
+def check(case: Case, mutations: list[Any]) -> None:
     data = case.input.read_bytes()
     for mutation in mutations:
         data = mutation.apply(data)

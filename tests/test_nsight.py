@@ -17,6 +17,7 @@ from traceconv.align import align
 from traceconv.api import read
 from traceconv.clocks import REALTIME
 from traceconv.importers import _nsys_schema as schema
+from traceconv.importers._nsys_export import ODD_VALUE
 from traceconv.importers._report_csv import decimal_mark, number_of
 from traceconv.importers.nsight_systems import SWAPPED, NsightSystems
 from traceconv.ir.trace import Trace, TrackKind
@@ -340,3 +341,39 @@ def test_numbers_of_a_locale(text: str, mark: str, number: float | None) -> None
     found = number_of(text, mark)
     assert found == number
     assert type(found) is type(number)
+
+
+# -- values and columns that no export should have ----------------------------------------------------------------
+
+
+def changed(tmp_path: Path, *statements: str) -> Path:
+    path = tmp_path / "session.sqlite"
+    path.write_bytes(SESSION.read_bytes())
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return path
+
+
+def test_a_text_where_a_number_is_wanted_is_counted(tmp_path: Path) -> None:
+    path = changed(tmp_path, "UPDATE NVTX_EVENTS SET uint64Value = 'text' WHERE eventType = 59")
+    trace, untouched = read(path), read(SESSION)
+    assert trace.counts() == untouched.counts()
+    (problem,) = [one for one in trace.sources[0].diagnostics if one.code is ODD_VALUE]
+    with closing(sqlite3.connect(SESSION)) as connection:
+        (ranges,) = connection.execute("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59").fetchone()
+    assert problem.count == ranges
+    assert "uint64Value: 'text'" in problem.places[0]
+
+
+@pytest.mark.parametrize("column", ["correlationId", "globalPid", "streamId", "shortName"])
+def test_kernels_are_drawn_without_a_column(tmp_path: Path, column: str) -> None:
+    path = changed(tmp_path, f"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN {column}")
+    assert sorted(names(read(path), "kernel")) == sorted(names(read(SESSION), "kernel"))
+
+
+def test_a_payload_that_is_nested_too_deeply_stays_a_text(tmp_path: Path) -> None:
+    deep = "[" * 100_000
+    path = changed(tmp_path, f"UPDATE NVTX_EVENTS SET jsonText = '{deep}', uint64Value = NULL WHERE eventType = 34")
+    assert read(path).counts() == read(SESSION).counts()

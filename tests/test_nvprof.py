@@ -6,6 +6,7 @@ import random
 import sqlite3
 import struct
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,16 @@ def test_rows_without_a_duration_are_instants() -> None:
     trace = read(Path("golden/nvprof-text/unified-memory/input.log"))
     assert trace.instants.ts.tolist() == [477_300_000, 477_600_000, 486_040_000]
     assert trace.sources[0].balance.skipped == {"lines of the program": 1}
+
+
+@pytest.mark.parametrize(("value", "version"), [("X'fffe'", None), ("1.5", None), ("'11'", 11), ("NULL", None)])
+def test_the_version_of_a_database_can_be_anything(tmp_path: Path, value: str, version: int | None) -> None:
+    path = tmp_path / "profile.nvvp"
+    path.write_bytes(Path("golden/nvprof/vector-add/input.nvvp").read_bytes())
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE Version SET version = {value}")
+        connection.commit()
+    assert read(path).metadata["nvprof"].get("schema_version") == version
 
 
 def test_the_names_of_calls_are_at_their_numbers() -> None:

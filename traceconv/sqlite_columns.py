@@ -57,23 +57,25 @@ class Layout(NamedTuple):
     columns: Sequence[Column]
     indexed: bool
 
-    def slots(self, wanted: Sequence[str], key: str) -> tuple[npt.NDArray[np.intc], int] | None:
+    @property
+    def key(self) -> str:
+        """The column that is the row id, "" for none."""
+        keys = [column for column in self.columns if column.key]
+        return keys[0].name if len(keys) == 1 and keys[0].type.upper() == "INTEGER" else ""
+
+    def slots(self, wanted: Sequence[str]) -> tuple[npt.NDArray[np.intc], int] | None:
         """For each column the place among those wanted (0 is the row id), and which is the row id, -1 for none.
 
         None if the records may hold something else than what SQLite makes of them.
         """
-        names = [column.name for column in self.columns]
-        keys = [column for column in self.columns if column.key]
+        names, key = [column.name for column in self.columns], self.key
         plain = not self.indexed and not any(column.hidden for column in self.columns)
-        if keys:
-            plain = plain and [column.name for column in keys] == [key] and keys[0].type.upper() == "INTEGER"
-        elif key in names:
-            plain = False
+        plain = plain and bool(key or not any(column.key for column in self.columns))
         declared = (column.type.upper() for column in self.columns if column.name in wanted)
         if not plain or not all("INT" in one for one in declared) or len({*wanted, key}) != len(wanted) + 1:
             return None
-        places = {name: place for place, name in enumerate(wanted, 1)} | {key: 0}
-        return np.array([places.get(name, -1) for name in names], np.intc), names.index(key) if keys else -1
+        places = {name: place for place, name in enumerate(wanted, 1)} | ({key: 0} if key else {})
+        return np.array([places.get(name, -1) for name in names], np.intc), names.index(key) if key else -1
 
 
 class Block(NamedTuple):
@@ -121,19 +123,21 @@ class Block(NamedTuple):
         return objects(self.columns, chosen, heads, ends, end_of, self.length, lengths), lengths
 
 
-def blocks(path: Path, layout: Layout, wanted: Sequence[str], key: str) -> Iterator[Block]:
+def can_read(layout: Layout, wanted: Sequence[str]) -> bool:
+    """Whether `blocks` can be used for these columns of a table."""
+    return kernel.module("pages") is not None and layout.slots(wanted) is not None
+
+
+def blocks(path: Path, layout: Layout, wanted: Sequence[str]) -> Iterator[Block]:
     """The rows of a table in the order of their ids, up to where it is not plain.
 
     Args:
         path: the database.
-        layout: where the table is.
+        layout: where the table is; `can_read` it.
         wanted: the names of columns; what the table lacks reads as NULL.
-        key: the name of the column that may be the row id.
     """
-    pages = kernel.module("pages")
-    plan = layout.slots(wanted, key) if pages is not None else None
-    if plan is None:
-        return
+    pages, plan = kernel.module("pages"), layout.slots(wanted)
+    assert plan is not None
     slots, key_place = plan
     columns = np.full((1 + len(wanted), _ROWS), NULL, np.int64)
     with path.open("rb") as file:

@@ -7,7 +7,6 @@ that is not there has no rows. A table that is damaged ends where the damage beg
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from traceconv.importers import _nsys_schema as schema
 from traceconv.importers._cupti import named
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, TrackId
-from traceconv.sqlite import Database, quoted
+from traceconv.sqlite import Database, Kind, as_text, quoted, typed
 
 DAMAGED = declare(
     "nsys.damaged_table",
@@ -29,6 +28,12 @@ UNKNOWN_STRING = declare(
     "nsys.unknown_string",
     ProblemKind.ABSENT,
     "a row refers to a string that the export does not hold: the number of the string is shown in its place",
+)
+
+ODD_VALUE = declare(
+    "nsys.odd_value",
+    ProblemKind.LOST,
+    "a column of numbers holds something else in a row: taken for none, the rest of the row was read",
 )
 
 #: Rows of a portion: enough to spread the cost of a call, few enough to stay small.
@@ -54,37 +59,46 @@ class Export:
         self._enums: dict[str, dict[int, str]] = {}
         self._stacks: dict[str, dict[Any, list[str]]] = {}
         self.strings: dict[Any, str] = {
-            number: text for number, text in self.rows("StringIds", ("id", "value")) if isinstance(text, str)
+            number: as_text(text) for number, text in self.rows("StringIds", ("id", "value")) if text is not None
         }
 
     # -- rows -------------------------------------------------------------------------------------------------
 
     def portions(
-        self, table: str, columns: Sequence[str], *, where: str = "", order: str = ""
-    ) -> Iterator[tuple[int, list[Row]]]:
+        self, table: str, columns: Sequence[str], *, where: str = "", order: Sequence[str] = ()
+    ) -> Iterator[tuple[int, Sequence[Row]]]:
         """The rows of a table in portions, each with the number of its first row (from 1).
 
         Args:
             columns: what the rows hold; None for a column that the table does not have.
-            where, order: the rest of the statement, of columns that the table is known to have.
+            where: which rows, by columns that the table is known to have.
+            order: columns that the table is known to have.
         """
         known = {name.lower(): name for name in self.tables.get(table, ())}
         if not known:
             return
-        wanted = ", ".join(quoted(known[name.lower()]) if name.lower() in known else "NULL" for name in columns)
-        rows = self._database.rows(f"SELECT {wanted} FROM {quoted(table)} {where} {order}")
+        wanted = [quoted(known[name.lower()]) if name.lower() in known else "NULL" for name in columns]
+        kinds = [schema.KINDS.get(name, Kind.ANY) for name in columns]
         number = 1
-        while True:
-            portion, damage = _portion(rows)
-            if portion:
-                yield number, portion
+        found = self._database.batches(table, wanted, _PORTION, rest=where, order=order)
+        try:
+            for portion in found:
+                yield number, self._typed(table, columns, kinds, portion, number)
                 number += len(portion)
-            if damage:
-                self._out.problem(DAMAGED, f"{table} row {number}", damage)
-            if damage or len(portion) < _PORTION:
-                return
+        except InputError as error:
+            self._out.problem(DAMAGED, f"{table} row {number}", error.message.rpartition(": ")[2])
 
-    def rows(self, table: str, columns: Sequence[str], *, order: str = "") -> Iterator[Row]:
+    def _typed(
+        self, table: str, columns: Sequence[str], kinds: Sequence[Kind], rows: list[Row], first: int
+    ) -> Sequence[Row]:
+        """The rows with nothing in them but what the columns are to hold."""
+
+        def report(row: int, column: int, value: object) -> None:
+            self._out.problem(ODD_VALUE, f"{table} row {first + row} {columns[column]}", f"{value!r:.40}")
+
+        return typed(rows, kinds, report)
+
+    def rows(self, table: str, columns: Sequence[str], *, order: Sequence[str] = ()) -> Iterator[Row]:
         """The rows of a table one by one."""
         for _, portion in self.portions(table, columns, order=order):
             yield from portion
@@ -175,16 +189,6 @@ class Export:
             if value not in ("", []):
                 result[schema.ARG_NAMES.get(column, column)] = value
         return result
-
-
-def _portion(rows: Iterator[Row]) -> tuple[list[Row], str]:
-    """The next rows, and what is wrong with the one after them."""
-    portion: list[Row] = []
-    try:
-        portion.extend(islice(rows, _PORTION))
-    except InputError as error:
-        return portion, error.message.rpartition(": ")[2]
-    return portion, ""
 
 
 def encoded(args: dict[str, Any]) -> bytes:

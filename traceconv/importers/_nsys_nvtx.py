@@ -12,6 +12,7 @@ from traceconv.importers._nsys_export import Export, Row, Tracks
 from traceconv.importers._nsys_slices import NO_TIME, Described, Shape, Slices
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
+from traceconv.sqlite import as_text
 
 UNKNOWN_TYPE = declare(
     "nsys.unknown_nvtx_type",
@@ -110,7 +111,7 @@ class Nvtx:
 
     def _text(self, text: Any, text_id: Any) -> str:
         """The name as given, or the registered string."""
-        return str(text) if text not in (None, "") else self._export.text(text_id)
+        return as_text(text) if text not in (None, "") else self._export.text(text_id)
 
     # -- events -------------------------------------------------------------------------------------------------
 
@@ -156,9 +157,11 @@ class Nvtx:
         text = self._text(values["jsonText"], values["jsonTextId"])
         if text:
             try:
-                return {"payload": msgspec.json.decode(text)}
-            except msgspec.DecodeError:
-                return {"payload": text}
+                payload = msgspec.json.decode(text)
+                msgspec.json.encode(payload)  # what is nested too deeply for it stays a text
+            except (msgspec.DecodeError, RecursionError):
+                payload = text
+            return {"payload": payload}
         binary = values["binaryData"]
         return {} if binary in (None, "") else {"payload_binary": binary}
 

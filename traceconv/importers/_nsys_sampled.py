@@ -75,13 +75,13 @@ class Sampled:
             out.balance.written += 1
         out.balance.read += number
 
-    def _order(self, table: str, *columns: str) -> str:
-        return f"ORDER BY {', '.join(columns)}" if self._export.has(table, *columns) else ""
+    def _order(self, table: str, *columns: str) -> tuple[str, ...]:
+        return columns if self._export.has(table, *columns) else ()
 
     def _stacks(self) -> Any:
         """The innermost frame of each stack, by id."""
         table = "SAMPLING_CALLCHAINS"
-        order = "ORDER BY id, stackDepth DESC" if self._export.has(table, "id", "stackDepth") else ""
+        order = ("id", "stackDepth DESC") if self._export.has(table, "id", "stackDepth") else ()
         current, parent = None, StackId(-1)
         for number, symbol, module in self._export.rows(table, ("id", "symbol", "module"), order=order):
             if not isinstance(number, int):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from traceconv.importers import _cupti
+from traceconv.sqlite import Kind
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -144,6 +145,23 @@ TEXT_IDS: Final = frozenset(
         "nameId endNameId textId objectNameId srcFile funcName varName kernelName CpuInstruction module sourceFile "
         "apiCallId jsonTextId fieldNameId symbol"
     )
+)
+#: Columns whose numbers are looked up, joined, masked or summed; what is no number there reads as NULL. Times are
+#: looked at by those who need them, and what is shown only can be anything.
+KINDS: Final = dict.fromkeys(
+    (
+        *TEXT_IDS,
+        *words(
+            "globalTid endGlobalTid globalPid globalId pid processId id cuDevice cudaId gpuId deviceId contextId "
+            "greenContextId nullStreamId parentContextId streamId correlationId eventType eventClass domainId "
+            "category color rangeId uint64Value int64Value uint32Value int32Value bytes sourceBytes address "
+            "virtualAddress gridId numberOfPageFaults copyKind srcKind dstKind memKind memoryOperationType "
+            "syncType deprecatedSyncType flag severity source timestampType priority rank cpu isSchedIn "
+            "threadState threadBlock cpuCycles stackDepth typeId metricId metricsListId metricsIdx portId "
+            "componentId eventId duration utcEpochNs demangledName shortName mangledName"
+        ),
+    ),
+    Kind.WHOLE,
 )
 #: What names an event, the first that has a value.
 NAME_COLUMNS: Final = ("nameId", "textId", "text", "name", "apiCallId")

@@ -20,7 +20,7 @@ import numpy as np
 from traceconv.importers import _cupti
 from traceconv.importers._demangle import demangle
 from traceconv.importers._nvprof_calls import ID_HEAD, IDS, Extras, Launches, correlation
-from traceconv.importers._nvprof_tables import Activities, Row, Spans, spans_of
+from traceconv.importers._nvprof_tables import GRID, SHAPE, Activities, Row, Spans, spans_of
 from traceconv.importers._nvprof_tracks import Tracks
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import I64
@@ -31,20 +31,11 @@ _KERNEL_TABLES = ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
 #: After the row id and the times: where it ran and who launched it.
 _PLACE = ("deviceId", "contextId", "streamId", "correlationId")
 _KERNEL_TIMES = ("completed", "queued", "submitted")
-#: Those that are equal for all launches of a kernel of one shape; what they are called in the args.
-_KERNEL_SHAPE = {
-    "registersPerThread": "registers_per_thread",
-    "staticSharedMemory": "static_shared_memory_bytes",
-    "dynamicSharedMemory": "dynamic_shared_memory_bytes",
-    "localMemoryPerThread": "local_memory_per_thread_bytes",
-    "localMemoryTotal": "local_memory_total_bytes",
-    "sharedMemoryExecuted": "shared_memory_executed_bytes",
-}
 #: Left out where they are 0.
 _RARE = frozenset(("localMemoryPerThread", "localMemoryTotal", "sharedMemoryExecuted"))
-_GRID = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 _PARENT = ("gridId", "parentGridId", "parentBlockX", "parentBlockY", "parentBlockZ")
-_KERNEL_COLUMNS = (*_PLACE, *_KERNEL_TIMES, *_PARENT, "name", "launchType", *_GRID, *_KERNEL_SHAPE)
+#: The columns from the name on are equal for all launches of a kernel of one shape.
+_KERNEL_COLUMNS = (*_PLACE, *_KERNEL_TIMES, *_PARENT, "name", "launchType", *GRID, *SHAPE)
 _SHAPE_FROM = 3 + len(_PLACE) + len(_KERNEL_TIMES) + len(_PARENT)
 _MAX_SHAPES = 1 << 16
 
@@ -282,7 +273,7 @@ def _shape_args(shape: Row) -> dict[str, Any]:
     args: dict[str, Any] = {}
     if any(size is not None for size in grid):
         args = {"grid": grid[:3], "block": grid[3:]}
-    used = zip(_KERNEL_SHAPE.items(), rest, strict=True)
+    used = zip(SHAPE.items(), rest, strict=True)
     args |= {name: value for (column, name), value in used if value or (value == 0 and column not in _RARE)}
     if shape[1]:
         args["launch_type"] = _cupti.named(_cupti.LAUNCH_TYPE, shape[1])

@@ -2,14 +2,12 @@
 
 nvprof creates every table up front, and each release adds some tables and columns. So a table or column may be absent
 in an older file; an absent column reads as NULL. Nothing is taken from what a type is declared to be: SQLite stores any
-value in any column.
+value in any column, so what is no number where numbers are wanted reads as NULL, too, and is counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +15,7 @@ import numpy as np
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import InputError
 from traceconv.ir.builder import Builder
-from traceconv.sqlite import quoted
+from traceconv.sqlite import Kind, as_text, quoted, typed
 from traceconv.sqlite_columns import Block
 from traceconv.times import LIMIT_NS
 
@@ -45,7 +43,28 @@ NO_STRING = declare(
     "a row names a string that StringTable does not hold: shown by its number",
 )
 
+ODD_VALUE = declare(
+    "nvprof.odd_value",
+    ProblemKind.LOST,
+    "a column of numbers or bytes holds something else in a row: taken for none, the rest of the row was read",
+)
+
 PREFIX = "CUPTI_ACTIVITY_KIND_"
+#: Columns of kernels that are shown only, as far as they hold anything, by their names in the args.
+SHAPE = {
+    "registersPerThread": "registers_per_thread",
+    "staticSharedMemory": "static_shared_memory_bytes",
+    "dynamicSharedMemory": "dynamic_shared_memory_bytes",
+    "localMemoryPerThread": "local_memory_per_thread_bytes",
+    "localMemoryTotal": "local_memory_total_bytes",
+    "sharedMemoryExecuted": "shared_memory_executed_bytes",
+}
+GRID = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+#: All other columns are numbers. Times are looked at by `_timed` and its like, values by those who show them.
+_KINDS = {
+    **dict.fromkeys(("start", "end", "timestamp", "value", "payload", "uuid", "data", *SHAPE, *GRID), Kind.ANY),
+    "objectId": Kind.BYTES,
+}
 _BATCH = 1 << 13
 Row = tuple[Any, ...]
 
@@ -71,7 +90,7 @@ class Activities:
 
     Attributes:
         columns: the columns of each table, by the name of the table without PREFIX.
-        version: what the table Version says, None if it says nothing.
+        version: what the table Version says, None if it says nothing that is a number or a text.
         found: whether any row could be read.
         error: the first damage, None if there is none.
     """
@@ -81,12 +100,13 @@ class Activities:
         self._out = out
         self.found = False
         self.error: InputError | None = None
-        self._damaged = 0
         self.columns = {
             name.removeprefix(PREFIX): columns for name, columns in database.tables.items() if name.startswith(PREFIX)
         }
-        self._strings: dict[Any, Any] = dict(self._all("StringTable", ("_id_", "value")))
-        self.version = next((row[0] for row in self._all("Version", ("version",))), None)
+        strings = self._all("StringTable", ("_id_", "value"))
+        self._strings: dict[Any, str] = {number: as_text(text) for number, text in strings if text is not None}
+        versions = (row[0] for row in self._all("Version", ("version",)))
+        self.version = next((version for version in versions if isinstance(version, int | str)), None)
         self._is_read: set[str] = set()
 
     def text(self, number: Any, at: str) -> str:
@@ -97,7 +117,7 @@ class Activities:
         if found is None:
             self._out.problem(NO_STRING, at, f"string {number!s:.20}")
             return f"string {number!s:.20}"
-        return str(found)
+        return found
 
     def unread(self) -> dict[str, int]:
         """The number of rows of each table that nobody asked for."""
@@ -109,7 +129,8 @@ class Activities:
         return sum(self._count(table) for table in tables if table in self.columns)
 
     def _count(self, table: str) -> int:
-        return sum(row[0] for row in self._guarded(table, f"SELECT count(*) FROM {quoted(PREFIX + table)}"))
+        counted = self._database.rows(f"SELECT count(*) FROM {quoted(PREFIX + table)}")
+        return sum(row[0] for row in self._guarded(table, counted))
 
     def rows(self, table: str, columns: Iterable[str], order: str = "") -> Iterator[Row]:
         """All rows of a table: its row id, then the columns asked for; each is counted as read."""
@@ -127,9 +148,9 @@ class Activities:
         """The same rows: as columns, which begin with those of `spans`, where they are nothing but integers and NULL,
         and have times that can be drawn."""
         wanted = ("start", "end", *columns)
-        last = None
-        for block in self._blocks(table, wanted):
-            last = int(block.columns[0, block.length - 1])
+        taken = 0
+        for block in self._database.blocks(PREFIX + table, wanted) if table in self.columns else ():
+            taken += block.length
             self._out.balance.read += block.length
             self.found = True
             starts, ends = block.columns[1:3, : block.length]
@@ -139,7 +160,7 @@ class Activities:
                 spans = self._timed(table, block.rows())
                 if spans.rows:
                     yield spans
-        for rows in self._batches(table, wanted, after=last):
+        for rows in self._batches(table, wanted, skip=taken):
             spans = self._timed(table, rows)
             if spans.rows:
                 yield spans
@@ -150,57 +171,46 @@ class Activities:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def _blocks(self, table: str, columns: Sequence[str]) -> Iterator[Block]:
-        known = self.columns.get(table)
-        return iter(()) if known is None else self._database.blocks(PREFIX + table, columns, _key(known))
-
-    def _batches(
-        self, table: str, columns: Iterable[str], order: str = "", after: int | None = None
-    ) -> Iterator[list[Row]]:
+    def _batches(self, table: str, columns: Iterable[str], order: str = "", skip: int = 0) -> Iterator[Sequence[Row]]:
         self._is_read.add(table)
         known = self.columns.get(table)
         if known is None:
             return
-        key = _key(known)
-        wanted = ", ".join([key, *(quoted(name) if name in known else "NULL" for name in columns)])
-        ordered = f" ORDER BY {quoted(order)}, {key}" if order in known else ""
-        query = f"SELECT {wanted} FROM {quoted(PREFIX + table)}"
-        rest = f" WHERE {key} > {after}" if after is not None else ""
-        damaged = self._damaged
-        found = self._guarded(table, f"{query}{rest}{ordered}")
-        while rows := list(islice(found, _BATCH)):
-            after = rows[-1][0]
-            yield self._counted(rows)
-        if self._damaged > damaged and not ordered and isinstance(after, int | None):
-            yield from self._before_damage(query, key, after)
+        columns = tuple(columns)
+        key = self._database.row_id(PREFIX + table)
+        wanted = [key, *(quoted(name) if name in known else "NULL" for name in columns)]
+        sorted_by = [quoted(order), key] if order in known else []
+        found = self._database.batches(PREFIX + table, wanted, _BATCH, order=sorted_by, skip=skip)
+        for rows in self._guarded(table, found):
+            self._out.balance.read += len(rows)
+            self.found = True
+            yield self._typed(table, columns, rows)
 
-    def _counted(self, rows: list[Row]) -> list[Row]:
-        self._out.balance.read += len(rows)
-        self.found = True
-        return rows
-
-    def _before_damage(self, query: str, key: str, after: int | None) -> Iterator[list[Row]]:
-        """The last row before the damage: Python has asked for the one behind it already, and dropped it then."""
-        rest = f" WHERE {key} > {after}" if after is not None else ""
-        with suppress(InputError):
-            rows = list(self._database.rows(f"{query}{rest} LIMIT 1"))
-            if rows:
-                yield self._counted(rows)
-
-    def _guarded(self, table: str, sql: str) -> Iterator[Row]:
-        """The rows up to where the database is damaged."""
+    def _guarded(self, table: str, found: Iterator[Any]) -> Iterator[Any]:
+        """What is there up to where the database is damaged."""
         try:
-            yield from self._database.rows(sql)
+            yield from found
         except InputError as error:
             self.error = self.error or error
-            self._damaged += 1
             self._out.problem(DAMAGED, f"{self._out.info.name}:{table}", str(error).rpartition(": ")[2])
+
+    def _typed(self, table: str, columns: Sequence[str], rows: list[Row]) -> Sequence[Row]:
+        """The rows, the numbers of rows first, with nothing in them but what the columns are to hold."""
+        kinds = [Kind.ANY, *(_KINDS.get(name, Kind.WHOLE) for name in columns)]
+
+        def report(row: int, column: int, value: object) -> None:
+            place = f"{self.place(table, rows[row][0])} {columns[column - 1]}"
+            self._out.problem(ODD_VALUE, place, f"{value!r:.40}")
+
+        checked = typed(rows, kinds, report)
+        return [(0, *row[1:]) for row in checked] if checked[0][0] is None else checked
 
     def _all(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
         """The rows of one of the tables that hold no activities."""
         known = self._database.tables.get(table, ())
         if all(column in known for column in columns):
-            yield from self._guarded(table, f"SELECT {', '.join(columns)} FROM {quoted(table)}")
+            for rows in self._guarded(table, self._database.batches(table, [quoted(one) for one in columns], _BATCH)):
+                yield from rows
 
     # -- times --------------------------------------------------------------------------------------------------
 
@@ -226,8 +236,3 @@ class Activities:
             self._out.problem(NO_END, self.place(table, row[0]))
             return 0
         return int(row[2] - row[1])
-
-
-def _key(columns: Sequence[str]) -> str:
-    """The column that numbers the rows."""
-    return "_id_" if "_id_" in columns else "rowid"

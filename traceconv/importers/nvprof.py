@@ -184,4 +184,3 @@ def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) ->
         )
     if not activities.found:
         out.note("the database has no rows: nothing ran on a GPU, or the profiler was stopped before it wrote them")
-
