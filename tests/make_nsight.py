@@ -1,10 +1,11 @@
-"""Synthetic exports of Nsight Systems: no nsys was at hand, so they are built from the description of the schema.
+"""Synthetic exports of Nsight Systems, built from the description of the schema and the layouts of public exports.
 
     python -m tests.make_nsight          writes golden/nsight-systems/*/input.sqlite anew
 
 Everything that is assumed about an export stands here: SCHEMA (the columns that the importer reads, as the vendor's
-"SQLite Schema Reference" of 2020, 2021.5 and 2026.4 names them), ENUMS (as exports of 2024.6 carry them), and the
-numbers in the functions below. Whoever has a real export can check: `sqlite3 report.sqlite .schema`.
+"SQLite Schema Reference" of 2020, 2021.5 and 2026.4 names them, and SCHEMA_2022 and SCHEMA_2024 as exports of 2022.1 to
+2025.3 have them), ENUMS (as exports of 2024.4 to 2025.3 carry them), and the numbers in the functions below. Whoever
+has a real export can check: `sqlite3 report.sqlite .schema`.
 """
 
 from __future__ import annotations
@@ -100,6 +101,23 @@ SCHEMA_2020 = {
     ),
     "CUPTI_ACTIVITY_KIND_MEMCPY": "start end deviceId contextId streamId correlationId bytes copyKind srcId",
     "NVTX_EVENTS": "start end eventType rangeId category color text globalTid endGlobalTid textId domainId",
+}
+
+_GPU = "vmId id name busLocation isDiscrete totalMemory smCount pwGpuId uuid luid chipName cuDevice"
+_SYNC = "deviceId contextId streamId correlationId globalPid syncType eventId"
+#: How 2022 differs: no enumerations, facts and null streams in tables of other names, no green contexts.
+SCHEMA_2022 = SCHEMA | {
+    "EXPORT_META_DATA": "name value",
+    "TARGET_INFO_GPU": _GPU,
+    "TARGET_INFO_CUDA_NULL_STREAM": "streamId hwId vmId processId deviceId contextId",
+    "CUPTI_ACTIVITY_KIND_KERNEL": SCHEMA["CUPTI_ACTIVITY_KIND_KERNEL"].replace("greenContextId ", ""),
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"start end {_SYNC}",
+}
+#: How 2024 differs from the newest: kernels of no green context have the green context 0, kinds of synchronization are
+#: numbers of their own (of 2024.4 and 2024.5: 1 for cudaDeviceSynchronize, which the enumeration calls "Event sync").
+SCHEMA_2024 = SCHEMA | {
+    "TARGET_INFO_GPU": _GPU,
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"start end greenContextId {_SYNC}",
 }
 
 #: id, name, label.
@@ -578,6 +596,54 @@ def export_2020(path: Path) -> None:
     build(path, {"StringIds": string.rows(), **tables}, schema=SCHEMA_2020, enums={}, missing=0)
 
 
+def _older(string: Strings, green: int | None) -> dict[str, Rows]:
+    """A launch and its kernel, and a synchronization with the context, before 2025."""
+    gpu = {"vmId": 1 << 48, "isDiscrete": 1}
+    return {
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [
+            call(string, "cudaLaunchKernel_v7000", MAIN0, 1_000, 500, correlationId=2),
+            call(string, "cudaDeviceSynchronize_v3020", MAIN0, 2_000, 7_000, correlationId=3),
+        ],
+        "CUPTI_ACTIVITY_KIND_KERNEL": [
+            kernel(string, ADD, 3_000, 5_000, correlationId=2, globalPid=RANK0, greenContextId=green)
+        ],
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": [
+            {"start": 2_100, "end": 8_900, "deviceId": 0, "contextId": 1, "greenContextId": green}
+            | {"streamId": NO_STREAM, "correlationId": 3, "globalPid": RANK0, "syncType": 1, "eventId": NO_STREAM}
+        ],
+        "TARGET_INFO_GPU": [
+            gpu | {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "smCount": 108, "cuDevice": 0},
+            gpu | {"id": 1, "name": "Display adapter", "smCount": 0, "cuDevice": 0},
+        ],
+        "TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": UTC_NS}],
+    }
+
+
+def export_2022(path: Path) -> None:
+    """An export of 2022: facts and null streams in tables of other names, a display adapter among the GPUs."""
+    string = Strings()
+    tables = _older(string, None) | {
+        "EXPORT_META_DATA": [{"name": "EXPORT_PRODUCT_VERSION", "value": "2022.2.1.31"}],
+        "TARGET_INFO_CUDA_NULL_STREAM": [
+            {"streamId": 7, "hwId": 0, "vmId": 1, "processId": 4100, "deviceId": 0, "contextId": 1}
+        ],
+        "TARGET_INFO_CUDA_STREAM": [{"streamId": 7, "processId": 4100, "contextId": 1, "priority": 0, "flag": 3}],
+    }
+    build(path, {"StringIds": string.rows(), **tables}, schema=SCHEMA_2022, enums={})
+
+
+def export_2024(path: Path) -> None:
+    """An export of 2024.5: the green context 0 is none, and a message belongs to no process."""
+    string = Strings()
+    tables = _older(string, 0) | {
+        "META_DATA_EXPORT": [{"name": "EXPORT_PRODUCT_VERSION", "value": "2024.5.1.113"}],
+        "DIAGNOSTIC_EVENT": [
+            {"timestamp": 100, "timestampType": 1, "source": 3, "severity": 1, "text": "Done.", "globalPid": -(2**57)}
+        ],
+    }
+    build(path, {"StringIds": string.rows(), **tables}, schema=SCHEMA_2024)
+
+
 def odd_rows(path: Path) -> None:
     """Rows that no export should hold: dangling ids, no times, times that are no numbers, ends before starts."""
     string = Strings()
@@ -673,6 +739,8 @@ def damaged(path: Path) -> None:
 CASES = {
     "session": session,
     "export_2020": export_2020,
+    "export_2022": export_2022,
+    "export_2024": export_2024,
     "odd_rows": odd_rows,
     "empty": empty,
     "cut": cut,

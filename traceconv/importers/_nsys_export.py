@@ -208,6 +208,7 @@ class Tracks:
         self.thread_names: dict[int, tuple[Any, str]] = {}
         self._labels: dict[int, list[str]] = {}
         self._streams: dict[tuple[Any, ...], list[str]] = {}
+        self._stream_names: dict[tuple[Any, ...], str] = {}
         self._contexts: dict[tuple[Any, ...], list[str]] = {}
         self._device_names: dict[Any, str] = {}
         self._devices_of: dict[tuple[Any, Any], str] = {}
@@ -238,9 +239,12 @@ class Tracks:
 
     def _read_devices(self) -> None:
         export = self._export
-        for number, device, name in export.rows("TARGET_INFO_GPU", ("id", "cuDevice", "name")):
-            self.gpus[number] = str(name or "")
-            self._device_names[number if device is None else device] = str(name or "")
+        columns = ("id", "deviceId", "cuDevice", "name", "smCount")
+        for number, older, device, name, processors in export.rows("TARGET_INFO_GPU", columns):
+            number = older if number is None else number  # until 2021
+            self.gpus[number] = as_text(name or "")
+            if processors != 0:  # else a display adapter, which stands there with the device 0
+                self._device_names.setdefault(number if device is None else device, self.gpus[number])
         for gpu, device, pid in export.rows("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid")):
             if gpu in self.gpus:
                 self._devices_of[pid, device] = self.gpus[gpu]
@@ -258,11 +262,13 @@ class Tracks:
             "TARGET_INFO_CUDA_CONTEXT_INFO",
             ("processId", "contextId", "nullStreamId", "parentContextId", "isGreenContext"),
         ):
-            self._streams.setdefault((pid, context, stream), []).insert(0, "null stream of the context")
+            self._stream_names[pid, context, stream] = "null stream of the context"
             if green:
                 self._contexts[pid, context] = [f"green context of context {parent}"]
+        for pid, context, stream in export.rows("TARGET_INFO_CUDA_NULL_STREAM", ids):  # until 2023
+            self._stream_names[pid, context, stream] = "null stream of the context"
         for pid, context, stream, name in export.rows("TARGET_INFO_NVTX_CUDA_STREAM", (*ids, "name")):
-            self._streams.setdefault((pid, context, stream), []).insert(0, str(name))
+            self._stream_names[pid, context, stream] = as_text(name)
         for pid, context, name in export.rows("TARGET_INFO_NVTX_CUDA_CONTEXT", ("processId", "contextId", "name")):
             self._contexts.setdefault((pid, context), []).insert(0, str(name))
 
@@ -297,8 +303,8 @@ class Tracks:
         return track
 
     def group(self, title: str, number: Any = None, *, description: str = "") -> TrackId:
-        """A track of the machine, or of the process of a global id."""
-        parent = self.process(number) if isinstance(number, int) else NO_TRACK
+        """A track of the machine, or of the process of a global id; 0 is no process."""
+        parent = self.process(number) if isinstance(number, int) and schema.pid_of(number) else NO_TRACK
         track = self._found.get(("group", parent, title))
         if track is None:
             track = self._found["group", parent, title] = self._out.track(title, parent, description=description)
@@ -321,8 +327,8 @@ class Tracks:
         return self._found[key]
 
     def context(self, process: Any, device: Any, context: Any, green: Any = None) -> TrackId:
-        """A context on a device; a green context stands beside the one that it is a part of."""
-        number = green if green is not None else context
+        """A context on a device; a green context stands beside the one that it is a part of (0 is none, as NULL is)."""
+        number = green or context
         key = ("context", self.device(process, device), number)
         if key not in self._found:
             words = self._contexts.get((self._pid(process), number), [])
@@ -337,8 +343,10 @@ class Tracks:
         key = ("stream", parent, stream)
         if key not in self._found:
             pid = self._pid(process)
-            words = self._streams.get((pid, context, stream)) or self._streams.get((pid, green, stream)) or []
-            title = f"Stream {_shown(stream)}" + (f" ({words[0]})" if words else "")
+            keys = (pid, context, stream), (pid, green, stream)
+            name = next((self._stream_names[one] for one in keys if one in self._stream_names), "")
+            words = [name] * bool(name) + next((self._streams[one] for one in keys if one in self._streams), [])
+            title = f"Stream {_shown(stream)}" + (f" ({name})" if name else "")
             self._found[key] = track = self._out.track(title, parent, description=", ".join(words))
             self._rank(track, stream)
         return self._found[key]

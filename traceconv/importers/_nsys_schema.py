@@ -1,8 +1,10 @@
 """What the importer of Nsight Systems takes for granted about an export: every number and name, in this one place.
 
 Sources: the vendor's "SQLite Schema Reference" and "SQLite Schema Event Values" (schema 3.28.1 of release 2026.4, and
-the texts of 2020 and 2021.5), the enumerations that exports of 2024.6 carry in their ENUM tables. None of it could be
-tried on a recording of our own; a real export that differs refutes a line here.
+the texts of 2020 and 2021.5), the enumerations that exports of 2024.4 to 2025.3 carry in their ENUM tables. Public
+exports of 2020 to 2025.3 agree with it as far as they go: calls, kernels, copies, memsets, synchronization, NVTX
+ranges, OS runtime, samples, schedules, overhead, messages, allocations. Not seen in one: GPU metrics, MPI, UCX,
+OpenACC, OpenMP, graphs, page faults, payloads. A real export that differs refutes a line here.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ def words(text: str) -> tuple[str, ...]:
 #: One of these tables makes a database an export of Nsight Systems, besides StringIds(id, value).
 MARKS: Final = (
     "META_DATA_EXPORT",
+    "EXPORT_META_DATA",
     "META_DATA_CAPTURE",
     "TARGET_INFO_SESSION_START_TIME",
     "TARGET_INFO_SYSTEM_ENV",
@@ -35,6 +38,8 @@ MARKS: Final = (
     "CUPTI_ACTIVITY_KIND_RUNTIME",
     "CUPTI_ACTIVITY_KIND_KERNEL",
 )
+#: What tables of facts about the export were called before.
+META_DATA: Final = {"EXPORT_META_DATA": "META_DATA_EXPORT"}
 #: Tables of others that hold strings and kernels as well: nvprof, AMD rocpd, Ascend msprof.
 NOT_MARKS: Final = ("StringTable", "STRING_IDS")
 
@@ -63,7 +68,7 @@ def process_of(global_id: int) -> int:
 
 #: Which GPU a sampled metric is of: the vendor's text says the lowest 8 bits of typeId.
 GPU_OF_TYPE_MASK: Final = 0xFF
-#: A stream id that is none: synchronization with a whole context.
+#: The id of a stream or event that is none: synchronization with a whole context.
 NO_STREAM: Final = (2**32 - 1, 2**64 - 1, -1)
 
 # -- times --------------------------------------------------------------------------------------------------------
@@ -253,9 +258,10 @@ PROPERTIES: Final = frozenset(
         "StringIds ThreadNames PROCESSES META_DATA_CAPTURE META_DATA_EXPORT ANALYSIS_DETAILS MPI_RANKS "
         "TARGET_INFO_SESSION_START_TIME TARGET_INFO_SYSTEM_ENV TARGET_INFO_GPU TARGET_INFO_CUDA_DEVICE "
         "TARGET_INFO_CUDA_CONTEXT_INFO TARGET_INFO_CUDA_STREAM TARGET_INFO_NVTX_CUDA_DEVICE "
-        "TARGET_INFO_NVTX_CUDA_CONTEXT TARGET_INFO_NVTX_CUDA_STREAM TARGET_INFO_GPU_METRICS TARGET_INFO_SOC_METRICS "
-        "TARGET_INFO_NETWORK_METRICS TARGET_INFO_PERF_METRIC TARGET_INFO_COMPONENT NET_IB_DEVICE_INFO "
-        "TARGET_INFO_NIC_INFO NIC_ID_MAP SAMPLING_CALLCHAINS OSRT_CALLCHAINS CUDA_CALLCHAINS SYSCALL_CALLCHAINS"
+        "TARGET_INFO_NVTX_CUDA_CONTEXT TARGET_INFO_NVTX_CUDA_STREAM TARGET_INFO_GPU_METRICS "
+        "TARGET_INFO_SOC_METRICS TARGET_INFO_CUDA_NULL_STREAM EXPORT_META_DATA TARGET_INFO_NETWORK_METRICS "
+        "TARGET_INFO_PERF_METRIC TARGET_INFO_COMPONENT NET_IB_DEVICE_INFO TARGET_INFO_NIC_INFO NIC_ID_MAP "
+        "SAMPLING_CALLCHAINS OSRT_CALLCHAINS CUDA_CALLCHAINS SYSCALL_CALLCHAINS"
     )
 )
 #: Values that count for an interval: table, column of the value, columns that tell whose they are.

@@ -403,6 +403,19 @@ class NsightCompute(msgspec.Struct, frozen=True):
         ("rule", "entry of the arg `rules`"),
     )
     skips = (OTHER_LINE,)
+    checked = (
+        (
+            "ncu of 2025: details, sections, `--print-details all`, read from reports",
+            "266 public CSV files (repository CodeGandee/llm-perf-opt)",
+            "all 4,978 lines are read: columns, rows that end behind the value, rows of rules, labels of items, "
+            "units, groups of thousands, n/a",
+        ),
+        (
+            "ncu of 2020 to 2024: Kernel Time, NVTX columns, summaries, the page of raw metrics, a German locale",
+            "excerpts in documentation and tests of public repositories",
+            "columns and their order, the row of units, lines of ncu before the heading",
+        ),
+    )
     lost: ClassVar[tuple[str, ...]] = (
         "When a kernel ran is not in the file; its duration there is that of a replay.",
         "Output of the program between the rows is counted and left out.",

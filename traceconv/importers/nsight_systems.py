@@ -6,7 +6,8 @@
 
 Times are integer nanoseconds since the start of the session. Tables are created only for what was recorded, and their
 columns differ by version: whatever has a start and a thread is drawn on that thread, known tables with more care. What
-is taken for granted about the numbers is in `_nsys_schema`; nothing of it could be tried on a recording of our own.
+is taken for granted about the numbers is in `_nsys_schema`. Compared by table and column with public exports of 2020 to
+2025.3 (docs/formats.md names them); of the rest there is the vendor's description only.
 
 The report itself (.nsys-rep, .qdrep) is a closed format: export it. Described at
 https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html.
@@ -128,10 +129,10 @@ class _Reader:
         machine = environment.get("Hostname", "")
         clock = replace(SESSION_CLOCK, machine=machine).owned_by(out.info.name)
         out.set_clock(clock)
-        for table in ("META_DATA_EXPORT", "META_DATA_CAPTURE"):
+        for table in ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"):
             found = {str(name): value for name, value in export.rows(table, ("name", "value"))}
             if found:
-                out.metadata(f"nsys_{table.lower()}", found)
+                out.metadata(f"nsys_{schema.META_DATA.get(table, table).lower()}", found)
         gpus = [{"id": number, "name": name} for number, name in self._tracks.gpus.items()]
         facts = {"hostname": machine, "gpus": gpus, "duration_ns": self._duration()}
         known = {key: value for key, value in facts.items() if value}
@@ -310,8 +311,14 @@ class _Reader:
 
     def _synchronization(self, values: dict[str, Any]) -> Described:
         kind, older, stream = values.pop("syncType"), values.pop("deprecatedSyncType"), values.pop("streamId")
-        name = self._export.enum("syncType", older if kind is None else kind)
-        args = self._export.args("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", values)
+        table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+        values = {column: value for column, value in values.items() if value not in schema.NO_STREAM}
+        args = self._export.args(table, values)
+        if not self._export.has(table, "deprecatedSyncType"):
+            kind, older = None, kind
+        name = self._export.enum("syncType", kind)
+        if kind is None and older is not None:  # the numbers of recordings before 2025 do not mean what the enum says
+            args["sync_type"] = older
         if stream is not None and stream not in schema.NO_STREAM:
             args = {"stream": stream, **args}
         return Described(str(name or "Synchronization"), _cupti.SYNC, args)
@@ -502,7 +509,7 @@ class NsightSystems(Struct, frozen=True):
     name: ClassVar[str] = "nsight-systems"
     title: ClassVar[str] = "NVIDIA Nsight Systems, SQLite export of a report"
     url: ClassVar[str] = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
-    versions: ClassVar[str] = "schemas of 2020 to 2026.4 (3.28.1), from their description; no recording was at hand"
+    versions: ClassVar[str] = "schemas of 2020 to 2026.4 (3.28.1); exports of 2020 to 2025.3 were tried"
     clock: ClassVar[ClockDomain] = SESSION_CLOCK
     record: ClassVar[str] = (
         "nsys profile --trace=cuda,nvtx,osrt --output=report python run.py && "
@@ -527,6 +534,21 @@ class NsightSystems(Struct, frozen=True):
         ("table that is not known, with times", "slices or instants on the thread, or on a track of the table's name"),
     )
     skips = (NOT_WANTED, UNTIMED)
+    checked = (
+        (
+            "nsys 2020 or 2021 (it does not say), 2022.1, 2022.2, 2024.4, 2024.5, 2025.3; schemas 2.9.1 to 3.20.3",
+            "13 public exports, of Linux and Windows (repositories extra-p/extrap, hpcgroup/pipit, CO18326/uvmTorch, "
+            "IkerCanut/fire_spread, annikola/cuda_bitonic_sort, hsiaogary/CUDA-course, lsaeteurn/vectoraddition)",
+            "tables, columns, enumerations, ids of processes, contexts and streams, start of the session, GPUs; "
+            "calls, kernels, copies, memsets, synchronization, NVTX ranges, OS runtime, samples, schedules, overhead, "
+            "messages, allocations",
+        ),
+        (
+            "GPU metrics, MPI, UCX, OpenACC, OpenMP, CUDA graphs, page faults, NVTX payloads",
+            'the vendor\'s "SQLite Schema Reference" of 2020, 2021.5 and 2026.4',
+            "no export with such rows was found: they rest on the description",
+        ),
+    )
     lost: ClassVar[tuple[str, ...]] = (
         "The report itself (.nsys-rep, .qdrep) is closed: it has to be exported first.",
         "Binary NVTX payloads are kept as text and not decoded.",

@@ -9,6 +9,10 @@ CUPTI converts the times of the device to the wall clock of the host while it re
 say what each table holds. Not in the file: names of events and metrics, numbers of threads as the operating system
 counts them. Rows about single instructions, source lines and modules have no time and are counted only.
 
+Compared by table and column with public databases of nvprof (versions 11, 12, 22; docs/formats.md names them): calls,
+kernels, copies, memsets, synchronization, overhead, unified memory, names, devices, contexts, streams. Not seen in one:
+NVTX, events and metrics, OpenACC, OpenMP, sensors, allocations; they rest on `cupti_activity.h`.
+
 Kernel names are stored as the compiler mangled them; they are shown as in the source, in the way of c++filt.
 """
 
@@ -71,7 +75,7 @@ class NvprofSqlite(Struct, frozen=True):
     name: ClassVar[str] = "nvprof"
     title: ClassVar[str] = "nvprof database (SQLite, also of the Visual Profiler)"
     url: ClassVar[str] = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
-    versions: ClassVar[str] = "nvprof of CUDA 5 to 12"
+    versions: ClassVar[str] = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
     clock: ClassVar[ClockDomain] = REALTIME
     record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
     line_up: ClassVar[str] = (
@@ -91,6 +95,21 @@ class NvprofSqlite(Struct, frozen=True):
         ("names of devices, contexts, streams, threads", "names and descriptions of tracks"),
     )
     skips = (SOURCE_LEVEL,)
+    checked = (
+        (
+            "databases of versions 11, 12 and 22 (CUDA 8 to 12, recorded 2019 to 2024)",
+            "9 public databases (repositories dipsankarb/csl7520, SwatikSahoo/profile, brett90063/CGCLB, "
+            "m-goldstein/GPU_ML, afroozrahmati/MatrixMultiplicationCUDA, scat97/Test, "
+            "gonzalo-villegas-curulla/CUDA_Python_intro)",
+            "tables, columns, declared types, indexes; calls, kernels, copies, memsets, synchronization, overhead, "
+            "unified memory, names, devices, contexts, streams, CUDA events",
+        ),
+        (
+            "NVTX, events and metrics, OpenACC, OpenMP, sensors, allocations",
+            "`cupti_activity.h` of CUDA 11.8 to 13.5",
+            "no database with such rows was found: they rest on the header; their tables are there, and empty",
+        ),
+    )
     lost: ClassVar[tuple[str, ...]] = (
         "Names of events and metrics are not in the file: they are called event_12, metric_34 after their numbers.",
         "Threads have the number that nvprof stores, which is not the one of the operating system.",

@@ -582,6 +582,18 @@ class NvprofText(msgspec.Struct, frozen=True):
         ("summary, events, metrics, NVTX, unified memory, CPU profile", "rows on tracks without a timeline"),
     )
     skips = (OTHER_LINE,)
+    checked = (
+        (
+            "text of CUDA 8 to 11: summary, GPU trace, unified memory, CPU profile",
+            "public logs (repository nanzifan/nvprof-result), excerpts in documentation",
+            "header rows, columns, units, rows without a duration, device names that are cut, legends",
+        ),
+        (
+            "CSV",
+            "excerpts in documentation and tests of public repositories",
+            "columns, the row of units; that of unified memory rests on the columns of the text",
+        ),
+    )
     lost: ClassVar[tuple[str, ...]] = (
         "Threads: the API trace does not say which thread called; overlapping calls go to lanes.",
         "Digits: console text has five, so that starts after the first second are coarse (use --csv -u ns).",
