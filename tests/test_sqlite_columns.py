@@ -105,10 +105,8 @@ def test_the_first_rows_of_any_table(tmp_path: Path, rows: list[tuple[Any, ...]]
         (SCHEMA.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "INT PRIMARY KEY"), ""),
         (SCHEMA.replace(" AUTOINCREMENT", " DESC"), ""),
         (SCHEMA.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "INTEGER").replace("a INT", "a INTEGER PRIMARY KEY"), ""),
-        (SCHEMA.replace("b INT NOT NULL", "b INT UNIQUE"), ""),
         (SCHEMA.replace("a INT", "g INT AS (b + 1), a INT"), ""),
         (SCHEMA.replace(" AUTOINCREMENT", "") + " WITHOUT ROWID", "INSERT INTO t VALUES (1, 2, 3, '', 0.5, 4)"),
-        (SCHEMA, "CREATE INDEX other ON t (e, a, b)"),
         (SCHEMA, "ALTER TABLE t ADD COLUMN f INT DEFAULT 7"),
     ],
 )
@@ -132,6 +130,18 @@ def test_rows_up_to_one_that_holds_no_integer(value: str, pages: ModuleType, tmp
     assert found == _asked(path)[: len(found)]
     without = _read(path, wanted=("e", "b"))
     assert len(without) == 500
+
+
+@pytest.mark.parametrize("index", ["(e)", "(e, a, b)", "(b DESC)"])
+def test_indexes_change_nothing(index: str, pages: ModuleType, tmp_path: Path) -> None:
+    path = _make(tmp_path / "db", _plain(500))
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE INDEX other ON t {index}")
+    connection.close()
+    with open_database(Source(path)) as database:
+        (rows,) = database.batches("t", ["_rowid_", "e", "a", "NULL", "b"], 1000)
+    assert _read(path) == rows
+    assert [row[0] for row in rows] == list(range(1, 501))
 
 
 def test_rows_that_were_deleted_and_ids_that_are_no_ids(pages: ModuleType, tmp_path: Path) -> None:
@@ -270,6 +280,15 @@ def _same(path: Path, rows: int = 1 << 14) -> None:
 @pytest.mark.parametrize("rows", [1 << 14, 90])
 def test_databases_of_nvprof(case: Any, rows: int) -> None:
     _same(case.input, rows)
+
+
+def test_databases_as_nvprof_writes_them_are_plain(pages: ModuleType, tmp_path: Path) -> None:
+    """Each of their tables has an index."""
+    benchmark.generate(tmp_path / "profile.nvvp", 300)
+    with open_database(Source(tmp_path / "profile.nvvp")) as database:
+        for table in TAMPERED:
+            blocks = database.blocks(_nvprof_tables.PREFIX + table, ("start", "end", "correlationId"))
+            assert sum(block.length for block in blocks) == 300
 
 
 TAMPERED = {

@@ -123,7 +123,6 @@ class Database:
                 _MAX_TABLES,
             )
         )
-        indexed = {table for (table,) in self.rows("SELECT DISTINCT tbl_name FROM sqlite_master WHERE type = 'index'")}
         found = {}
         for table, root in tables:
             # Number, name, type, whether it may be null, default, key, hidden.
@@ -131,7 +130,10 @@ class Database:
                 Column(str(row[1]), str(row[2]), row[5], row[6])
                 for row in self.rows(f"PRAGMA table_xinfo({quoted(table)})")
             ]
-            found[table] = Layout(root if isinstance(root, int) else 0, columns, table in indexed)
+            # A primary key with an index of its own is not the row id, whatever its type.
+            indexes = self.rows(f"PRAGMA index_list({quoted(table)})")  # number, name, unique, origin, partial
+            is_indexed = any(row[3] == "pk" for row in indexes)
+            found[table] = Layout(root if isinstance(root, int) else 0, columns, is_indexed)
         return found
 
     def row_id(self, table: str) -> str:
@@ -160,14 +162,14 @@ class Database:
     def is_whole(self, table: str) -> bool:
         """Whether SQLite can go through all pages of a table."""
         try:
-            return bool(list(self.rows(f"SELECT count(*) FROM {quoted(table)}")))
+            return bool(list(self.rows(f"SELECT count(*) FROM {quoted(table)} NOT INDEXED")))
         except InputError:
             return False
 
     def batches(
         self, table: str, columns: Sequence[str], size: int, *, rest: str = "", order: Sequence[str] = (), skip: int = 0
     ) -> Iterator[list[Row]]:
-        """The rows of a table, some at once.
+        """The rows of a table, some at once. No index is used: it may be damaged where the table is not.
 
         Args:
             table: one of the tables.
@@ -181,7 +183,7 @@ class Database:
             InputError: the database is damaged; all rows before the damage have been handed on, sorted, too.
         """
         wanted = ", ".join((*columns, *order))
-        statement = f"SELECT {wanted} FROM {quoted(table)} {rest}"
+        statement = f"SELECT {wanted} FROM {quoted(table)} NOT INDEXED {rest}"
         if order:
             statement += f" ORDER BY {', '.join(order)}"
         number = skip
@@ -218,7 +220,9 @@ class Database:
         wanted = ", ".join((*columns, *order))
         found: list[Row] = []
         with contextlib.suppress(InputError):
-            for batch in self._up_to_damage(f"SELECT {wanted} FROM {quoted(table)} {rest}", _SORTED_AT_ONCE, 0):
+            for batch in self._up_to_damage(
+                f"SELECT {wanted} FROM {quoted(table)} NOT INDEXED {rest}", _SORTED_AT_ONCE, 0
+            ):
                 found += batch
         for place, column in reversed(list(enumerate(order, len(columns)))):
             found.sort(key=partial(_sort_key, place), reverse=column.endswith(" DESC"))

@@ -50,18 +50,19 @@ class Layout(NamedTuple):
     Attributes:
         root: the number of its first page.
         columns: in the order of the records.
-        indexed: whether SQLite could read the rows in another order than that of their ids.
+        key_indexed: whether the primary key has an index of its own, and so is not the row id.
     """
 
     root: int
     columns: Sequence[Column]
-    indexed: bool
+    key_indexed: bool
 
     @property
     def key(self) -> str:
         """The column that is the row id, "" for none."""
         keys = [column for column in self.columns if column.key]
-        return keys[0].name if len(keys) == 1 and keys[0].type.upper() == "INTEGER" else ""
+        is_row_id = len(keys) == 1 and keys[0].type.upper() == "INTEGER" and not self.key_indexed
+        return keys[0].name if is_row_id else ""
 
     def slots(self, wanted: Sequence[str]) -> tuple[npt.NDArray[np.intc], int] | None:
         """For each column the place among those wanted (0 is the row id), and which is the row id, -1 for none.
@@ -69,7 +70,7 @@ class Layout(NamedTuple):
         None if the records may hold something else than what SQLite makes of them.
         """
         names, key = [column.name for column in self.columns], self.key
-        plain = not self.indexed and not any(column.hidden for column in self.columns)
+        plain = not any(column.hidden for column in self.columns)
         plain = plain and bool(key or not any(column.key for column in self.columns))
         declared = (column.type.upper() for column in self.columns if column.name in wanted)
         if not plain or not all("INT" in one for one in declared) or len({*wanted, key}) != len(wanted) + 1:
