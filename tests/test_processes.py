@@ -216,6 +216,25 @@ def test_the_reports_list_processes(tmp_path: Path) -> None:
         assert line["words"] in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("case", "real"),
+    [
+        ("pytorch-kineto/torch-convnet-process", True),
+        ("onnxruntime/v1.31-perf-process", True),
+        ("viztracer/functions", True),
+        ("perf-script/torch-convnet-process", True),
+        ("perf-data/call_chains", True),
+        ("timed-log/logcat", True),
+        ("chrome-trace/epoch", False),
+        ("tensorflow-profiler/cut", False),
+    ],
+)
+def test_whose_numbers_are_those_of_the_operating_system(case: str, real: bool, tmp_path: Path) -> None:
+    """What any program writes as a Chrome trace has any numbers."""
+    (trace,) = Case(ROOT / case).traces(tmp_path)
+    assert trace.sources[0].real_ids is real
+
+
 # -- what people ask ------------------------------------------------------------------------------------------------
 
 

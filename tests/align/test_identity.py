@@ -11,7 +11,7 @@ from traceconv.align import Alignment, Policy, align
 from traceconv.align.facts import NO_FACTS, ClockFact, ClockKind, Facts, parse_clock
 from traceconv.align.identity import By, Recording, Seen, Together, View, Why, decide
 from traceconv.align.machines import Basis, Machine, machines_of
-from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, machine_name
+from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
@@ -373,6 +373,14 @@ def test_times_that_are_a_guess_tell_nothing() -> None:
     apart = [trace("a", "vm"), trace("b", "vm", domain=ClockDomain("p", MONOTONIC.zero, MONOTONIC.run).owned_by("b"))]
     assert not align(apart, policy=Policy(on_ambiguous="separate")).together.joined
     assert align(apart, {1: 0}).together.joined
+
+
+def test_times_that_events_contradict_tell_nothing_either() -> None:
+    found = align([trace("a", "vm"), trace("b", "vm"), trace("c", "vm")])
+    assert one(found.together) == [(By.PID, Basis.HOST, 0, 1), (By.PID, Basis.HOST, 0, 2)]
+    assert one(found.doubted([2], Verdict.INCONSISTENT, "late").together) == [(By.PID, Basis.HOST, 0, 1)]
+    assert not one(found.doubted([0, 2], Verdict.INCONSISTENT, "late").together)
+    assert found.doubted([2], Verdict.ASSUMED, "late").together == found.together
 
 
 def test_inputs_alone_have_nothing_in_common() -> None:

@@ -152,7 +152,8 @@ class Alignment:
             for index, found in enumerate(self.maps)
             for line in islice(lines, len(found))
         ]
-        return replace(self, maps=maps, receipt=receipt)
+        left = self.together.without(inputs) if verdict.refused else self.together
+        return replace(self, maps=maps, receipt=receipt, together=left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -148,6 +148,12 @@ class Together:
     recordings: list[Recording] = field(default_factory=list)
     joined: list[Joined] = field(default_factory=list)
     apart: list[Apart] = field(default_factory=list)
+
+    def without(self, inputs: Collection[int]) -> Together:
+        """The same, but for what rests on the times of some inputs."""
+        joined = [one for one in self.joined if not {one.into.input, one.moved[0].input}.intersection(inputs)]
+        apart = [one for one in self.apart if not {seen.input for seen in one.seen}.intersection(inputs)]
+        return Together(self.recordings, joined, apart)
 
     def describe(self) -> list[str]:
         """A line for each process and file that joined it, and for each that stays apart."""
