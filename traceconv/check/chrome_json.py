@@ -6,8 +6,8 @@ is validated and the verdict holds for all others of the shape. Rules on values 
 checked on every event. Times are read from their decimal text, never through a float.
 
 An event is named by its position in the list of events, from 0. The phases and what viewers do with defects are
-described in the Trace Event Format document; the limits of Perfetto are those that its JSON importer was seen to have in
-v52, and has in the source of v58.
+described in the Trace Event Format document; the limits of Perfetto are those that its JSON importer was seen to have
+in v52, and has in the source of v58.
 """
 
 from __future__ import annotations
