@@ -259,6 +259,18 @@ def test_two_logs_at_once_cannot_both_be_of_one_process() -> None:
     assert (one(found), two(found)) == ([], [(Why.TWICE, (1, 2))])
     longer = replace(process(0), span=(0, 5 * S))
     assert len(one(strays(recordings, [longer], stray(1), stray(2, start=S)))) == 2
+    later = strays(recordings, [longer], stray(1, 2 * S), stray(2, start=S), stray(2, start=3 * S - 1))
+    assert two(later) == [(Why.TWICE, (1, 2))]
+    assert one(later) == [(By.WRITER, Basis.OTHERS, 0, 2)]
+    inside = strays(recordings, [process(0)], stray(1, inside=(0, 0)), stray(2, 9 * S, inside=(0, 0)))
+    assert two(inside) == [(Why.TWICE, (1, 2))]  # their times are those of the slices
+
+
+def test_a_log_of_many_runs_costs_no_square() -> None:
+    recordings = [recording("a", format="kineto"), recording("log", ASSUMED, **LOG)]
+    runs = [replace(stray(1, start=number * S), track=number) for number in range(20_000)]
+    found = strays(recordings, [replace(process(0), span=(0, 30_000 * S))], *runs)
+    assert [len(join.moved) for join in found.joined] == [20_000]
 
 
 def test_a_log_whose_calls_lie_in_slices_is_of_their_process() -> None:

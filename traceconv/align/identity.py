@@ -428,6 +428,14 @@ class _Decision:
 
     def strays(self, processes: Sequence[_Process]) -> None:
         """Tracks of inputs that name no process: of the only one that can have written them."""
+        runtimes = {format for recording in self._recordings for format in recording.runs_in}
+        around = {stray.inside for stray in self._view.strays}
+        processes = [
+            process
+            for process in processes
+            if any(self._recordings[one.input].format in runtimes for one in process.members)
+            or any((one.input, one.track) in around for one in process.members)
+        ]
         chosen: dict[Seen, dict[Seen, Basis | None]] = defaultdict(dict)
         for stray in self._view.strays:
             able = dict(self._writers(processes, stray))
@@ -437,11 +445,12 @@ class _Decision:
             elif able:
                 self.apart.append(Apart(Why.SEVERAL, (stray, *able)))
         for process, strays in chosen.items():
-            two = {frozenset(pair) for pair in combinations(strays, 2) if self._are_two(*pair)}
-            self.apart += _apart(Why.TWICE, list(strays), two)
+            at_once = self._at_once(strays)
+            self.apart += [Apart(Why.TWICE, tuple(ones)) for ones in at_once]
+            not_its = {one for ones in at_once for one in ones}
             moved: dict[tuple[int, Basis | None], list[Seen]] = defaultdict(list)
             for stray, basis in strays.items():
-                if not any(stray in pair for pair in two):
+                if stray not in not_its:
                     moved[stray.input, basis].append(stray)
             self.joined += [
                 Joined(By.WRITER if ones[0].inside is None else By.CALLS, basis, process, tuple(ones))
@@ -474,11 +483,21 @@ class _Decision:
             return None
         return its.machine.same_as(recording.machine)
 
-    def _are_two(self, one: Seen, other: Seen) -> bool:
-        """Whether one process cannot have written both: it writes one log at a time."""
-        without_times = one.inside is not None or other.inside is not None
-        alike = self._recordings[one.input].format == self._recordings[other.input].format
-        return alike and (without_times or gap(one.span, other.span) < 0)
+    def _at_once(self, strays: Iterable[Seen]) -> list[list[Seen]]:
+        """Those that one process cannot have written all, since they are of one time: it writes one log of a kind."""
+        groups: list[list[Seen]] = []
+        by_format: dict[str, list[Seen]] = defaultdict(list)
+        for stray in strays:
+            by_format[self._recordings[stray.input].format].append(stray)
+        for ones in by_format.values():
+            without_times = any(one.inside is not None for one in ones)
+            until: int | None = None
+            for one in sorted(ones, key=lambda one: one.span):
+                if until is None or (one.span[0] >= until and not without_times):
+                    groups.append([])
+                groups[-1].append(one)
+                until = one.span[1] if until is None else max(until, one.span[1])
+        return [sorted(ones, key=lambda one: (one.input, one.track)) for ones in groups if len(ones) > 1]
 
 
 def _chains(seen: Iterable[Seen]) -> list[list[Seen]]:
