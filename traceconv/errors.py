@@ -6,12 +6,10 @@ and mostly a hint about what to do. A traceback of any other class is a bug in t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-#: What would break a line, steer a terminal or be no text: part of file names, sometimes.
-_NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+from traceconv.shown import one_line
 
 
 class TraceconvError(Exception):
@@ -25,13 +23,9 @@ class TraceconvError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        self.message = _one_line(message)
-        self.hint = _one_line(hint)
+        self.message = one_line(message)
+        self.hint = one_line(hint)
         super().__init__(self.message)
-
-
-def _one_line(text: str) -> str:
-    return _NOT_SHOWN.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class UsageError(TraceconvError):

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from traceconv import __version__
+from traceconv import __version__, shown
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.causality import Causality
 from traceconv.align.estimate import Array, Estimate, Rival
@@ -97,7 +97,7 @@ def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
     """
     check_ending(path)
     if os.fspath(path).lower().endswith(_PAGES):
-        return page(report).encode("utf-8", "replace")
+        return shown.lines(page(report)).encode()
     return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
 
 

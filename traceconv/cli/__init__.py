@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from typing import TextIO
 import click
 
 from traceconv import __version__, interrupts
+from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 
 _COMMANDS = {
@@ -84,8 +86,8 @@ def cli() -> None:
 def _show_version(context: click.Context) -> None:
     from traceconv import kernel
 
-    click.echo(f"traceconv, version {__version__}")
-    click.echo(kernel.about())
+    say(f"traceconv, version {__version__}", err=False)
+    say(*kernel.about().splitlines(), err=False)
     context.exit()
 
 
@@ -107,14 +109,16 @@ def main() -> None:
         signal.signal(ended.number, signal.SIG_DFL)
         os.kill(os.getpid(), ended.number)
     except MemoryError:
-        click.echo("error: not enough memory", err=True)
-        click.echo("hint: convert and merge take less with --memory SIZE, such as 500M", err=True)
+        say("error: not enough memory")
+        say("hint: convert and merge take less with --memory SIZE, such as 500M")
         sys.exit(1)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        say("interrupted")
         sys.exit(interrupts.EXIT_CODE)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(*shown.getvalue().splitlines())
         sys.exit(error.exit_code)
     except TraceconvError as error:
         report(error)
@@ -133,7 +137,7 @@ def _warn(
     line: str | None = None,
 ) -> None:
     """Print a warning as one line, without where in the code it was raised."""
-    click.echo(f"warning: {message}", err=True)
+    say(f"warning: {message}")
 
 
 class _Ended(BaseException):
@@ -150,6 +154,6 @@ def _end(number: int, _frame: FrameType | None) -> None:
 def report(error: TraceconvError) -> None:
     """Print an error as one line, with its hint on a second one."""
     for one in getattr(error, "errors", [error]):
-        click.echo(f"error: {one.message}", err=True)
+        say(f"error: {one.message}")
         if one.hint:
-            click.echo(f"hint: {one.hint}", err=True)
+            say(f"hint: {one.hint}")

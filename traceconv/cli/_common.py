@@ -15,10 +15,12 @@ from traceconv.align.facts import Facts, by_input, input_named, pairs, parse_fac
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Input, Result
+from traceconv.cli._terminal import say
 from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
 from traceconv.ir.trace import SourceInfo
 from traceconv.registry import OptionValue
+from traceconv.shown import one_line
 from traceconv.spill import parse_size
 from traceconv.times import format_drift, format_time, parse_duration
 
@@ -242,7 +244,7 @@ def working(text: str, quiet: bool) -> Iterator[None]:
         return
     from rich.text import Text
 
-    with console().status(Text(text)):
+    with console().status(Text(one_line(text))):
         yield
 
 
@@ -254,47 +256,49 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
     for source in result.trace.sources:
         print_source(source, verbose, hosts.get(source.name, ""))
     if len(result.trace.sources) > 1:
-        click.echo(f"\nOn one time axis: {result.trace.clocks[0].describe()}", err=True)
+        say("", f"On one time axis: {result.trace.clocks[0].describe()}")
         files = [source.name for source in result.trace.sources]
         print_receipt(result.receipt, result.causality, result.together, files)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    click.echo(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}", err=True)
+    say(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}")
 
 
 def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:
     """How each input was placed, what speaks against it, what is one, and whether causes come before effects then."""
     screen, cells = console(), receipt_cells(receipt, files)
     if sum(least_widths(cells).values()) <= screen.width:
-        screen.print(receipt_table(cells))
+        with screen.capture() as table:
+            screen.print(receipt_table(cells))
+        say(*table.get().splitlines())
     else:
-        click.echo("\n".join(receipt_blocks(cells)), err=True)
+        say(*receipt_blocks(cells))
     for line in receipt:
         if line.note:
-            click.echo(f"{line.file}: {line.note}", err=True)
+            say(f"{line.file}: {line.note}")
         for warning in line.warnings:
-            click.echo(f"warning: {line.file}: {warning}", err=True)
+            say(f"warning: {line.file}: {warning}")
     processes = together.describe()
     for words in processes[:_MOST_PROCESSES]:
-        click.echo(words, err=True)
+        say(words)
     if len(processes) > _MOST_PROCESSES:
         rest = len(processes) - _MOST_PROCESSES
-        click.echo(f"{rest} more processes and threads that several files show: --report lists them", err=True)
+        say(f"{rest} more processes and threads that several files show: --report lists them")
     for words in checks.describe():
-        click.echo(words, err=True)
+        say(words)
 
 
 def print_source(source: SourceInfo, verbose: bool, host: str = "") -> None:
     """The balance, the notes and the diagnostics of one input."""
     place = " on ".join(filter(None, (source.place_in_job, host)))
     about = f"{source.format}, {place}" if source.place_in_job else source.format
-    click.echo(f"{source.name} ({about}): {source.balance.describe()}", err=True)
+    say(f"{source.name} ({about}): {source.balance.describe()}")
     for note in source.notes:
-        click.echo(f"  note: {note}", err=True)
+        say(f"  note: {note}")
     for entry in source.diagnostics:
         if verbose or entry.code.severity > Severity.INFO:
-            click.echo(f"  {_describe(entry)}", err=True)
+            say(f"  {_describe(entry)}")
 
 
 def _describe(entry: Diagnostic) -> str:
@@ -323,10 +327,14 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str
         "matches": _matches,
         "verdict": lambda line: line.verdict,
     }
-    rows = [{title: cell(line) for title, cell in columns.items()} for line in receipt]
+    rows = [{title: one_line(cell(line)) for title, cell in columns.items()} for line in receipt]
     placed = {line.file for line in receipt}
     nothing = "nothing to place: it holds no events"
-    rows += [dict.fromkeys(columns, "") | {"file": file, "placed by": nothing} for file in files if file not in placed]
+    rows += [
+        dict.fromkeys(columns, "") | {"file": one_line(file), "placed by": nothing}
+        for file in files
+        if file not in placed
+    ]
     shown = [title for title in columns if any(row[title] for row in rows)]
     return [{title: row[title] for title in shown} for row in rows]
 

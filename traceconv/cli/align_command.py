@@ -8,6 +8,7 @@ import click
 
 from traceconv import api
 from traceconv.cli import _common as common
+from traceconv.cli._terminal import say
 
 if TYPE_CHECKING:
     from traceconv.align.ladder import PairEstimate
@@ -56,10 +57,10 @@ def command(
             report=reports,
             force=force,
         )
-    click.echo(f"On one time axis: {alignment.clock.describe()}", err=True)
+    say(f"On one time axis: {alignment.clock.describe()}")
     common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files)
     for pair in alignment.pairs:
-        click.echo(_what_events_say(pair), err=True)
+        say(_what_events_say(pair))
 
 
 def _what_events_say(pair: PairEstimate) -> str:

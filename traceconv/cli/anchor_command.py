@@ -10,6 +10,7 @@ import click
 from traceconv import anchor
 from traceconv.cli import _common as common
 from traceconv.cli import report
+from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError, UsageError
 from traceconv.output import check_target, write_output
 from traceconv.times import format_time
@@ -46,7 +47,7 @@ def command(ctx: click.Context, command: tuple[str, ...], output: str | None, fo
     if not quiet:
         widest = max((reading["within_ns"] for reading in content["readings"]), default=0)
         count = len(content["clocks"])
-        click.echo(f"{target}: {count} clocks, read to within {format_time(widest)} of each other", err=True)
+        say(f"{target}: {count} clocks, read to within {format_time(widest)} of each other")
     if command and content["command"]["pid"] is None:
         report(_not_run(command[0], status))
     ctx.exit(status)

@@ -6,6 +6,7 @@ import click
 
 from traceconv.check import check_file
 from traceconv.cli import report
+from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 
 
@@ -27,9 +28,9 @@ def command(ctx: click.Context, files: tuple[str, ...]) -> None:
             failed = 1
             continue
         counts = ", ".join(f"{count} {what}" for what, count in result.counts.items() if count)
-        click.echo(f"{file}: {result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}")
+        say(f"{file}: {result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}", err=False)
         for problem in result.problems:
             times = f"{problem.count} x " if problem.count > 1 else ""
-            click.echo(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]")
+            say(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]", err=False)
         failed |= not result.ok
     ctx.exit(failed)

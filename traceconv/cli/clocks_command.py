@@ -7,6 +7,7 @@ import click
 from traceconv import api
 from traceconv.align.survey import ClockLine, PairLine
 from traceconv.cli import _common as common
+from traceconv.cli._terminal import say
 from traceconv.clocks import ClockMap
 from traceconv.times import format_bound, format_time
 
@@ -39,8 +40,8 @@ def command(
     found = api.clocks(inputs, options=shared, same_machine=same_machine, facts=facts)
     _print_clocks(found.clocks)
     for pair in found.pairs:
-        click.echo()
-        click.echo("\n".join(_pair(pair)))
+        say("", err=False)
+        say(*_pair(pair), err=False)
 
 
 def _print_clocks(lines: list[ClockLine]) -> None:
@@ -54,7 +55,7 @@ def _print_clocks(lines: list[ClockLine]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+        say("  ".join(cells).rstrip(), err=False)
 
 
 def _way(way: ClockMap) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import click
 
 from traceconv import api
+from traceconv.cli._terminal import say
 from traceconv.registry import Importer, importer_class, options_of, skipped_by_design
 
 
@@ -20,15 +21,15 @@ def command(name: str | None) -> None:
       traceconv formats onednn-verbose
     """
     if name is not None:
-        click.echo(_details(importer_class(name)))
+        say(*_details(importer_class(name)), err=False)
         return
     known = api.formats()
     width = max(len(name) for name in known)
     for format_name, cls in known.items():
-        click.echo(f"{format_name:{width}}  {cls.title}: {cls.versions}")
+        say(f"{format_name:{width}}  {cls.title}: {cls.versions}", err=False)
 
 
-def _details(cls: type[Importer]) -> str:
+def _details(cls: type[Importer]) -> list[str]:
     lines = [
         f"{cls.name}: {cls.title}",
         f"  versions  {cls.versions}",
@@ -43,7 +44,7 @@ def _details(cls: type[Importer]) -> str:
     for option, value in options_of(cls).items():
         default = "not given" if value in (None, "") else value
         lines.append(f"  option    {option} (default: {default}){_option_help(cls, option)}")
-    return "\n".join(lines)
+    return lines
 
 
 def _column(title: str, lines: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from traceconv.cli._terminal import say
 from traceconv.registry import importer_class
 
 
@@ -16,11 +17,11 @@ def command(format: str) -> None:
       traceconv how onednn-verbose
     """
     cls = importer_class(format)
-    click.echo(f"# {cls.title}")
-    click.echo(cls.record)
-    click.echo(f"# {cls.line_up}")
+    say(f"# {cls.title}", err=False)
+    say(*cls.record.splitlines(), err=False)
+    say(f"# {cls.line_up}", err=False)
     if cls.name != "clock-anchor":
-        click.echo(
+        words = (
             "# Whatever the clocks: this reads all of them around the run, into a file to be merged with the others."
         )
-        click.echo("traceconv anchor -o anchor.json -- COMMAND")
+        say(words, "traceconv anchor -o anchor.json -- COMMAND", err=False)

@@ -6,6 +6,7 @@ import click
 
 from traceconv import api
 from traceconv.cli import report
+from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.registry import answers
 from traceconv.source import Source
@@ -30,7 +31,7 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool) -> None:
             report(error)
             failed = 1
         else:
-            click.echo(f"{file}: {name} ({reason})")
+            say(f"{file}: {name} ({reason})", err=False)
         if show_all:
             _print_answers(file)
     ctx.exit(failed)
@@ -43,4 +44,4 @@ def _print_answers(file: str) -> None:
         return  # told already
     width = max(map(len, found))
     for name, match in sorted(found.items(), key=lambda item: -item[1].certainty):
-        click.echo(f"  {name:{width}}  {match.certainty.name.lower():8}  {match.reason}")
+        say(f"  {name:{width}}  {match.certainty.name.lower():8}  {match.reason}", err=False)

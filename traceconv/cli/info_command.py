@@ -9,6 +9,7 @@ import click
 from traceconv import api
 from traceconv.cli import _common as common
 from traceconv.cli import report
+from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.ir.trace import Trace, TrackKind
 from traceconv.times import format_bound, format_time
@@ -35,7 +36,7 @@ def command(ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...]
             report(error)
             failed = max(failed, error.exit_code)
         else:
-            click.echo("\n".join(_describe(file, trace)))
+            say(*_describe(file, trace), err=False)
     ctx.exit(failed)
 
 

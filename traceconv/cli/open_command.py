@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
+from traceconv.cli._terminal import say
 from traceconv.errors import OutputError, UsageError
 from traceconv.serve import TIMEOUT_S, serve
 from traceconv.source import Source
@@ -29,7 +31,7 @@ def command(file: str, browser: bool, timeout: float) -> None:
     head = Source(file).head()
     if head.data[:1] != b"\x0a" and head.text[:1] not in (b"{", b"["):
         raise UsageError(f"{file}: is no trace that the UI can show", hint=f"traceconv convert {file} -o trace.pftrace")
-    fetched = serve(Path(file), open_browser=browser, timeout_s=timeout, on_ready=click.echo)
+    fetched = serve(Path(file), open_browser=browser, timeout_s=timeout, on_ready=partial(say, err=False))
     if not fetched:
         raise OutputError(
             f"{file}: nobody fetched the trace within {timeout:g} s",

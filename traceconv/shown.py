@@ -1,0 +1,26 @@
+"""Texts of inputs, such as names of files, where people see them: in a terminal or on a page.
+
+Names may hold anything: what would break a line, steer a terminal, turn the order of letters round, or is no text at
+all stands there as an escape, such as \\x1b.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NOT_ON_PAGES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def one_line(text: str) -> str:
+    """The text as one line."""
+    return _NOT_SHOWN.sub(_escape, text)
+
+
+def lines(text: str) -> str:
+    """The same for a text that has lines and tabs of its own, such as a page."""
+    return _NOT_ON_PAGES.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
