@@ -14,7 +14,7 @@ import pytest
 
 from tests.make_nvprof import EPOCH, FACTS, PID, PREFIX, SCHEMA, THREAD, Profile, make, vector_add
 from traceconv.api import read
-from traceconv.errors import MalformedInput, TraceconvError
+from traceconv.errors import MalformedInput, NothingRead, TraceconvError
 from traceconv.importers import _nvprof_cbids as cbids
 from traceconv.importers._nvprof_device import metric_value
 from traceconv.importers._nvprof_lines import cells_of, header_of, time_ns, value_of
@@ -193,8 +193,11 @@ def test_a_table_may_lack_any_column(tmp_path: Path) -> None:
             for one, columns in ((table, names), (whole, SCHEMA[whole].split())):
                 profile.bulk(one, columns, [tuple(EPOCH if name in ("start", "end") else 1 for name in columns)])
             profile.close()
-            trace = read(tmp_path / "old.nvvp")
-            assert trace.sources[0].balance.even, (table, left_out)
+            try:
+                trace = read(tmp_path / "old.nvvp")
+                assert trace.sources[0].balance.even, (table, left_out)
+            except NothingRead:  # its only row has no time
+                assert left_out in ("start", "end", "timestamp")
             (tmp_path / "old.nvvp").unlink()
 
 
