@@ -373,6 +373,13 @@ def test_kernels_are_drawn_without_a_column(tmp_path: Path, column: str) -> None
     assert sorted(names(read(path), "kernel")) == sorted(names(read(SESSION), "kernel"))
 
 
+@pytest.mark.parametrize("epoch", ["9223372036854775807", "1", "-5", "'text'", "NULL"])
+def test_a_session_that_cannot_have_begun_then_has_no_anchor(tmp_path: Path, epoch: str) -> None:
+    trace = read(changed(tmp_path, f"UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = {epoch}"))
+    assert not trace.snapshots
+    assert any("does not say" in note for note in trace.sources[0].notes)
+
+
 def test_a_payload_that_is_nested_too_deeply_stays_a_text(tmp_path: Path) -> None:
     deep = "[" * 100_000
     path = changed(tmp_path, f"UPDATE NVTX_EVENTS SET jsonText = '{deep}', uint64Value = NULL WHERE eventType = 34")

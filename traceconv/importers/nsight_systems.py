@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, structs
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import InputError, MalformedInput
 from traceconv.importers import _cupti
@@ -148,14 +148,14 @@ class _Reader:
         """The start of the session since 1970, if the export knows it."""
         columns = ("utcEpochNs", "utcTime")
         for epoch, text in self._export.rows("TARGET_INFO_SESSION_START_TIME", columns):
-            if isinstance(epoch, int) and epoch > 0:
+            if isinstance(epoch, int) and looks_like_unix_time(epoch):
                 method = "utcEpochNs of TARGET_INFO_SESSION_START_TIME"
                 self._out.snapshot(ClockSnapshot(clock, 0, REALTIME, epoch, None, method))
                 self._out.metadata("nsys_start", {"utc_epoch_ns": epoch, "utc": text})
                 return
         self._out.note(
-            "the export does not say when the session began (TARGET_INFO_SESSION_START_TIME, since 2021): "
-            "say it with --offset to merge it with others"
+            "the export does not say, in a time that can be, when the session began (TARGET_INFO_SESSION_START_TIME, "
+            "since 2021): say it with --offset to merge it with others"
         )
 
     # -- calls ------------------------------------------------------------------------------------------------
