@@ -373,6 +373,21 @@ def test_kernels_are_drawn_without_a_column(tmp_path: Path, column: str) -> None
     assert sorted(names(read(path), "kernel")) == sorted(names(read(SESSION), "kernel"))
 
 
+def test_any_table_may_lack_any_column(tmp_path: Path) -> None:
+    """Each column of each table is left out in turn; also where others are joined by it."""
+    with closing(sqlite3.connect(SESSION)) as connection:
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = [
+            (table, row[1])
+            for table in tables
+            for row in connection.execute(f"PRAGMA table_info({table})")
+            if not row[5]
+        ]
+    for table, column in columns:
+        trace = read(changed(tmp_path, f'ALTER TABLE {table} DROP COLUMN "{column}"'), format="nsight-systems")
+        assert trace.sources[0].balance.even, (table, column)
+
+
 @pytest.mark.parametrize("epoch", ["9223372036854775807", "1", "-5", "'text'", "NULL"])
 def test_a_session_that_cannot_have_begun_then_has_no_anchor(tmp_path: Path, epoch: str) -> None:
     trace = read(changed(tmp_path, f"UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = {epoch}"))

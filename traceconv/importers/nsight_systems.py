@@ -176,17 +176,17 @@ class _Reader:
             self._out.balance.read += count
             self._out.skip(NOT_WANTED, table, count=count)
             return
-        is_call = export.has(table, "correlationId")
+        is_call = export.has(table, "correlationId") and table.endswith(("_KIND_RUNTIME", "_KIND_DRIVER"))
         place = {"start", "end", "globalTid", "correlationId"}
         described = tuple(column for column in export.tables[table] if column not in place)
         shape = Shape(
             table,
             ("globalTid",),
             described,
-            (_CORRELATION,) if is_call else (),
+            (_CORRELATION,) if export.has(table, "correlationId") else (),
             self._tracks.thread,
             partial(self._call, table, category),
-            "call" if table.endswith(("_KIND_RUNTIME", "_KIND_DRIVER")) else "",
+            "call" if is_call else "",
         )
         if table.endswith("_WORKLOAD") or table.startswith("WDDM_"):
             shape = structs.replace(shape, track=partial(self._tracks.group, table))
