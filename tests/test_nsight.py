@@ -395,6 +395,20 @@ def test_a_session_that_cannot_have_begun_then_has_no_anchor(tmp_path: Path, epo
     assert any("does not say" in note for note in trace.sources[0].notes)
 
 
+def test_times_that_no_session_can_have_are_counted(tmp_path: Path) -> None:
+    path = changed(tmp_path, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 9223372036854775807 WHERE rowid = 1")
+    trace = read(path)
+    merged = merge_traces([trace, read(SESSION)], align([trace, read(SESSION)]))
+    assert len(names(trace, "kernel")) == len(names(read(SESSION), "kernel")) - 1
+    assert len(names(merged, "kernel")) == 2 * len(names(trace, "kernel")) + 1
+
+
+@pytest.mark.parametrize("value", ["X'fffe'", "1.5", "9e999", "NULL"])
+def test_facts_about_an_export_can_be_anything(tmp_path: Path, value: str) -> None:
+    path = changed(tmp_path, f"UPDATE META_DATA_EXPORT SET value = {value}")
+    json.dumps(read(path).metadata, allow_nan=False)
+
+
 def test_a_payload_that_is_nested_too_deeply_stays_a_text(tmp_path: Path) -> None:
     deep = "[" * 100_000
     path = changed(tmp_path, f"UPDATE NVTX_EVENTS SET jsonText = '{deep}', uint64Value = NULL WHERE eventType = 34")

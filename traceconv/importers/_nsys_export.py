@@ -6,7 +6,7 @@ that is not there has no rows. A table that is damaged ends where the damage beg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -33,7 +33,8 @@ UNKNOWN_STRING = declare(
 ODD_VALUE = declare(
     "nsys.odd_value",
     ProblemKind.LOST,
-    "a column of numbers holds something else in a row: taken for none, the rest of the row was read",
+    "a column of numbers holds something else in a row, or a time that no session can have: taken for none, the rest "
+    "of the row was read",
 )
 
 #: Rows of a portion: enough to spread the cost of a call, few enough to stay small.
@@ -96,7 +97,11 @@ class Export:
         def report(row: int, column: int, value: object) -> None:
             self._out.problem(ODD_VALUE, f"{table} row {first + row} {columns[column]}", f"{value!r:.40}")
 
-        return typed(rows, kinds, report)
+        checked = typed(rows, kinds, report)
+        for place, column in enumerate(columns):
+            if column in schema.TIMES:
+                checked = _in_a_session(checked, place, report)
+        return checked
 
     def rows(self, table: str, columns: Sequence[str], *, order: Sequence[str] = ()) -> Iterator[Row]:
         """The rows of a table one by one."""
@@ -189,6 +194,19 @@ class Export:
             if value not in ("", []):
                 result[schema.ARG_NAMES.get(column, column)] = value
         return result
+
+
+def _in_a_session(rows: Sequence[Row], place: int, report: Callable[[int, int, object], None]) -> Sequence[Row]:
+    """The same rows with None in the place of times that no session can have."""
+    limit = schema.SESSION_LIMIT_NS
+    times = [row[place] for row in rows]
+    whole = [time for time in times if type(time) is int]
+    if not whole or (-limit < min(whole) and max(whole) < limit):
+        return rows
+    beyond = {at for at, time in enumerate(times) if type(time) is int and not -limit < time < limit}
+    for at in sorted(beyond):
+        report(at, place, times[at])
+    return [(*row[:place], None, *row[place + 1 :]) if at in beyond else row for at, row in enumerate(rows)]
 
 
 def encoded(args: dict[str, Any]) -> bytes:

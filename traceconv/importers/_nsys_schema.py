@@ -76,6 +76,8 @@ NO_STREAM: Final = (2**32 - 1, 2**64 - 1, -1)
 # the session since 1970 is TARGET_INFO_SESSION_START_TIME.utcEpochNs (since about 2021). How the two clocks were read
 # is not said anywhere, so that nobody knows how far off it can be.
 
+#: Columns of times.
+TIMES: Final = frozenset(("start", "end", "timestamp", "startedAt", "endedAt"))
 #: A session does not last that long: such a number is a time since 1970 (seen of diagnostics with host times).
 SESSION_LIMIT_NS: Final = 10**17
 

@@ -35,7 +35,7 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
-from traceconv.sqlite import MAGIC, Database, open_database
+from traceconv.sqlite import MAGIC, Database, as_text, open_database
 
 SESSION_CLOCK = ClockDomain("Nsight Systems session", Zero.RUN_START, Run.MONOTONIC)
 
@@ -130,7 +130,7 @@ class _Reader:
         clock = replace(SESSION_CLOCK, machine=machine).owned_by(out.info.name)
         out.set_clock(clock)
         for table in ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"):
-            found = {str(name): value for name, value in export.rows(table, ("name", "value"))}
+            found = {as_text(name): _fact(value) for name, value in export.rows(table, ("name", "value"))}
             if found:
                 out.metadata(f"nsys_{schema.META_DATA.get(table, table).lower()}", found)
         gpus = [{"id": number, "name": name} for number, name in self._tracks.gpus.items()]
@@ -151,7 +151,7 @@ class _Reader:
             if isinstance(epoch, int) and looks_like_unix_time(epoch):
                 method = "utcEpochNs of TARGET_INFO_SESSION_START_TIME"
                 self._out.snapshot(ClockSnapshot(clock, 0, REALTIME, epoch, None, method))
-                self._out.metadata("nsys_start", {"utc_epoch_ns": epoch, "utc": text})
+                self._out.metadata("nsys_start", {"utc_epoch_ns": epoch, "utc": _fact(text)})
                 return
         self._out.note(
             "the export does not say, in a time that can be, when the session began (TARGET_INFO_SESSION_START_TIME, "
@@ -482,6 +482,11 @@ class _Reader:
                 balance.merged["rows of names and properties"] += count
             elif count:
                 self._out.skip(UNTIMED, table, count=count)
+
+
+def _fact(value: Any) -> Any:
+    """A value as metadata can hold it."""
+    return value if value is None or isinstance(value, int | str) else as_text(value)
 
 
 def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
