@@ -21,10 +21,12 @@ from traceconv.errors import AlignmentError, LostData, NothingRead, TraceconvErr
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
+from traceconv.limits import DEFAULT_LIMITS, Limits
 from traceconv.merging import merge_traces
 from traceconv.output import check_target, write_output
 from traceconv.registry import Importer, OptionValue, configure, importer_class, importers, option_names, option_texts
 from traceconv.registry import identify as _identify
+from traceconv.shortening import shorten
 from traceconv.source import Source
 from traceconv.spill import Memory
 from traceconv.streams import REFUSED, Stream, join_streams, streams_of
@@ -41,6 +43,10 @@ DAMAGED = declare(
     "source.damaged",
     ProblemKind.LOST,
     "the compressed file is cut off or damaged: what could be unpacked before that was read",
+)
+
+LONG_LINE = declare(
+    "source.long_line", ProblemKind.LOST, "a line is longer than --max-length allows: it was passed over"
 )
 
 AnyPath = str | os.PathLike[str]
@@ -85,19 +91,25 @@ def formats() -> dict[str, type[Importer]]:
     return importers()
 
 
-def identify(path: AnyPath) -> tuple[str, str]:
-    """The name of the format of a file, and the reason.
+def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> tuple[str, str]:
+    """The name of the format of a file, and the reason. `limits`: what it may take.
 
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
     """
-    first, *others = streams_of(Source(path), None)
+    first, *others = streams_of(Source(path, limits=limits), None)
     cls, match = _identify(first)
     writers = f", from {1 + len(others)} writers whose marks are taken off" if others else ""
     return cls.name, match.reason + writers
 
 
-def read(path: AnyPath, *, format: str | None = None, options: Mapping[str, OptionValue] | None = None) -> Trace:
+def read(
+    path: AnyPath,
+    *,
+    format: str | None = None,
+    options: Mapping[str, OptionValue] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Trace:
     """One input as a laid-out trace on its own clocks.
 
     Args:
@@ -108,7 +120,7 @@ def read(path: AnyPath, *, format: str | None = None, options: Mapping[str, Opti
     Raises:
         TraceconvError: the input cannot be read; all other problems are counted in the diagnostics of the source.
     """
-    return read_source(Source(path), format=format, options=options)
+    return read_source(Source(path, limits=limits), format=format, options=options)
 
 
 def read_source(
@@ -154,6 +166,8 @@ def _read_streams(
         about.diagnostics.add(REFUSED, problem.message)
     for stream in streams:
         about.notes += stream.notes if isinstance(stream, Stream) else []
+    whole = streams[0].whole if isinstance(streams[0], Stream) else streams[0]
+    _report_long_lines(whole, about)
     if any(traces):
         words = ", ".join([*list(traces)[:4], *(["..."] if len(traces) > 4 else [])])
         about.notes.append(f"the lines bear marks of who wrote them ({words}): each writer was read by itself")
@@ -172,11 +186,18 @@ def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str
     importer.read(source, builder)
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
-    trace = lay_out(builder.finish())
+    if not isinstance(source, Stream):
+        _report_long_lines(source, builder.info)
+    trace = lay_out(shorten(builder.finish(), source.limits.length))
     _refuse_nothing(trace, source.display)
     validate(trace)
     trace.forget()
     return trace
+
+
+def _report_long_lines(source: Source, about: SourceInfo) -> None:
+    for number in source.long_lines:
+        about.diagnostics.add(LONG_LINE, f"{about.name}:line {number}", number=number, skipped=1)
 
 
 def _refuse_nothing(trace: Trace, display: str) -> None:
@@ -207,10 +228,11 @@ def convert(
     force: bool = False,
     strict: bool = False,
     memory: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
     """One input to one output. See `merge`."""
     one = Input(path, format=format, options=options or {})
-    return merge([one], output, to=to, force=force, strict=strict, memory=memory)
+    return merge([one], output, to=to, force=force, strict=strict, memory=memory, limits=limits)
 
 
 def merge(
@@ -226,6 +248,7 @@ def merge(
     force: bool = False,
     strict: bool = False,
     memory: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
     """Several inputs to one output, on one clock.
 
@@ -244,6 +267,7 @@ def merge(
         strict: whether lost data is an error.
         memory: how many bytes of memory to aim at: beyond it args, and then columns, go to temporary files (in the
             folder TMPDIR); by default half of what is free.
+        limits: what each input may take.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates; nothing but the report is written.
@@ -255,7 +279,7 @@ def merge(
     """
     writer = _writer_of(output, to)
     given = _given(inputs)
-    sources = [Source(one.path) for one in given]
+    sources = [Source(one.path, limits=limits) for one in given]
     _refuse_overwriting(sources, os.fspath(output))
     check_target(os.fspath(output), binary=writer.binary, force=force)
     reports_to = _check_reports(report, output, sources, force)
@@ -284,6 +308,7 @@ def estimate(
     policy: Policy | None = None,
     report: AnyPath | Sequence[AnyPath] = (),
     force: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[Alignment, Causality]:
     """How several inputs would be put on one time axis, without writing a trace. The arguments are those of `merge`.
 
@@ -292,7 +317,7 @@ def estimate(
         TraceconvError: an input cannot be read, or the report cannot be written.
     """
     given = _given(inputs)
-    sources = [Source(one.path) for one in given]
+    sources = [Source(one.path, limits=limits) for one in given]
     reports_to = _check_reports(report, "", sources, force)
     traces = _read_all(given, sources, option_texts(options), facts)
     alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
@@ -325,6 +350,7 @@ def clocks(
     options: Mapping[str, OptionValue] | None = None,
     same_machine: bool = False,
     facts: Facts = NO_FACTS,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Survey:
     """Which clocks some inputs have, what relates them, and what would.
 
@@ -333,6 +359,7 @@ def clocks(
         options: importer options that are for whichever input has them; each must fit exactly one of them.
         same_machine: whether all inputs are known to be of one machine and boot: clocks since boot are the same clock.
         facts: what is known about the clocks of the inputs, besides what the files say.
+        limits: what each input may take.
 
     Raises:
         InconsistentClocks: the facts contradict themselves or the files.
@@ -341,7 +368,7 @@ def clocks(
     from traceconv.align.survey import survey
 
     given = _given(inputs)
-    traces = _read_all(given, [Source(one.path) for one in given], option_texts(options), facts)
+    traces = _read_all(given, [Source(one.path, limits=limits) for one in given], option_texts(options), facts)
     return survey(traces, facts, _offsets(given), same_machine=same_machine)
 
 

@@ -69,6 +69,11 @@ class Code(msgspec.Struct, frozen=True):
     kind: ProblemKind | None = None
 
     @property
+    def skipped(self) -> str:
+        """What the balance calls events that were left out because of it."""
+        return f"skipped ({self.name})"
+
+    @property
     def label(self) -> str:
         """The word for messages: the kind, or the severity of what `check` finds."""
         return self.kind.value if self.kind else self.severity.label
@@ -158,6 +163,15 @@ class Diagnostics:
         entry.skipped += skipped
         if place:
             entry.keep(place, number)
+
+    def count_late(self, code: Code, count: int = 1, number: float = math.inf, skipped: int = 0) -> bool:
+        """Count a problem if its place is not among the first; whether it was counted. For what may be frequent."""
+        entry = self._by_name.get(code.name)
+        if entry is None or len(entry.numbers) < _KEPT_PLACES or number < entry.numbers[-1]:
+            return False
+        entry.count += count
+        entry.skipped += skipped
+        return True
 
     def extend(self, other: Diagnostics) -> None:
         """Add all of another collection about the same input."""

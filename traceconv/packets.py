@@ -6,7 +6,8 @@ Perfetto's SDK cannot write a packet of 2^28 bytes or more, so a greater length 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import re
+from collections.abc import Callable, Generator
 from typing import NamedTuple, Protocol
 
 #: The first byte of a trace, and of each packet in it.
@@ -15,6 +16,7 @@ PACKET_TAG = 0x0A
 CPU_UNKNOWN = " (CPU not known)"
 _MAX_PACKET = 2**28 - 1
 _READ_BYTES = 1 << 20
+_EMPTY = re.compile(rb"(?:\n\x00)*+")
 
 
 class Readable(Protocol):
@@ -44,6 +46,13 @@ class PacketBuffer:
         self.at = 0
         self._file, self._base = file, 0
 
+    def pass_over_empty(self) -> int:
+        """Go on behind the empty packets that come next; how many there are. Each would cost as much as a full one."""
+        found = _EMPTY.match(self.data, self.at)
+        assert found is not None  # it matches none, too
+        self.at = found.end()
+        return len(found[0]) // 2
+
     def frame(self) -> tuple[int, int] | Damage | None:
         """Start and end of the next packet in `data`, which may be read anew; what is wrong with the rest, if any."""
         while True:
@@ -59,13 +68,23 @@ class PacketBuffer:
             self.data, self.at = self.data[self.at :] + more, 0
 
 
-def read_packets(file: Readable) -> Generator[bytes, None, Damage | None]:
-    """The packets in file order, without their frame; the value of the generator is what is wrong with the rest."""
+def read_packets(file: Readable, empty: Callable[[int], None] | None = None) -> Generator[bytes, None, Damage | None]:
+    """The packets in file order, without their frame; the value of the generator is what is wrong with the rest.
+
+    Args:
+        file: what they are in.
+        empty: if given, gets the number of empty packets between two others, which do not come one by one then.
+    """
     buffer = PacketBuffer(file)
     while True:
         data, at, end = buffer.data, buffer.at, len(buffer.data)
         # Most packets are small: a tag, a length of one byte, and all of them in the buffer.
         while at + 1 < end and data[at] == PACKET_TAG and (size := data[at + 1]) < 0x80 and at + 2 + size <= end:
+            if not size and empty is not None:
+                buffer.at = at
+                empty(buffer.pass_over_empty())
+                at = buffer.at
+                continue
             yield data[at + 2 : at + 2 + size]
             at += 2 + size
         buffer.at = at

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from traceconv import sqlite
 from traceconv.errors import InputError
+from traceconv.limits import DEFAULT_LIMITS, Limits, Unpacked
 from traceconv.outline import Outline, outline
 from traceconv.spill import close, failures, spooled_file
 
@@ -91,22 +92,31 @@ class Source:
     Args:
         path: a path, or "-" for standard input (copied to a temporary file, since it is read twice).
         whole: an input of which this one is a part; it is opened by that one only.
+        limits: what it may take; those of the whole, if there is one.
 
     Attributes:
         display: the input as the user named it, for messages.
         damage: what is wrong with a compressed file whose beginning could be unpacked, such as that it ends before
             its end mark; known after reading it, empty if nothing is.
         recoded: whether the file is UTF-16 and is handed on as UTF-8 (known after opening it).
+        long_lines: the numbers of the lines that are longer than they may be, and are handed on as empty ones; known
+            after reading.
+        unpacked: counts what is unpacked of it, anew each time that it is opened.
 
     Raises:
         InputError: when there is nothing readable.
     """
 
     _path: Path
+    unpacked: Unpacked
 
-    def __init__(self, path: str | os.PathLike[str], *, whole: Source | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, whole: Source | None = None, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
         self.damage = ""
         self.recoded = False
+        self.limits: Limits = limits if whole is None else whole.limits
+        self.long_lines: dict[int, None] = {}
         self.display = os.fspath(path)
         self._spooled: IO[bytes] | None = None
         self._head: Head | None = None
@@ -163,6 +173,7 @@ class Source:
     def _open_plain(self, stack: contextlib.ExitStack) -> IO[bytes]:
         raw = self._open_raw(stack)
         magic = _magic(raw, self.display)
+        self.unpacked = Unpacked(self.display, _size(raw), self.limits)
         if magic.startswith(_GZIP):
             raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb")))
         elif magic in _ZIP:
@@ -233,14 +244,23 @@ class Source:
     def chunks(self) -> Iterator[bytes]:
         """The text in pieces of whole lines with their ends; the lines of all of them are numbered from 1."""
         rest: list[bytes] = []  # of a line that is not complete
+        length, number, limit = 0, 1, self.limits.length  # of that line
         with self.open() as stream:
             mark = codecs.BOM_UTF8
-            while data := stream.read(CHUNK_BYTES):
+            while data := stream.read(min(CHUNK_BYTES, limit)):
                 data, mark = data.removeprefix(mark), b""
+                end = data.find(b"\n")
+                length += end if end >= 0 else len(data)
+                if length > limit:
+                    self.long_lines[number] = None
+                    rest.clear()
+                    data = data[end:] if end >= 0 else b""
                 cut = data.rfind(b"\n") + 1
                 if cut:
                     yield b"".join([*rest, memoryview(data)[:cut]])
                     rest.clear()
+                    number += data.count(b"\n")
+                    length = len(data) - cut
                 rest.append(data[cut:])
         if any(rest):
             yield b"".join(rest)
@@ -251,7 +271,11 @@ class Source:
         With `keep_ends` they stay in the text: whether the last line has one says whether it is complete.
         """
         with self.open() as stream:
-            for number, text in enumerate(stream, 1):
+            limit = self.limits.length
+            for number, text in enumerate(iter(partial(stream.readline, limit + 1), b""), 1):
+                if len(text) > limit and text[-1:] != b"\n":
+                    self.long_lines[number] = None
+                    text = _end_of_line(stream)
                 if number == 1:
                     text = text.removeprefix(codecs.BOM_UTF8)
                 yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
@@ -281,6 +305,7 @@ class _Plain(io.RawIOBase):
             self._source.damage = str(error)  # what came before was handed on already
             return 0
         self._any = True
+        self._source.unpacked.add(len(data))
         view[: len(data)] = data
         return len(data)
 
@@ -316,6 +341,21 @@ def _magic(raw: IO[bytes], display: str) -> bytes:
         raise _unreadable(display, error) from None
     raw.seek(0)
     return magic
+
+
+def _size(raw: IO[bytes]) -> int:
+    """The bytes of an open file, which stays at its begin."""
+    size = raw.seek(0, os.SEEK_END)
+    raw.seek(0)
+    return size
+
+
+def _end_of_line(stream: IO[bytes]) -> bytes:
+    """The end of the line here, which is passed over."""
+    while piece := stream.readline(_COPIED):
+        if piece[-1:] == b"\n":
+            return b"\n"
+    return b""
 
 
 def _is_packed(magic: bytes) -> bool:

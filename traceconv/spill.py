@@ -43,8 +43,12 @@ _CGROUP_FILES = (
 )
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str, option: str = "--memory") -> int:
     """Bytes of a size such as "2G", "500M" or "1.5GiB"; the units are powers of 1024.
+
+    Args:
+        text: the size.
+        option: which one it is the value of, for messages.
 
     Raises:
         UsageError: it is none.
@@ -52,7 +56,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size = int(float(match[1]) * (1 << _UNITS[match[2].lower()])) if match else 0
     if not size:
-        raise UsageError(f"--memory {text}: not a size of memory", hint="say it with a unit, such as 2G or 500M")
+        raise UsageError(f"{option} {text}: not a size of memory", hint="say it with a unit, such as 2G or 500M")
     return size
 
 

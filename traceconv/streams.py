@@ -154,6 +154,7 @@ class Stream(Source):
     ) -> None:
         super().__init__(whole.display, whole=whole)
         self._whole, self._mark, self._writer, self._parted = whole, mark, writer, parted
+        self.unpacked = whole.unpacked  # its head was read
 
     @property
     def writer(self) -> str:
@@ -165,6 +166,11 @@ class Stream(Source):
         """The number in its job of the process that wrote the lines; None if the mark names none."""
         found = _RANK.fullmatch(self._writer or b"")
         return int(found[1] or found[2]) if found else None
+
+    @property
+    def whole(self) -> Source:
+        """The log."""
+        return self._whole
 
     @property
     def is_whole(self) -> bool:

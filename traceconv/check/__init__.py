@@ -11,6 +11,8 @@ from typing import BinaryIO, cast
 
 from traceconv.check._report import CheckReport, Problem, declare, extend_report
 from traceconv.diagnostics import Diagnostics, Severity
+from traceconv.errors import InputError
+from traceconv.limits import DEFAULT_LIMITS, Limits, Unpacked
 from traceconv.source import Source
 
 __all__ = ["CheckReport", "Problem", "check_file"]
@@ -23,21 +25,25 @@ DAMAGED = declare(
 UTF16 = declare("check.utf16", Severity.ERROR, "the file is UTF-16; viewers read UTF-8 only and refuse it")
 
 _PACKET_TAG = b"\x0a"
+#: What an object takes while a JSON file is checked, and how much more than the file all of them may take.
+_OBJECT_BYTES = 64
+_MOST_BYTES = 400 << 20
 
 
-def check_file(path: str | os.PathLike[str]) -> CheckReport:
+def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> CheckReport:
     """Check a Chrome JSON or Perfetto trace; compression and the format are seen by content.
 
     Args:
         path: the file, which is only read, or "-" for standard input.
+        limits: what it may take.
 
     Raises:
         InputError: the file cannot be read or its compression is broken.
     """
-    source = Source(path)
+    source = Source(path, limits=limits)
     first = source.head().data[:1]
     with source.open() as plain:
-        report = _check_stream(cast(BinaryIO, plain), first)
+        report = _check_stream(cast(BinaryIO, plain), first, source.unpacked, source.display, not limits.ratio)
     found = Diagnostics()
     if source.damage:
         found.add(DAMAGED, f"{source.display}: {source.damage}")
@@ -46,12 +52,25 @@ def check_file(path: str | os.PathLike[str]) -> CheckReport:
     return extend_report(report, found)
 
 
-def _check_stream(file: BinaryIO, first: bytes) -> CheckReport:
+def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked, display: str, any_size: bool) -> CheckReport:
     # Either check pulls in its own heavy library: the other one is not paid for.
     if first == _PACKET_TAG:
         from traceconv.check.pftrace import check_pftrace
 
-        return check_pftrace(file)
+        return check_pftrace(file, unpacked)
     from traceconv.check.chrome_json import check_chrome_json
 
-    return check_chrome_json(file.read())
+    data = file.read()
+    if not any_size:
+        _refuse_tiny(data, display)
+    return check_chrome_json(data)
+
+
+def _refuse_tiny(data: bytes, display: str) -> None:
+    """Raise InputError where the objects are so many and so small that they take far more memory than the file."""
+    needed = _OBJECT_BYTES * max(data.count(b"},"), data.count(b"],"))
+    if needed > len(data) + _MOST_BYTES:
+        raise InputError(
+            f"{display}: its {len(data) >> 20} MB hold objects so small that checking them takes {needed >> 20} MB",
+            hint="--max-ratio 0 checks it all the same",
+        )

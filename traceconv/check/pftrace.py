@@ -7,7 +7,6 @@ messages of the `perfetto` package. A packet is named by its position in the fil
 
 from __future__ import annotations
 
-import io
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -20,7 +19,8 @@ from traceconv.check._clocks import Clocks
 from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._tracks import Tracks
 from traceconv.diagnostics import Diagnostics, Severity
-from traceconv.packets import read_packets
+from traceconv.limits import Unpacked
+from traceconv.packets import Readable, read_packets
 
 TRUNCATED = declare(
     "check-pftrace.truncated",
@@ -101,36 +101,53 @@ class _Sequence:
         self.interned: dict[str, dict[int, object]] = {field: {} for field in _INTERNED}
 
 
-def check_pftrace(file: BinaryIO) -> CheckReport:
-    """Check a Perfetto trace, given as plain (not gzipped) stream."""
+def check_pftrace(file: BinaryIO, unpacked: Unpacked) -> CheckReport:
+    """Check a Perfetto trace, given as plain (not gzipped) stream; `unpacked` counts what compressed packets hold."""
     found = Diagnostics()
-    checker = _Checker(found)
-    for data in _packets(file, found):
+    checker = _Checker(found, unpacked)
+    for data in _packets(file, found, checker.empty):
         checker.packet(data)
     return make_report("pftrace", found, checker.finish())
 
 
-def _packets(file: BinaryIO, found: Diagnostics) -> Iterator[bytes]:
-    damage = yield from read_packets(file)
+def _packets(file: Readable, found: Diagnostics, empty: Callable[[int], None]) -> Iterator[bytes]:
+    damage = yield from read_packets(file, empty)
     if damage:
         found.add(TRUNCATED if damage.truncated else CORRUPT, f"byte {damage.at}")
 
 
-def _unpacked(compressed: bytes, place: str, found: Diagnostics) -> Iterator[bytes]:
-    """The packets inside `compressed_packets`."""
-    try:
-        plain = zlib.decompress(compressed)
-    except zlib.error as error:
-        found.add(UNPACKED, f"{place}: {error}")
-        return
-    yield from _packets(io.BytesIO(plain), found)
+class _Inflating:
+    """What `compressed_packets` hold, as a stream: a small file may stand for a huge one.
+
+    Attributes:
+        error: why the stream ended before it should have; "" if it did not.
+    """
+
+    def __init__(self, compressed: bytes, unpacked: Unpacked) -> None:
+        self._fed, self._count = compressed, unpacked
+        self._inflate = zlib.decompressobj()
+        self.error = ""
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end only."""
+        piece = b""
+        while not piece and not self.error and not self._inflate.eof:
+            try:
+                piece = self._inflate.decompress(self._fed, size)
+            except zlib.error as error:
+                self.error = str(error)
+            self._fed = self._inflate.unconsumed_tail
+            if not piece and not self._fed and not self._inflate.eof:
+                self.error = self.error or "incomplete or truncated stream"
+        self._count.add(len(piece))
+        return piece
 
 
 class _Checker:
     """Sees each packet once, in file order, and keeps what must be compared at the end."""
 
-    def __init__(self, found: Diagnostics) -> None:
-        self._found = found
+    def __init__(self, found: Diagnostics, unpacked: Unpacked) -> None:
+        self._found, self._unpacked = found, unpacked
         self._position = -1
         self._counts: Counter[str] = Counter()
         self._tracks = Tracks(found)
@@ -141,6 +158,11 @@ class _Checker:
 
     def _add(self, code: Any, detail: str = "") -> None:
         self._found.add(code, f"packet {self._position}: {detail}" if detail else f"packet {self._position}")
+
+    def empty(self, count: int) -> None:
+        """Note empty packets, so many one after the other."""
+        self._found.add(NO_SEQUENCE, f"packet {self._position + 1}", count)
+        self._position += count
 
     def packet(self, data: bytes, unpacked: bool = False) -> None:
         """Check one packet and note it.
@@ -159,8 +181,7 @@ class _Checker:
             if unpacked:
                 self._add(PACKED_TWICE)
                 return
-            for inner in _unpacked(packet.compressed_packets, f"packet {self._position}", self._found):
-                self.packet(inner, unpacked=True)
+            self._compressed(packet.compressed_packets)
             return
         self._check_fields(packet, data)
         sequence = self._enter_sequence(packet)
@@ -172,6 +193,13 @@ class _Checker:
             self._clocks.snapshot(packet.clock_snapshot, packet.trusted_packet_sequence_id)
         elif packet.HasField("perf_sample"):
             self._sample(packet, sequence)
+
+    def _compressed(self, compressed: bytes) -> None:
+        place, stream = f"packet {self._position}", _Inflating(compressed, self._unpacked)
+        for inner in _packets(stream, self._found, self.empty):
+            self.packet(inner, unpacked=True)
+        if stream.error:
+            self._found.add(UNPACKED, f"{place}: {stream.error}")
 
     def _check_fields(self, packet: Any, data: bytes) -> None:
         # Without its unknown fields a packet is shorter than its bytes; but so it is when these pad their lengths.

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from traceconv.align.ladder import PairEstimate
 
 
+from traceconv.cli._limits import limit_options
+from traceconv.limits import Limits
+
+
 @click.command("align")
 @click.argument("files", nargs=-1, required=True)
 @common.input_options
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 @common.policy_options
 @common.importer_option
 @common.force_option
+@limit_options
 def command(
     files: tuple[str, ...],
     formats: tuple[str, ...],
@@ -37,6 +42,7 @@ def command(
     classes: tuple[str, ...],
     reports: tuple[str, ...],
     force: bool,
+    limits: Limits,
 ) -> None:
     """Say how several recordings would be put on one time axis, and how sure that is; writes no trace.
 
@@ -56,6 +62,7 @@ def command(
             policy=policy,
             report=reports,
             force=force,
+            limits=limits,
         )
     say(f"On one time axis: {alignment.clock.describe()}")
     common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files)

@@ -6,14 +6,17 @@ import click
 
 from traceconv.check import check_file
 from traceconv.cli import report
+from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
+from traceconv.limits import Limits
 
 
 @click.command("check")
 @click.argument("files", nargs=-1, required=True)
+@limit_options
 @click.pass_context
-def command(ctx: click.Context, files: tuple[str, ...]) -> None:
+def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
     """Look for everything that viewers drop, misplace or refuse, in Chrome JSON and Perfetto traces of any tool.
 
     \b
@@ -22,7 +25,7 @@ def command(ctx: click.Context, files: tuple[str, ...]) -> None:
     failed = 0
     for file in files:
         try:
-            result = check_file(file)
+            result = check_file(file, limits=limits)
         except TraceconvError as error:
             report(error)
             failed = 1

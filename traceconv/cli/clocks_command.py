@@ -7,8 +7,10 @@ import click
 from traceconv import api
 from traceconv.align.survey import ClockLine, PairLine
 from traceconv.cli import _common as common
+from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.clocks import ClockMap
+from traceconv.limits import Limits
 from traceconv.times import format_bound, format_time
 
 
@@ -17,6 +19,7 @@ from traceconv.times import format_bound, format_time
 @common.input_options
 @common.fact_options
 @common.importer_option
+@limit_options
 def command(
     files: tuple[str, ...],
     formats: tuple[str, ...],
@@ -28,6 +31,7 @@ def command(
     zones: tuple[str, ...],
     dates: tuple[str, ...],
     options: tuple[str, ...],
+    limits: Limits,
 ) -> None:
     """Say which clocks recordings have, what relates them, and what would relate the others.
 
@@ -37,7 +41,7 @@ def command(
     """
     inputs, shared = common.inputs_of(files, formats, offsets, options)
     facts = common.facts_of(files, anchors, drifts, clocks, zones, dates)
-    found = api.clocks(inputs, options=shared, same_machine=same_machine, facts=facts)
+    found = api.clocks(inputs, options=shared, same_machine=same_machine, facts=facts, limits=limits)
     _print_clocks(found.clocks)
     for pair in found.pairs:
         say("", err=False)

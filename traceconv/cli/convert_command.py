@@ -6,6 +6,8 @@ import click
 
 from traceconv import api
 from traceconv.cli import _common as common
+from traceconv.cli._limits import limit_options
+from traceconv.limits import Limits
 
 
 @click.command("convert")
@@ -17,6 +19,7 @@ from traceconv.cli import _common as common
 @common.force_option
 @common.strict_option
 @common.memory_option
+@limit_options
 @common.quiet_option
 @common.verbose_option
 def command(
@@ -30,6 +33,7 @@ def command(
     memory: int | None,
     quiet: bool,
     verbose: bool,
+    limits: Limits,
 ) -> None:
     """Turn one recording into a trace.
 
@@ -51,5 +55,6 @@ def command(
             force=force,
             strict=strict,
             memory=memory,
+            limits=limits,
         )
     common.print_summary(result, output, quiet=quiet, verbose=verbose)

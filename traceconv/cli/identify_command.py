@@ -6,8 +6,10 @@ import click
 
 from traceconv import api
 from traceconv.cli import report
+from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
+from traceconv.limits import Limits
 from traceconv.registry import answers
 from traceconv.source import Source
 
@@ -15,8 +17,9 @@ from traceconv.source import Source
 @click.command("identify")
 @click.argument("files", nargs=-1, required=True)
 @click.option("--all", "show_all", is_flag=True, help="Print what each importer says about it.")
+@limit_options
 @click.pass_context
-def command(ctx: click.Context, files: tuple[str, ...], show_all: bool) -> None:
+def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, limits: Limits) -> None:
     """Say what format a file is, by its content.
 
     \b
@@ -26,20 +29,20 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool) -> None:
     failed = 0
     for file in files:
         try:
-            name, reason = api.identify(file)
+            name, reason = api.identify(file, limits=limits)
         except TraceconvError as error:
             report(error)
             failed = 1
         else:
             say(f"{file}: {name} ({reason})", err=False)
         if show_all:
-            _print_answers(file)
+            _print_answers(file, limits)
     ctx.exit(failed)
 
 
-def _print_answers(file: str) -> None:
+def _print_answers(file: str, limits: Limits) -> None:
     try:
-        found = answers(Source(file))
+        found = answers(Source(file, limits=limits))
     except TraceconvError:
         return  # told already
     width = max(map(len, found))

@@ -9,9 +9,11 @@ import click
 from traceconv import api
 from traceconv.cli import _common as common
 from traceconv.cli import report
+from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.ir.trace import Trace, TrackKind
+from traceconv.limits import Limits
 from traceconv.times import format_bound, format_time
 
 _LONGEST_VALUE = 100
@@ -20,9 +22,12 @@ _LONGEST_VALUE = 100
 @click.command("info")
 @click.argument("files", nargs=-1, required=True)
 @common.importer_option
+@limit_options
 @click.option("--from", "format_name", metavar="FORMAT", help="The format of the inputs, if it shall not be found out.")
 @click.pass_context
-def command(ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...], format_name: str | None) -> None:
+def command(
+    ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...], format_name: str | None, limits: Limits
+) -> None:
     """Say what is in a recording: its clock, its span, what was read and what was lost.
 
     \b
@@ -31,7 +36,7 @@ def command(ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...]
     failed = 0
     for file in files:
         try:
-            trace = api.read(file, format=format_name, options=common.options_for(file, options))
+            trace = api.read(file, format=format_name, options=common.options_for(file, options), limits=limits)
         except TraceconvError as error:
             report(error)
             failed = max(failed, error.exit_code)

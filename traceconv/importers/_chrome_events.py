@@ -16,7 +16,16 @@ from msgspec import Raw
 
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._chrome_flows import FlowSteps
-from traceconv.importers._chrome_json import ABSENT, ChromeReader, Event, compact, decode_event, decode_json, text_of
+from traceconv.importers._chrome_json import (
+    ABSENT,
+    ChromeReader,
+    Empties,
+    Event,
+    compact,
+    decode_event,
+    decode_json,
+    text_of,
+)
 from traceconv.importers._chrome_rows import Rows, RowScanner
 from traceconv.importers._chrome_times import microseconds
 from traceconv.importers._lenient_json import MAX_DEPTH, flatten, may_be_deep
@@ -139,6 +148,10 @@ class ChromeEvents:
 
     def add(self, batch: list[Event]) -> None:
         """All events of a batch, in the order of the file."""
+        if isinstance(batch, Empties):
+            self.out.skip(EMPTY_EVENT, self._seen + 1, count=batch.size)
+            self._seen += batch.size
+            return
         number = self._seen
         for event in batch:
             number += 1
@@ -150,6 +163,8 @@ class ChromeEvents:
         for batch in reader.rows(self._exponent):
             if isinstance(batch, Rows):
                 self.add_rows(batch)
+            elif isinstance(batch, Empties):
+                self.add(batch)
             else:
                 self.add_plain(batch)
 

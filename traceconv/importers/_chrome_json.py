@@ -69,6 +69,9 @@ _SEPARATORS = re.compile(rb"[\s,\x00]*")
 _EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp|traceEvents)"\s*:')
 _BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
 _WRAPPER = re.compile(rb'\{\s*"traceEvents"\s*:\s*\[')
+#: Empty objects, one after the other: each costs as much as an event, and a small file may unpack to millions of them.
+_EMPTIES = re.compile(rb"(?:\{\s*+\}\s*+,\s*+){16,}+")
+_EMPTIES_AHEAD = (b"{}," * 16, b"{}, " * 16, b"{},\n" * 16)
 _SPACE = re.compile(rb"[\s\x00]*")
 _SCALAR = re.compile(rb"[^,}\]\s]*")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -174,6 +177,13 @@ def text_of(raw: bytes) -> str:
     return "" if raw in (b"null", b"") else raw.decode("utf-8", "replace")
 
 
+class Empties(list[Event]):
+    """Empty objects, `size` of them one after the other, in place of a list of them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
 class ChromeReader:
     """Reads one Chrome trace.
 
@@ -200,6 +210,9 @@ class ChromeReader:
         self._in_array = False  # whether commas stand between the events here
         self._behind_event = False  # whether one of an array ends here
         self._commas = 0  # since the last event
+        self._searched = b""  # the buffer that was searched for empty objects
+        self._empties = -1  # where they are
+        self._before = b""  # what is before them
 
     def rows(self, exponent: int) -> Iterator[Rows | list[Event]]:
         """Like `batches`, but what is plain comes as columns, if the kernel is there.
@@ -224,7 +237,7 @@ class ChromeReader:
     def _all_batches(self) -> Iterator[Rows | list[Event]]:
         with self._source.open() as self._stream:
             for batch in self._documents():
-                self._out.balance.read += len(batch)
+                self._out.balance.read += batch.size if isinstance(batch, Empties) else len(batch)
                 yield batch
                 if isinstance(batch, list):
                     batch.clear()  # each event holds on to the bytes of its chunk, and the next chunk comes now
@@ -407,6 +420,12 @@ class ChromeReader:
             if char in ("]", "}", ""):
                 self._pos += char == "]"
                 return char == "]"
+            empties = _EMPTIES.match(self._data, self._pos) if self._in_array else None
+            if empties is not None:
+                self._pos = self._data.rindex(b"}", empties.start(), empties.end()) + 1
+                self._behind_event = True
+                yield Empties(self._data.count(b"{", empties.start(), empties.end()))
+                continue
             is_document = not self._commas and self._looks_like(_WRAPPER) is not None
             rows = None if is_document else self._scanned()
             if rows is not None:
@@ -437,7 +456,9 @@ class ChromeReader:
         """The events from here on as far as they are valid and whole, as columns; None if the first one is not."""
         if self._scanner is None:
             return None
-        rows = self._scanner.scan(self._data, self._pos)
+        rows = self._scanner.scan(self._before_empties(), self._pos)
+        if not len(rows):  # perhaps since the empty objects are inside the event here
+            rows = self._scanner.scan(self._data, self._pos)
         if not len(rows):
             return None
         self._pos = int(rows.end[-1])
@@ -446,6 +467,15 @@ class ChromeReader:
             for commas in rows.odd_commas():
                 self._count_commas(commas, 1)
         return rows
+
+    def _before_empties(self) -> bytes:
+        """The buffer up to the next run of empty objects. Each byte is looked at once, and copied once a run."""
+        if self._data is not self._searched or 0 <= self._empties < self._pos:
+            found = (self._data.find(many, self._pos) for many in _EMPTIES_AHEAD)
+            self._empties = min((at for at in found if at >= 0), default=-1)
+            self._searched = self._data
+            self._before = self._data[: self._empties] if self._empties >= 0 else self._data
+        return self._before
 
     def _fast_batch(self, at_start: bool) -> list[Event] | None:
         """All whole events of the array that are in the buffer, decoded at once; None when they are not all valid."""

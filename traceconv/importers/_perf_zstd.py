@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import importlib
 import struct
+from collections.abc import Iterator
 from typing import Any, Protocol
 
+from traceconv.errors import InputError
 from traceconv.importers._perf_file import Damage
+from traceconv.limits import Unpacked
+
+_PIECE = 256  # bytes that are unpacked at once
 
 
 class NoZstd(Exception):
@@ -33,9 +38,14 @@ def _new_stream() -> _Stream:
 
 
 class Unpacker:
-    """Turns the bodies of compressed records into records, in order."""
+    """Turns the bodies of compressed records into records, in order.
 
-    def __init__(self) -> None:
+    Args:
+        unpacked: counts what is unpacked.
+    """
+
+    def __init__(self, unpacked: Unpacked) -> None:
+        self._unpacked = unpacked
         self._stream: _Stream | None = None
         self._rest = b""
         self._broken = ""
@@ -50,19 +60,29 @@ class Unpacker:
         Raises:
             NoZstd: nothing here reads zstd.
             Damage: the stream is broken, here or earlier.
+            InputError: more is unpacked than may be.
         """
         if self._broken:
             raise Damage(0, self._broken)
         if self._stream is None:
             self._stream = _new_stream()
         try:
-            plain = self._rest + self._stream.decompress(body)
+            plain = self._rest + b"".join(self._pieces(self._stream, body))
+        except InputError:
+            raise
         except Exception as error:  # each module has a class of its own
             self._broken = str(error)
             raise Damage(0, self._broken) from None
         end = _end_of_whole(plain, order)
         self._rest = plain[end:]
         return plain[:end]
+
+    def _pieces(self, stream: _Stream, body: bytes) -> Iterator[bytes]:
+        """What the body unpacks to, piece by piece: a few bytes may stand for megabytes."""
+        for at in range(0, len(body), _PIECE):
+            piece = stream.decompress(body[at : at + _PIECE])
+            self._unpacked.add(len(piece))
+            yield piece
 
 
 def _end_of_whole(plain: bytes, order: str) -> int:

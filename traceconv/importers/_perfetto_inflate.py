@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 
+from traceconv.limits import Unpacked
+
 #: The largest that a packet can be; so much is unpacked of one compressed packet.
 MAX_UNPACKED = 1 << 28
 _PIECE = 1 << 16
@@ -12,12 +14,17 @@ _PIECE = 1 << 16
 class Inflated:
     """What was compressed (zlib), as a stream.
 
+    Args:
+        data: the compressed bytes.
+        unpacked: counts what is unpacked.
+
     Attributes:
         wrong: why the stream ended before what was compressed did; "" if it did not.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, unpacked: Unpacked) -> None:
         self._data, self._at, self._left = data, 0, MAX_UNPACKED
+        self._unpacked = unpacked
         self._inflate = zlib.decompressobj()
         self.wrong = ""
 
@@ -47,6 +54,7 @@ class Inflated:
                 break
             self._left -= len(piece)
             if piece:
+                self._unpacked.add(len(piece))
                 return piece
             if not fed:
                 self.wrong = "the compressed data is cut"

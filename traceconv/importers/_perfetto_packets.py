@@ -33,6 +33,7 @@ from traceconv.importers._wire_reader import (
 )
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_CPU, Level, StackId
+from traceconv.limits import Unpacked
 from traceconv.packets import Damage, PacketBuffer, Readable, read_packets
 
 NOT_A_PACKET = declare("perfetto.not_a_packet", ProblemKind.LOST, "a packet that is no protobuf message was skipped")
@@ -166,6 +167,7 @@ _ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
 #: What a packet may hold that is found again by its bytes.
 _REPEATABLE = frozenset((3, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _FLAGS, 79))
 _MEMO = 1 << 16
+_DECLARATIONS = "declarations of tracks, clocks and texts"
 _SURE, _SIGN = 1 << 62, 1 << 63
 #: Perfetto compresses packets once; each level multiplies what a small file can stand for.
 _MAX_NESTING = 4
@@ -178,12 +180,17 @@ _DIRECTIONS = {1: "f", 2: "s", 3: "t"}
 class PacketReader:
     """Reads all packets of one trace.
 
+    Args:
+        out: where they go.
+        unpacked: counts what compressed packets unpack to.
+
     Attributes:
         rows, clocks, tracks: what was found.
         metadata: facts about the recording.
     """
 
-    def __init__(self, out: Builder) -> None:
+    def __init__(self, out: Builder, unpacked: Unpacked) -> None:
+        self._unpacked = unpacked
         self.rows, self.clocks, self.tracks = Rows(out), Clocks(), Tracks()
         self.metadata: dict[str, Any] = {}
         self._out = out
@@ -220,6 +227,9 @@ class PacketReader:
             self._number = self._plain.number
             if packet is None or isinstance(packet, Damage):
                 return packet
+            if not packet:
+                self._out.balance.merged[_DECLARATIONS] += 1 + self._plain.pass_over_empty(buffer)
+                continue
             self._one(packet, 0)
             self._plain.update(self._touched)
             self._touched.clear()
@@ -245,6 +255,9 @@ class PacketReader:
                 damage: Damage | None = stop.value
                 return damage
             self._number += 1
+            if not data:
+                self._out.balance.merged[_DECLARATIONS] += 1
+                continue
             known_from = 0
             if data[:1] == b"\x40":  # the timestamp stands first
                 rest = high.get(data[4:end])
@@ -327,7 +340,7 @@ class PacketReader:
             self.metadata["trace_uuid"] = f"{uuid.unsigned(1):016x}{uuid.unsigned(2):016x}"
         elif found.keys() - _ENVELOPE:
             return False
-        self._out.balance.merged["declarations of tracks, clocks and texts"] += 1
+        self._out.balance.merged[_DECLARATIONS] += 1
         return True
 
     def _attributes(self, message: Message) -> None:
@@ -370,7 +383,7 @@ class PacketReader:
         if self._nesting == _MAX_NESTING:
             self._out.skip(BAD_COMPRESSION, at, f"compressed more than {_MAX_NESTING} times over")
             return
-        stream = Inflated(compressed)
+        stream = Inflated(compressed, self._unpacked)
         self._nesting += 1
         damage = self._read_packets(stream)
         self._nesting -= 1

@@ -56,6 +56,12 @@ class PlainPackets:
     def number(self) -> int:
         return int(self._packets.number)
 
+    def pass_over_empty(self, buffer: PacketBuffer) -> int:
+        """Go on behind the empty packets that come next; how many there are."""
+        count = buffer.pass_over_empty()
+        self._packets.number += count
+        return count
+
     def read(self, buffer: PacketBuffer) -> bytes | Damage | None:
         """Read packets up to one that is not plain, and give that; or what is wrong with the rest of the file."""
         packets = self._packets

@@ -90,7 +90,7 @@ class FuriosaEvents(ChromeEvents):
 
     def add(self, batch: list[Event]) -> None:
         """All events of a batch. The first span with both of its times tells how they are related."""
-        if self._offset is None:
+        if self._offset is None and batch:
             self._offset = self._find_offset(batch)
         super().add(batch)
 

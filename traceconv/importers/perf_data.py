@@ -52,6 +52,7 @@ from traceconv.importers._perf_tracks import Header as Facts
 from traceconv.importers._perf_zstd import NoZstd, Unpacker
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import StackId, TrackId
+from traceconv.limits import Unpacked
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -157,7 +158,7 @@ class _Other(NamedTuple):
 class _Reader:
     """Reads one recording into a builder."""
 
-    def __init__(self, out: Builder, file: PerfFile, data: Buffer, symbols: bool) -> None:
+    def __init__(self, out: Builder, file: PerfFile, data: Buffer, symbols: bool, unpacked: Unpacked) -> None:
         self._out = out
         self._file = file
         self._data = data
@@ -173,7 +174,7 @@ class _Reader:
         self._number = 0
         self._latest = self._flush_to = 0
         self._counted: dict[tuple[int, int], int] = {}  # of members of groups
-        self._unpacker = Unpacker()
+        self._unpacker = Unpacker(unpacked)
         self._switches_seen = False
         u64 = struct.Struct(f"{file.order}Q").unpack_from
         self._u64 = u64
@@ -616,7 +617,7 @@ class PerfData(Struct, frozen=True):
                     damage.reason,
                     hint="is the file whole? perf script reads it, too",
                 ) from None
-            _Reader(out, file, data, self.symbols).read()
+            _Reader(out, file, data, self.symbols, Unpacked(source.display, len(data), source.limits)).read()
         _tell(out, file)
 
 

@@ -103,8 +103,8 @@ class Perfetto(Struct, frozen=True):
     def read(self, source: Source, out: Builder) -> None:
         """All packets. Raises MalformedInput when there is none."""
         out.balance.unit, out.info.unit = "packets", "packet"
-        reader = PacketReader(out)
         with source.open() as stream:
+            reader = PacketReader(out, source.unpacked)
             reader.read(stream)
         if not out.balance.read and source.head().data:
             raise MalformedInput(

@@ -155,6 +155,8 @@ class Builder:
         self._count(code, at, detail, count, 0)
 
     def _count(self, code: Code, at: int | str, detail: str, count: int, skipped: int) -> None:
+        if isinstance(at, int) and self.info.diagnostics.count_late(code, count, at, skipped):
+            return
         place, number = str(at), math.inf
         if isinstance(at, int):
             place, number = f"{self.info.name}:{self.info.unit} {at}", at
@@ -163,7 +165,7 @@ class Builder:
     def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
         """Count a problem because of which an event does not reach the trace."""
         self._count(code, at, detail, count, count)
-        self.balance.skipped[f"skipped ({code.name})"] += count
+        self.balance.skipped[code.skipped] += count
 
     def belongs_to(self, formats: tuple[str, ...], *, join_category: str = "") -> None:
         """Say that the input holds totals only, and what they may be about.

@@ -1,0 +1,284 @@
+"""Inputs that would take far more than their size says: lines, names and args without end, what unpacks to far more."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.golden import ROOT
+from tests.kernels import using
+from tests.make_perfetto import Packets
+from traceconv import check, kernel, limits
+from traceconv.api import LONG_LINE, convert, identify, read
+from traceconv.check import check_file
+from traceconv.cli import cli
+from traceconv.errors import InputError, LostData, NothingRead
+from traceconv.importers import _perf_zstd
+from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._perfetto_packets import PacketReader
+from traceconv.limits import Limits, Unpacked
+from traceconv.shortening import LONG_ARG, LONG_NAME
+from traceconv.source import Source
+
+EVENT = {"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}
+INFO = b"onednn_verbose,v1,info,oneDNN v3.5\n"
+EXEC = b"onednn_verbose,v1,primitive,exec,cpu,reorder,jit:uni,undef,src:f32::blocked:a::f0,,,16,0.25\n"
+MB = 1 << 20
+
+
+@pytest.fixture
+def little_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FREE_BYTES", MB)
+
+
+# -- unpacking --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("little_is_free")
+def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(json.dumps([EVENT]).encode()[:-1] + b"," + b" " * 8 * MB + b"]"))
+    for command in (read, check_file, lambda one: convert(one, tmp_path / "out.json")):
+        with pytest.raises(InputError, match="over 200 times") as error:
+            command(path)
+        assert "--max-ratio 0" in error.value.hint
+    assert not (tmp_path / "out.json").exists()
+    assert identify(path)[0] == "chrome-trace"
+    for ratio in (0, 10_000):
+        assert len(read(path, limits=Limits(ratio=ratio)).slices.ts) == 1
+        assert check_file(path, limits=Limits(ratio=ratio)).counts["events"] == 1
+
+
+def test_so_much_may_always_be_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(json.dumps([EVENT]).encode()[:-1] + b" " * 8 * MB + b"]"))
+    assert len(read(path).slices.ts) == 1
+
+
+@pytest.mark.usefixtures("little_is_free")
+def test_compressed_packets_count_as_unpacked(tmp_path: Path) -> None:
+    packets, inner = Packets(), Packets()
+    packets.descriptor(5, "work")
+    packets.slice(10, 5, "op")
+    for _ in range(20):
+        inner.slice(10, 5, "x" * 100_000)
+    packets.add(compressed_packets=zlib.compress(inner.bytes()))
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(packets.bytes())
+    for command in (read, check_file):
+        with pytest.raises(InputError, match="over 200 times"):
+            command(path)
+    assert len(read(path, limits=Limits(ratio=0)).slices.ts) == 21
+
+
+def test_compressed_records_of_perf_count_as_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    fed: list[int] = []
+
+    class Bomb:
+        def decompress(self, data: bytes) -> bytes:
+            fed.append(len(data))
+            return bytes(MB)
+
+    monkeypatch.setattr(_perf_zstd, "_new_stream", Bomb)
+    monkeypatch.setattr(limits, "FREE_BYTES", 4 * MB)
+    with pytest.raises(InputError, match="over 200 times"):
+        _perf_zstd.Unpacker(Unpacked("x", 1000, Limits())).add(bytes(64_000), "<")
+    assert len(fed) == 5  # megabytes, and not all of the body at once
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""], ids=["lf", "crlf", "none"])
+def test_lines_that_are_too_long_are_passed_over(end: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    lines = [b"one", b"x" * 100, b"y" * 101, b"z" * 5000, b"", b"w" * 99]
+    path.write_bytes(b"\n".join(lines) + end)
+    source = Source(path, limits=Limits(length=100))
+    assert [line.text for line in source.lines()] == [b"one", b"x" * 100, b"", b"", b"", b"w" * 99]
+    assert list(source.long_lines) == [3, 4]
+    again = Source(path, limits=Limits(length=100))
+    assert list(b"".join(again.chunks()).splitlines()) == [line.text for line in source.lines()]
+    assert list(again.long_lines) == [3, 4]
+
+
+@pytest.mark.parametrize("module", [kernel.module("lines"), None], ids=["kernel", "python"])
+def test_a_long_line_is_lost_and_said(module: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(INFO + EXEC + b"x" * 5000 + b"\n" + EXEC)
+    with using("lines", module):
+        trace = read(path, limits=Limits(length=1000))
+        (entry,) = [one for one in trace.sources[0].diagnostics if one.code is LONG_LINE]
+        assert (entry.count, entry.places) == (1, ["a.log:line 3"])
+        assert len(trace.slices.ts) == 2
+        assert trace.sources[0].balance.even
+        assert read(path).sources[0].diagnostics.count(LONG_LINE) == 0
+        with pytest.raises(LostData, match=r"source\.long_line"):
+            convert(path, tmp_path / "out.json", limits=Limits(length=1000), strict=True)
+
+
+def test_a_long_line_of_one_writer_is_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"".join(b"[rank%d]: " % (n % 2) + line for n, line in enumerate([INFO, INFO, EXEC, EXEC] * 3)))
+    path.write_bytes(path.read_bytes() + b"[rank0]: " + b"x" * 5000 + b"\n")
+    assert read(path, limits=Limits(length=1000)).sources[0].diagnostics.count(LONG_LINE) == 1
+
+
+def test_a_document_of_one_line_is_no_long_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([EVENT] * 1000))
+    trace = read(path, limits=Limits(length=1000))
+    assert len(trace.slices.ts) == 1000
+    assert trace.sources[0].diagnostics.lost == 0
+
+
+def test_nothing_but_a_long_line_is_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes((ROOT / "nsight-compute" / "no_kernels" / "input.csv").read_bytes() + b'"0",' * 2000)
+    with pytest.raises(NothingRead, match=r"source\.long_line"):
+        read(path, format="nsight-compute", limits=Limits(length=1000))
+
+
+# -- names and args ---------------------------------------------------------------------------------------------------
+
+
+def test_long_names_are_cut_and_long_args_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    named = {**EVENT, "name": "n" * 5000, "args": {"a": 1, "long": "x" * 5000, "b": 2}}
+    thread = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "t" * 5000}}
+    path.write_text(json.dumps([thread, EVENT, named]))
+    trace = read(path, limits=Limits(length=1000))
+    found = trace.sources[0].diagnostics
+    assert (found.count(LONG_NAME), found.count(LONG_ARG), found.lost) == (2, 1, 3)
+    assert [trace.strings[name] for name in trace.slices.name.tolist()] == ["a", "n" * 1000]
+    row = int(trace.slices.args_len.argmax())
+    assert json.loads(trace.args.get(int(trace.slices.args_at[row]), int(trace.slices.args_len[row]))) == {
+        "a": 1,
+        "b": 2,
+    }
+    assert "t" * 1000 in [track.name for track in trace.tracks]
+    assert len(read(path).sources[0].diagnostics) == 0
+
+
+# -- memory and work --------------------------------------------------------------------------------------------------
+
+MEASURED = """
+import sys
+from pathlib import Path
+sys.argv = ["traceconv", *sys.argv[1:]]
+from traceconv.__main__ import main
+try:
+    main()
+except SystemExit as ended:
+    (most,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    print(ended.code, most.split()[1])
+"""
+
+
+def measured(*arguments: object) -> tuple[int, int]:
+    """The exit code of a command, and the memory that it took at most, in MB."""
+    command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    code, size = done.stdout.splitlines()[-1].split()
+    return int(code), int(size) // 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak stands there")
+@pytest.mark.parametrize("command", ["convert", "info", "identify"])
+def test_a_line_without_end_takes_no_memory(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.log.gz"
+    with gzip.open(path, "wb", 1) as file:
+        file.write(INFO + EXEC)
+        for _ in range(120):
+            file.write(b"onednn_verbose," * (MB // 15))
+    output = ["-o", tmp_path / "out.json"] if command == "convert" else []
+    code, size = measured(command, path, *output)
+    assert code == 0
+    assert size < 150  # it took over 240
+
+
+@pytest.mark.parametrize("scan", [kernel.module("scan"), None], ids=["kernel", "python"])
+@pytest.mark.parametrize("unit", ["{},", "{}, ", "{},\n"])
+def test_empty_objects_cost_no_more_than_their_bytes(
+    unit: str, scan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted, and what comes behind them has the number that it has in the file."""
+    looked_at = []
+    dispatch = ChromeEvents.dispatch
+    monkeypatch.setattr(ChromeEvents, "dispatch", lambda *args: (looked_at.append(1), dispatch(*args)))
+    path = tmp_path / "a.json"
+    event = json.dumps(EVENT)
+    path.write_text(f'[{event},{unit * 200_000}{event},{{"ph":"?"}},{unit * 30}{event}]')
+    with using("scan", scan):
+        trace = read(path, format="chrome-trace")
+    balance = trace.sources[0].balance
+    assert (balance.read, balance.written, balance.even) == (200_034, 3, True)
+    assert balance.skipped["skipped (chrome.empty_event)"] == 200_030
+    assert trace.slices.origin.tolist() == [1, 200_002, 200_034]
+    (unknown,) = [one for one in trace.sources[0].diagnostics if one.code.name == "chrome.unknown_phase"]
+    assert unknown.places == ["a.json:event 200003: '?'"]
+    assert scan is None or len(looked_at) < 1000
+
+
+def test_empty_objects_in_args_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{**EVENT, "args": {"a": [{}] * 100}}, EVENT], separators=(",", ":")))
+    trace = read(path)
+    assert len(trace.slices.ts) == 2
+    assert max(trace.slices.args_len.tolist()) > 300
+    assert len(trace.sources[0].diagnostics) == 0
+
+
+@pytest.mark.parametrize("module", [kernel.module("packets"), None], ids=["kernel", "python"])
+def test_empty_packets_cost_no_more_than_their_bytes(
+    module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = []
+    one = PacketReader._one
+    monkeypatch.setattr(PacketReader, "_one", lambda *args: (looked_at.append(1), one(*args)))
+    packets = Packets()
+    packets.descriptor(5, "work")
+    packets.slice(10, 5, "op")
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(packets.bytes() + b"\n\0" * 500_000 + packets.bytes())
+    with using("packets", module):
+        trace = read(path)
+    assert trace.sources[0].balance.read == 500_000 + 2 * 4
+    assert trace.sources[0].balance.even
+    assert len(trace.slices.ts) == 2
+    assert len(looked_at) < 10
+    assert check_file(path).counts["packets"] == 500_000 + 2 * 4
+
+
+def test_check_refuses_objects_that_take_far_more_than_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[" + "{}," * 100_000 + "{}]")
+    assert check_file(path).counts["events"] == 100_001
+    monkeypatch.setattr(check, "_MOST_BYTES", MB)
+    with pytest.raises(InputError, match="objects so small") as error:
+        check_file(path)
+    assert "--max-ratio 0" in error.value.hint
+    assert check_file(path, limits=Limits(ratio=0)).counts["events"] == 100_001
+
+
+def test_the_limits_are_options_of_each_command(tmp_path: Path) -> None:
+    for command in ("convert", "merge", "align", "clocks", "info", "identify", "check"):
+        text = CliRunner().invoke(cli, [command, "--help"]).output
+        assert "--max-length" in text
+        assert "--max-ratio" in text
+    path = tmp_path / "a.log"
+    path.write_bytes(INFO + EXEC + b"x" * 5000 + b"\n")
+    for size, said in (("1k", "1 x source.long_line"), ("1M", "")):
+        result = CliRunner().invoke(cli, ["info", str(path), "--max-length", size])
+        assert result.exit_code == 0
+        assert said in result.output

@@ -1,0 +1,44 @@
+"""The options that bound what an input may take; commands that need nothing else of `_common` start sooner so."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import click
+
+from traceconv.limits import DEFAULT_LIMITS, Limits
+from traceconv.spill import parse_size
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_LIMIT_OPTIONS = (
+    click.option(
+        "--max-length",
+        metavar="SIZE",
+        default="16M",
+        show_default=True,
+        help="How long a line of a text, a name or an arg may be: longer lines and args are left out, longer names are "
+        "cut.",
+    ),
+    click.option(
+        "--max-ratio",
+        type=click.IntRange(0),
+        default=DEFAULT_LIMITS.ratio,
+        show_default=True,
+        help="How many times its size a file may unpack to, once that is more than 256 MB; 0 for any.",
+    ),
+)
+
+
+def limit_options(function: Function) -> Function:
+    """The options that bound what an input may take; the command gets them as `limits`."""
+
+    @functools.wraps(function)
+    def limited(*args: Any, max_length: str, max_ratio: int, **others: Any) -> Any:
+        return function(*args, limits=Limits(parse_size(max_length, "--max-length"), max_ratio), **others)
+
+    for option in reversed(_LIMIT_OPTIONS):
+        limited = option(limited)
+    return cast(Function, limited)
