@@ -182,7 +182,7 @@ def _class_and_streams(source: Source, format: str | None) -> tuple[type[Importe
 
 
 def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str, memory: Memory) -> Trace:
-    builder = Builder(SourceInfo(name, cls.name), cls.clock, memory)
+    builder = Builder(SourceInfo(name, cls.name, layer=getattr(cls, "layer", None)), cls.clock, memory)
     importer.read(source, builder)
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
@@ -335,12 +335,14 @@ def _aligned(
     force: bool,
 ) -> tuple[Alignment, Causality]:
     """The alignment of traces that were read. A refusal is written to its reports before it is raised."""
+    checks = Causality(())
     try:
         alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
-        checks = causality(traces, alignment) if len(traces) > 1 else Causality(())
+        if len(traces) > 1:
+            checks = causality(traces, alignment)
         return believed(alignment, checks, (policy or Policy()).on_ambiguous), checks
     except AlignmentError as error:
-        _write_reports(_rendered(reports_to, traces, error, Causality(())), force)
+        _write_reports(_rendered(reports_to, traces, error, checks), force)
         raise
 
 
@@ -415,7 +417,7 @@ def _rendered(
     from traceconv.align import report as reports
 
     if isinstance(outcome, AlignmentError):
-        report = reports.refusal_document(traces, outcome)
+        report = reports.refusal_document(traces, outcome, checks)
     else:
         report = reports.document(traces, outcome, checks)
     return {path: reports.rendered(report, path) for path in paths}

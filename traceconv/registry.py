@@ -84,6 +84,7 @@ class Importer(Protocol):
         becomes: what of the input becomes what in the trace, in pairs.
         lost: what such a file does not tell, or what of it is not read, in sentences.
         skips: optional; the codes of what is skipped by design. Their help says why.
+        layer: optional; where in a stack of software its slices are written down, if that is the same for all of them.
         checked: optional; what the importer was compared with, a row each: tool and version, source, what was compared.
     """
 

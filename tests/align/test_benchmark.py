@@ -29,6 +29,8 @@ REGIMES = (
     "a clock slewed or set ahead while both record, simulated",
     "exactly periodic input",
     "24 equal layers an iteration, no jitter, calls missing",
+    "work a constant 10 to 200 µs after its calls",
+    "calls that run ahead of a queue",
     "unrelated runs",
     "two runs of one replayed schedule, timestamped sequences",
     "unrelated runs, samples and slices",

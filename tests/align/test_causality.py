@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.align.pairs import private, recordings
 from traceconv.align import Alignment, _refuse_far, align
-from traceconv.align.causality import Breaches, Rule, causality
+from traceconv.align.causality import Breaches, Limit, Rule, believed, causality
 from traceconv.clocks import MOST_DRIFT, NO_TIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Verdict, Zero
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.builder import Builder
@@ -133,6 +134,64 @@ def test_what_the_files_said_is_compared(traces: list[Trace], alignment: Alignme
     assert check.before.worst_ns == pytest.approx(300 * US, rel=0.2)
     assert check.after.count < 0.03 * check.checked
     assert "before the correction: " in check.describe()
+
+
+def moved(alignment: Alignment, by_ns: int, **changes: Any) -> Alignment:
+    """The alignment with the second file somewhere else, on the same evidence."""
+    maps = [dict(own) for own in alignment.maps]
+    way = maps[1][0]
+    maps[1][0] = replace(way.then(ClockMap(by_ns)), **changes)
+    return replace(alignment, maps=maps)
+
+
+def test_a_check_measures_against_the_bound_that_is_stated(traces: list[Trace], alignment: Alignment) -> None:
+    (pair,) = alignment.pairs
+    (check,) = causality(traces, alignment).checks
+    assert check.limit.bound_ns == pair.bound_ns < 5 * US
+    assert 0 < check.beyond <= check.limit.excused(check.checked)
+    assert check.verdict is Verdict.OK
+    assert believed(alignment, causality(traces, alignment)) is alignment
+
+
+@pytest.mark.parametrize("by_us", [-30, 30, 1000])
+def test_what_its_own_checks_contradict_is_inconsistent(traces: list[Trace], alignment: Alignment, by_us: int) -> None:
+    wrong = moved(alignment, by_us * US)
+    found = causality(traces, wrong)
+    (check,) = found.checks
+    assert check.verdict is Verdict.INCONSISTENT
+    with pytest.raises(InconsistentClocks, match=r"child outside its parent: .* that are possible") as error:
+        believed(wrong, found)
+    assert (error.value.exit_code, error.value.verdict) == (4, "inconsistent")
+    best = believed(wrong, found, "best")
+    assert [line.verdict for line in best.receipt] == ["ok", "inconsistent"]
+    assert check.describe() in best.receipt[1].warnings[-1]
+
+
+def test_the_word_of_the_user_stays_with_a_warning(traces: list[Trace], alignment: Alignment) -> None:
+    wrong = moved(alignment, 1000 * US, method="--drift, then the same events in both", verdict=Verdict.ASSUMED)
+    found = causality(traces, wrong)
+    lines = believed(wrong, found).receipt
+    assert lines[1].verdict == alignment.receipt[1].verdict
+    assert "child outside its parent" in lines[1].warnings[-1]
+
+
+def test_where_nothing_is_stated_nothing_is_contradicted(traces: list[Trace], alignment: Alignment) -> None:
+    unknown = moved(alignment, 1000 * US, bound_ns=None, rests_on=frozenset(), verdict=Verdict.SEPARATE)
+    (check,) = causality(traces, unknown).checks
+    assert (check.after.count > 1000, check.limit, check.beyond) == (True, Limit(), 0)
+
+
+def test_files_whose_work_sticks_out_are_refused() -> None:
+    """Of the work, 5 % lies up to 15 µs off, where all else lies inside its calls: these are no wrong matches."""
+    framework, library = recordings()
+    rng = np.random.default_rng(1)
+    count = len(library.slices.ts)
+    off = rng.choice([-1, 1], count) * np.where(rng.random(count) < 0.05, rng.integers(6, 16, count), 0)
+    both = [framework, library.with_tables(slices=replace(library.slices, ts=library.slices.ts + off * US))]
+    found = align(both)
+    checks = causality(both, found)
+    with pytest.raises(InconsistentClocks, match="contradict how they were put on one time axis"):
+        believed(found, checks)
 
 
 def test_refused_pairs_are_not_judged(traces: list[Trace], alignment: Alignment) -> None:

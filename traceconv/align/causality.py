@@ -5,7 +5,8 @@ launches it, and a receive is not over before its send begins. The same where on
 the kernels, by the ids that both wrote down. The matched slices of two files: the work of a library lies inside the
 call of the framework around it. And what several ranks of a job do together: none leaves a collective before all have
 entered it. Arrows join slices of one file, so that an arrow that runs backwards is a fault of the
-recording as long as both its ends are on one clock; what two files have in common judges the alignment.
+recording as long as both its ends are on one clock. What two files have in common judges the alignment: what breaks a
+rule by more than the bound that is stated contradicts it, and what its own checks contradict is refused (`believed`).
 
 Times are cut to the resolution of their clock when they are printed, so each is up to that later than it says: between
 two clocks a start may seem early by one step, an end late by two (start and duration are both cut).
@@ -14,13 +15,16 @@ two clocks a start may seem early by one step, an end late by two (start and dur
 from __future__ import annotations
 
 import enum
+import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
@@ -86,6 +90,25 @@ class Contradiction(Struct, frozen=True):
     hint: str
 
 
+class Limit(Struct, frozen=True):
+    """What the pairs of a check are measured against: who states a bound states it, and how many pairs may be wrong.
+
+    Attributes:
+        bound_ns: by how much a pair may break the rule by what is stated of the clocks; None if nothing is, so that
+            nothing can be contradicted.
+        wrong: the share of the pairs that may be wrong themselves, and say nothing about clocks.
+        verdict: what it means if more pairs than that break the rule by more than the bound.
+    """
+
+    bound_ns: int | None = None
+    wrong: float = 0.0
+    verdict: Verdict = Verdict.INCONSISTENT
+
+    def excused(self, count: int) -> int:
+        """How many of some pairs may be wrong, by chance some more than their share."""
+        return math.floor(self.wrong * count + 2 * math.sqrt(self.wrong * (1 - self.wrong) * count))
+
+
 class Check(Struct, frozen=True):
     """One rule, asked of the arrows of a file, or of what two files have in common, or the ranks of a job.
 
@@ -99,6 +122,8 @@ class Check(Struct, frozen=True):
         ranks: of collectives, those that took part.
         alone: of collectives, how many records of one there are beside, for which no record of another rank is certain.
         contradictions: what the breaches say against clocks.
+        limit: of what two files have in common, what it is measured against.
+        beyond: how many pairs break the rule by more than that.
     """
 
     rule: Rule
@@ -110,6 +135,13 @@ class Check(Struct, frozen=True):
     ranks: tuple[int, ...] = ()
     alone: int = 0
     contradictions: tuple[Contradiction, ...] = ()
+    limit: Limit = Limit()
+    beyond: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst that it says of the alignment."""
+        return max((one.verdict for one in self.contradictions), key=list(Verdict).index, default=Verdict.OK)
 
     @property
     def in_one_file(self) -> bool:
@@ -132,6 +164,10 @@ class Check(Struct, frozen=True):
             line += f", by up to {format_time(self.after.worst_ns)} ({self.after.place})"
         if self.in_one_file:
             return f"{line}: a fault of the recording, not of the alignment" if self.after.count else line
+        if self.beyond > self.limit.excused(self.checked):
+            line += (
+                f"; {self.beyond} of them by more than the {format_time(self.limit.bound_ns or 0)} that are possible"
+            )
         if self.before is not None:
             worst = f", by up to {format_time(self.before.worst_ns)}" if self.before.count else ""
             return f"{line}; before the correction: {self.before.count}{worst}"
@@ -159,7 +195,14 @@ class Check(Struct, frozen=True):
             "checked": self.checked,
             "before": self.before.as_json() if self.before else None,
             "after": self.after.as_json(),
+            "bound_ns": self.limit.bound_ns,
+            "beyond": self.beyond,
+            "may_be_wrong": self.limit.excused(self.checked),
+            "verdict": str(self.verdict),
         }
+
+
+_NO_LIMIT = Limit()
 
 
 class Causality(Struct, frozen=True):
@@ -208,13 +251,56 @@ def causality(traces: Sequence[Trace], alignment: Alignment) -> Causality:
         way_a = alignment.maps[pair.a.index].get(pair.a.clock)
         way_b = alignment.maps[pair.b.index].get(pair.b.clock)
         if way_a and way_b and _tells(pair):
-            checks.append(_inside(pair, way_a, way_b))
+            keys = pair.a.key, pair.b.key
+            limit = _limit(alignment, *keys, pair.estimate.wrong) if pair.taken else Limit()
+            checks.append(_with_contradictions(_inside(pair, way_a, way_b, limit), alignment, keys))
     checks += _launches(traces, alignment)
     if sum(trace.collectives is not None for trace in traces) > 1:
         from traceconv.align.ranks import check_of_ranks  # most merges have no use for it
 
         checks += check_of_ranks(traces, alignment)
     return Causality(tuple(checks))
+
+
+def _limit(alignment: Alignment, one: tuple[int, int], other: tuple[int, int], wrong: float) -> Limit:
+    """What pairs of two clocks are measured against: how far off they may be by what the two maps rest on.
+
+    A clock that lies beside the others, or that the user placed where nothing says how exactly, contradicts nothing.
+    Where files call two clocks one, or say nothing of their bound, these are no better than such clocks were measured.
+    """
+    from traceconv.align.network import UNSTATED_BOUND_NS  # conversions have no use for it
+
+    ways = [alignment.maps[index][clock] for index, clock in (one, other)]
+    if Verdict.SEPARATE in (way.verdict for way in ways):
+        return Limit()
+    resting = [
+        pair.bound_ns
+        for pair in alignment.pairs
+        if {pair.a.key, pair.b.key} == {one, other} and any(pair.carries(way) for way in ways)
+    ]
+    if resting:
+        return Limit(min(resting), wrong)
+    stated = [way.bound_ns for way in ways if way.bound_ns is not None]
+    said = len(stated) == len(ways)
+    if not said and not all(way.verdict is Verdict.OK for way in ways):
+        return Limit()
+    return Limit(max(sum(stated), UNSTATED_BOUND_NS) if said else UNSTATED_BOUND_NS, wrong)
+
+
+def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[tuple[int, int], tuple[int, int]]) -> Check:
+    """The check with what it says against the two clocks, if more pairs are beyond its limit than may be wrong."""
+    if check.beyond <= check.limit.excused(check.checked):
+        return check
+    placed = [index for index, clock in clocks if alignment.maps[index][clock].by_user]
+    file = shlex.quote(check.files[-1])
+    found = Contradiction(
+        Verdict.ASSUMED if placed else check.limit.verdict,
+        (placed[-1] if placed else clocks[-1][0],),
+        f"{' and '.join(check.files)} contradict how they were put on one time axis: {check.describe()}",
+        f"--anchor or --offset {file}=TIME say where it belongs (0ns: where its own times put it); "
+        "--on-ambiguous best leaves it here and says so beside it",
+    )
+    return replace(check, contradictions=(found,))
 
 
 def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail") -> Alignment:
@@ -290,7 +376,12 @@ def _on_trace_time(ts: I64, clocks: Array, maps: dict[int, ClockMap]) -> I64:
 
 def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
     """A check for the two files of which one alone has calls that launched work, the other one alone the work."""
-    from traceconv.align.launches import LEAST_SHARE, host_and_device, joined  # conversions have no use for them
+    from traceconv.align.launches import (  # conversions have no use for them
+        LEAST_SHARE,
+        WRONG_IDS,
+        host_and_device,
+        joined,
+    )
 
     apart = host_and_device(traces)
     if apart is None:
@@ -301,10 +392,19 @@ def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
             both = joined(traces[host], clock_host, traces[device], clock_device)
             if both is not None and both.share >= LEAST_SHARE:
                 known = _known(alignment, (host, clock_host, way_host), (device, clock_device, way_device))
-                after = _early(traces[host], traces[device], both, way_host, way_device)
-                before = None if known is None else _early(traces[host], traces[device], both, *known)
+                clocks = (host, clock_host), (device, clock_device)
+                limit = _limit(alignment, *clocks, max(WRONG_IDS, *_wrong_ids(alignment, clocks)))
+                after, beyond = _early(traces[host], traces[device], both, way_host, way_device, limit)
+                before = None if known is None else _early(traces[host], traces[device], both, *known)[0]
                 files = (traces[host].sources[0].name, traces[device].sources[0].name)
-                yield Check(Rule.LAUNCH, files, len(both.calls), after, before, known=known is not None)
+                checked = len(both.calls)
+                check = Check(Rule.LAUNCH, files, checked, after, before, known is not None, limit=limit, beyond=beyond)
+                yield _with_contradictions(check, alignment, clocks)
+
+
+def _wrong_ids(alignment: Alignment, clocks: tuple[tuple[int, int], ...]) -> list[float]:
+    """The share of ids that may be wrong by the estimates from them."""
+    return [0.0, *(pair.estimate.wrong for pair in alignment.pairs if {pair.a.key, pair.b.key} == set(clocks))]
 
 
 def _known(
@@ -320,12 +420,15 @@ def _known(
     return None if host[2].by_user or device[2].by_user else (host[2], device[2])
 
 
-def _early(host: Trace, device: Trace, both: Joined, way_host: ClockMap, way_device: ClockMap) -> Breaches:
+def _early(
+    host: Trace, device: Trace, both: Joined, way_host: ClockMap, way_device: ClockMap, limit: Limit = _NO_LIMIT
+) -> tuple[Breaches, int]:
+    """How much work begins before its call, and how much of it by more than is possible."""
     launched = way_host.apply(host.slices.ts[both.calls])
     began = way_device.apply(device.slices.ts[both.work])
     clock = int(device.tracks[int(device.slices.track[both.work[0]])].clock)
     late = launched - began - max(device.clocks[clock].resolution_ns, 1)
-    return _breaches(late, (device, both.work), (host, both.calls))
+    return _breaches(late, (device, both.work), (host, both.calls)), _beyond(late, limit)
 
 
 # -- matched slices of two files ------------------------------------------------------------------------------------
@@ -337,17 +440,17 @@ def _tells(pair: PairEstimate) -> bool:
     return pair.rows is not None and len(pair.rows[0]) > 0 and real and not pair.estimate.verdict.refused
 
 
-def _inside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap) -> Check:
+def _inside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap, limit: Limit) -> Check:
     """Whether the inner slices of a pair lie inside the outer ones."""
-    after = _outside(pair, way_a, way_b)
-    before = None if pair.known is None else _outside(pair, pair.known, ClockMap())
+    after, beyond = _outside(pair, way_a, way_b, limit)
+    before = None if pair.known is None else _outside(pair, pair.known, ClockMap())[0]
     assert pair.rows is not None
-    return Check(
-        Rule.INSIDE, (pair.a.name, pair.b.name), len(pair.rows[0]), after, before, known=pair.known is not None
-    )
+    files, known = (pair.a.name, pair.b.name), pair.known is not None
+    return Check(Rule.INSIDE, files, len(pair.rows[0]), after, before, known, limit=limit, beyond=beyond)
 
 
-def _outside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap) -> Breaches:
+def _outside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap, limit: Limit = _NO_LIMIT) -> tuple[Breaches, int]:
+    """How many inner slices stick out of the outer ones, and how many of them by more than is possible."""
     assert pair.rows is not None
     one, other = (pair.a, pair.rows[0], way_a), (pair.b, pair.rows[1], way_b)
     outer, inner = (other, one) if pair.turned else (one, other)
@@ -355,7 +458,13 @@ def _outside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap) -> Breaches:
     inner_starts, inner_ends = _times(*inner)
     early = outer_starts - inner_starts - _step(inner[0])
     late = inner_ends - outer_ends - 2 * _step(outer[0])
-    return _breaches(np.maximum(early, late), (inner[0].trace, inner[1]), (outer[0].trace, outer[1]))
+    by = np.maximum(early, late)
+    return _breaches(by, (inner[0].trace, inner[1]), (outer[0].trace, outer[1])), _beyond(by, limit)
+
+
+def _beyond(by: I64, limit: Limit) -> int:
+    """How many pairs break a rule by more than is possible."""
+    return 0 if limit.bound_ns is None else int((by > limit.bound_ns).sum())
 
 
 def _times(side: Side, rows: Array, way: ClockMap) -> tuple[I64, I64]:

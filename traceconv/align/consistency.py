@@ -51,7 +51,7 @@ def relate_all(
     target: ClockDomain,
     overruled: set[int],
     warnings: Warnings,
-) -> None:
+) -> list[PairEstimate]:
     """Add what the events say to the graph, after a check against each other and against the files.
 
     Args:
@@ -61,6 +61,9 @@ def relate_all(
         target: the clock that all shall be put on.
         overruled: clocks whose place was only assumed, and wrongly.
         warnings: what is left out is said here.
+
+    Returns:
+        The estimates that are left out.
 
     Raises:
         InconsistentClocks: it contradicts itself, and it is not clear which estimate is wrong.
@@ -85,6 +88,7 @@ def relate_all(
     if solution.loops:
         for number in {number for one in kept for number in (one.a, one.b)} & set(solution.maps):
             graph.relate(sides[number][0], target, solution.maps[number])
+    return [accepted[row - first].pair for row in solution.dropped if row >= first]
 
 
 def _declared(sides: Sequence[Placed], graph: ClockGraph, target: ClockDomain, overruled: set[int]) -> list[Edge]:

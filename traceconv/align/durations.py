@@ -25,8 +25,7 @@ import numpy as np
 
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Residuals, Rival, refused
 from traceconv.align.geometry import F64
-from traceconv.align.iterations import log_durations, period_of, positions
-from traceconv.align.robust import rank_correlation
+from traceconv.align.iterations import log_durations, period_of, same_run
 from traceconv.clocks import Verdict
 from traceconv.times import format_short
 
@@ -63,10 +62,7 @@ SAME_RUN = 0.8
 #: Below this they look like two runs.
 PERHAPS_SAME_RUN = 0.3
 _LEAST_DEVIATIONS = 20
-_USUAL = 8.0  # times the median deviation
-_LEAST_RESOLUTION = 0.1
 _LEAST_SHARE = 0.5
-_LEAST_LABELLED = 0.85
 _LEAST_SIGMA = 3.0
 _RIVALS = 10
 _SETTLE = "a log with times would settle it"
@@ -628,56 +624,3 @@ def _spacing(a: Events, period: int | None) -> float:
     if period is None or len(a) <= period:
         return 0.0
     return float(np.median(a.start[period:] - a.start[:-period]))
-
-
-def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> tuple[float, int] | None:
-    """Whether durations of the same operator deviate together on both sides.
-
-    A deviation is the logarithm of a duration less the median of its operator.
-
-    Returns:
-        The rank correlation of the deviations, and of how many; None if the operators cannot be told.
-    """
-    rows_a, rows_b = pairs
-    first, last = int(rows_a[0]), int(rows_a[-1]) + 1
-    label = positions(a.take(np.arange(first, last)), period)
-    if (label >= 0).mean() < _LEAST_LABELLED:
-        return None
-    of_pair = label[rows_a - first]
-    of_a = _deviation(log_durations(a)[rows_a], of_pair)
-    of_b = _deviation(log_durations(b)[rows_b], of_pair)
-    shorter = np.minimum(a.dur[rows_a], b.dur[rows_b])
-    quantum = max(a.quantum_ns, b.quantum_ns) / np.maximum(shorter, 1.0)
-    used = _usual(of_a, quantum) & _usual(of_b, quantum)
-    of_pair = np.where(used, of_pair, -1)  # again without warm-up, which moves the medians of both sides together
-    of_a = _deviation(log_durations(a)[rows_a], of_pair)
-    of_b = _deviation(log_durations(b)[rows_b], of_pair)
-    used = np.isfinite(of_a) & np.isfinite(of_b)
-    if used.sum() < 3:
-        return 0.0, int(used.sum())
-    return rank_correlation(of_a[used], of_b[used]), int(used.sum())
-
-
-def _deviation(logs: F64, label: Array) -> F64:
-    """Each value less the median of those with its label; not a number where there are less than three."""
-    found = np.full(len(logs), np.nan)
-    order = np.argsort(label, kind="stable")
-    starts = np.flatnonzero(np.diff(label[order], prepend=-2))
-    for group in np.split(order, starts[1:]):
-        if len(group) >= 3 and label[group[0]] >= 0:
-            found[group] = logs[group] - np.median(logs[group])
-    return found
-
-
-def _usual(deviation: F64, quantum: F64) -> Array:
-    """Those that are not far off, since warm-up is alike in all runs; of durations that the resolution can tell.
-
-    Args:
-        deviation: of the logarithm of each duration.
-        quantum: the resolution as a share of each duration.
-    """
-    size = np.abs(deviation)
-    known: Array = np.isfinite(size) & (quantum <= _LEAST_RESOLUTION)
-    if known.any():
-        known &= size <= _USUAL * max(float(np.median(size[known])), float(np.median(quantum[known])))
-    return known

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -185,6 +186,8 @@ class Piece:
         offset, drift, x0: the line.
         region: all lines that the evidence allows.
         matches: how many pairs it rests on.
+        doubt: the times of clock x between which it began to hold, where the relation jumps: what lies between them may
+            be on this line or on the one before it. None where the two meet.
     """
 
     begin: float
@@ -193,6 +196,7 @@ class Piece:
     x0: float
     region: Region | None
     matches: int
+    doubt: tuple[float, float] | None = None
 
     def map(self, x: F64) -> F64:
         """Times of clock x on clock y."""
@@ -211,6 +215,7 @@ class Estimate:
         region: all lines that the evidence allows; None if the estimator gives none.
         matches: how many pairs or samples it rests on.
         dropped: how many were left out as contradictory.
+        wrong: the share of the pairs that may be wrong: so many, and no more, may contradict the bounds.
         residuals: of the pairs.
         margin: by how much it beats the best rival, in the unit of the estimator (z or nats).
         rivals: the best other places, the best first.
@@ -238,6 +243,7 @@ class Estimate:
     residual_times: F64 | None = None
     residual_values: F64 | None = None
     pieces: tuple[Piece, ...] = ()
+    wrong: float = 0.0
 
     @property
     def bounded(self) -> bool:
@@ -252,7 +258,20 @@ class Estimate:
         for region, here in self._parts(at, [piece.region for piece in self.pieces] or [self.region]):
             if region is not None:
                 low[here], high[here] = region.bounds(at[here])
+        for before, piece in pairwise(self.pieces):
+            between = self.in_doubt(at, piece)
+            for region in (before.region, piece.region):
+                if between.any() and region is not None:
+                    least, most = region.bounds(at[between])
+                    low[between], high[between] = np.minimum(low[between], least), np.maximum(high[between], most)
         return low, high
+
+    @staticmethod
+    def in_doubt(x: F64, piece: Piece) -> Array:
+        """Which times of clock x may be on a line or on the one before it."""
+        if piece.doubt is None:
+            return np.zeros(len(x), bool)
+        return np.asarray((x > piece.doubt[0]) & (x < piece.doubt[1]))
 
     def map(self, x: F64) -> F64:
         """Times of clock x on clock y, both relative to their zeros."""

@@ -71,7 +71,8 @@ def estimated(
     sides = [one for one in sides if not (one[1].index in said.corrections and _is_related(one, sides, graph))]
     _check_launches(traces, sides, _Relations(graph, target, said.walls))
     made, accepted, overruled = _pairs(sides, graph, target, policy, said)
-    relate_all(sides, accepted, graph, target, overruled, said.warnings)
+    left_out = {(pair.a, pair.b) for pair in relate_all(sides, accepted, graph, target, overruled, said.warnings)}
+    made = [replace(pair, taken=pair.taken and (pair.a, pair.b) not in left_out) for pair in made]
     known = graph.maps_to(target)
     for domain, side in sides:
         if domain not in known:

@@ -23,12 +23,13 @@ from traceconv.align.launches import METHOD as LAUNCHES
 from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.names import NameMap
 from traceconv.align.rates import Known
+from traceconv.align.sequences import METHOD as SEQUENCE
 from traceconv.align.sequences import align_sequences
 from traceconv.align.twins import METHOD as TWINS
 from traceconv.align.twins import same_recording
 from traceconv.align.views import View, nested_work, shared_work
 from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Verdict
-from traceconv.ir.trace import Trace
+from traceconv.ir.trace import Layer, Trace
 from traceconv.times import earlier_or_later
 
 _MOST_VIEWS = 4
@@ -39,6 +40,10 @@ _PIECE_NS = 2_000_000
 #: recordings the worst was off by 60 µs, and a quarter of a millisecond off begins what looks alike at 4 kHz.
 _CERTAIN_NS = 150_000
 _AROUND_NS = 400_000
+_QUEUED = (
+    "both name the same work, but that of a device runs when its queue comes to it, in no call for certain: ids of its "
+    "launches in both would tell"
+)
 _Seen = TypeVar("_Seen", Samples, Bins)
 #: What was compared, for people, by the method of the estimator.
 IN_WORDS = {
@@ -68,6 +73,11 @@ class Side:
     def name(self) -> str:
         """The file."""
         return self.trace.sources[0].name
+
+    @property
+    def layer(self) -> Layer | None:
+        """Where in a stack of software its slices were written down, if its format says so."""
+        return self.trace.sources[0].layer
 
     @property
     def key(self) -> tuple[int, int]:
@@ -290,25 +300,42 @@ def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> Pa
     views = shared_work(a.trace, a.clock, b.trace, b.clock, names)
     if views is None:
         return None
-    one, other = views[0].events, views[1].events
-    if _typical(one) >= _typical(other):
-        return _nested(a, b, views, known)
-    return _turned(_nested(b, a, (views[1], views[0]), known.inverse() if known else None))
+    stated = stated_outer(a, b)
+    if stated is not None and Layer.DEVICE in (a.layer, b.layer):
+        return _made(a, b, refused(SEQUENCE, Verdict.INSUFFICIENT, _QUEUED), (0, 0), known)
+    outer = stated or (a if _typical(views[0].events) >= _typical(views[1].events) else b)
+    if outer is a:
+        return _nested(a, b, views, known, inside=stated is not None)
+    return _turned(_nested(b, a, (views[1], views[0]), known.inverse() if known else None, inside=stated is not None))
 
 
-def _nested(a: Side, b: Side, views: tuple[View, View], known: ClockMap | None) -> PairEstimate:
-    """What the work of b says that lies inside that of a."""
+def stated_outer(a: Side, b: Side) -> Side | None:
+    """The side around the other one, by what their formats say; None if that is nothing, or the same for both."""
+    if a.layer is None or b.layer is None or a.layer is b.layer:
+        return None
+    return a if a.layer < b.layer else b
+
+
+def _nested(a: Side, b: Side, views: tuple[View, View], known: ClockMap | None, *, inside: bool) -> PairEstimate:
+    """What the work of b says that lies inside that of a.
+
+    Args:
+        a, b: the outer one and the inner one.
+        views: what both know.
+        known: what is known beforehand.
+        inside: whether the formats say that it does lie inside; else that has to be seen.
+    """
     one, other = (view.events for view in views)
     before = Known.of(known, _common(a, b, known), (one.zero_ns, other.zero_ns))
     nest = nested_work(a.trace, b.trace, views)
-    estimate = align_sequences(one, before.evened(other), before.prior, nest and before.evened(nest))
+    estimate = align_sequences(one, before.evened(other), before.prior, nest and before.evened(nest), inside=inside)
     made = _made(a, b, before.restored(estimate), (one.zero_ns, other.zero_ns), known)
     matched = estimate.pairs
     return made if matched is None else replace(made, rows=(views[0].rows[matched[0]], views[1].rows[matched[1]]))
 
 
 def _typical(events: Events) -> float:
-    """How long the events are, kind by kind: those of the outer trace are longer."""
+    """How long the events are, kind by kind: those of the outer trace are longer, unless work runs in a queue."""
     return float(sum(np.median(events.dur[events.kind == kind]) for kind in np.unique(events.kind).tolist()))
 
 

@@ -41,7 +41,7 @@ _TO_HOST = re.compile(r"DtoH|DEVICE_TO_HOST")
 _LEAST_PAIRS = 30
 _LEAST_WAITS = 5
 #: Where more than this share of the work is too early, wrong ids do not explain it.
-_LEAST_EARLY = 0.02
+WRONG_IDS = 0.02
 #: Of the work of the device, so much must have a call, or it is of another run.
 LEAST_SHARE = 0.5
 #: So many pairs must be in order: with wrong ids each in twenty, more than 0.9 are.
@@ -188,7 +188,7 @@ class EarlyWork:
     def beyond(self, left_open: int) -> bool:
         """Whether most of it is early, and some of it by more than is possible; a few ids may be wrong."""
         impossible = int((self.by_ns > left_open).sum())
-        return 2 * int((self.by_ns > 0).sum()) > len(self.by_ns) and impossible > _LEAST_EARLY * len(self.by_ns)
+        return 2 * int((self.by_ns > 0).sum()) > len(self.by_ns) and impossible > WRONG_IDS * len(self.by_ns)
 
     def describe(self) -> str:
         """How much is early, for people."""
@@ -349,6 +349,7 @@ def align_launches(pairs: Pairs, prior: Prior) -> Estimate:
         line.x0,
         matches=int(kept.sum()),
         dropped=int(len(pairs) - kept.sum()) + len(bounds) - len(trimmed),
+        wrong=max(WRONG_IDS, wrong + _MOST_TRIM if wrong else 0.0),
     )
     verdict, reason, region = _judged(trimmed, region, prior, same, gaps)
     if region is None:

@@ -61,12 +61,13 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
     }
 
 
-def refusal_document(traces: Sequence[Trace], error: AlignmentError) -> dict[str, Any]:
+def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Causality | None = None) -> dict[str, Any]:
     """The report of traces that were refused, with what their events said.
 
     Args:
         traces: the inputs.
         error: the refusal; its `pairs` are what was tried.
+        checks: of cause and effect, if it came to them.
     """
     pairs: Sequence[PairEstimate] = error.pairs
     return {
@@ -76,7 +77,7 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError) -> dict[str
         "inputs": [_input(trace, {}, pairs, index) for index, trace in enumerate(traces)],
         "pairs": [_pair(pair) for pair in pairs],
         "processes": [],
-        "causality": [],
+        "causality": checks.as_json() if checks else [],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,7 +70,7 @@ def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
     """
     total = float(better.sum())
     sums = np.add.reduceat(better, np.arange(blocks) * len(better) // blocks) if len(better) >= blocks else better
-    spread = max(np.sqrt(len(sums)) * float(sums.std(ddof=1)), np.sqrt(len(better)) * spread_of_one)
+    spread = max(math.sqrt(len(sums)) * float(sums.std(ddof=1)), math.sqrt(len(better)) * spread_of_one)
     return min(total / spread, total / _NATS_OF_A_SIGMA)
 
 
@@ -83,7 +84,7 @@ def null_margin(best: float, others: Sequence[float], events: int, spread_of_one
         spread_of_one: the least standard deviation of what one event says, nats.
     """
     better = best - float(np.mean(others))
-    spread = max(float(np.std(others)), np.sqrt(events) * spread_of_one)
+    spread = max(float(np.std(others)), math.sqrt(events) * spread_of_one)
     return min(better / spread, better / _NATS_OF_A_SIGMA)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Prior, Residuals, Rival, refused, some_of
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
+from traceconv.align.iterations import period_of, same_run
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.nesting import Nest, best_near, fits_on, possible
 from traceconv.align.pieces import align_pieces, bent, described
@@ -90,6 +91,8 @@ _LEAST_OF_SHARE = 0.6
 #: With so many durations that can be compared, less rank correlation than this is that of two runs: the least of the
 #: recordings has 0.43, simulated runs of one schedule reach 0.1. Believed is what chance hardly gives, in sigma.
 _LEAST_CHANGES, _CHANCE_ALIKE, _LEAST_SIGMA = 20, 0.3, 4.0
+#: So many outer events are compared to see whether what matched them lies inside.
+_COMPARED_EVENTS = 2000
 _LEAST_PAUSE = 10e6
 _SAME_PLACE = 200 * _US
 
@@ -183,7 +186,7 @@ def _spread(values: F64) -> float:
     return 1.4826 * float(np.median(np.abs(values))) if len(values) else 0.0
 
 
-def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None) -> Estimate:
+def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None, *, inside: bool = True) -> Estimate:
     """How the clock of a relates to that of b.
 
     Args:
@@ -191,9 +194,13 @@ def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None
         b: the inner events.
         prior: what is known beforehand; it narrows the search.
         nest: what the threads of a did at each time, with all events of b, if that says more than a and b do.
+        inside: whether it is known that what both know lies inside of each other. Else it has to be seen: what a queue
+            runs a while after its call may fit into calls as well, and bounds that rest on that are wrong.
     """
     found = _by_places(a, b, prior, nest)
-    return _of_one_run(a, b, found) if found.verdict is Verdict.OK else found
+    if found.verdict is Verdict.OK:
+        found = _of_one_run(a, b, found)
+    return found if inside or found.verdict is not Verdict.OK else _seen_inside(a, b, found)
 
 
 def _by_places(a: Events, b: Events, prior: Prior, nest: Nest | None = None) -> Estimate:
@@ -676,6 +683,7 @@ def _judged(
         (pairs.a, pairs.b),
         a.start[pairs.a],
         pairs.begin,
+        wrong=TRIM,
     )
 
 
@@ -750,3 +758,37 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
         reason = f"{found.reason}; but they may be of two runs that had the same work at the same times ({compared})"
         return replace(found, verdict=Verdict.UNVERIFIED, reason=reason)
     return found
+
+
+def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
+    """The answer, if calls take longer where the work that matched them does; else it may run in no call at all.
+
+    The place is about right then, but nothing bounds how far off it is.
+    """
+    same, count = _together(a, b, found)
+    if same >= _CHANCE_ALIKE and same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA:
+        return found
+    reason = (
+        f"{found.reason}; but neither do the formats say that the work of the one lies inside the calls of the other, "
+        f"nor do durations show it ({count} vary alike to {max(same, 0):.0%}): a queue may run it later"
+    )
+    pieces = tuple(replace(piece, region=None) for piece in found.pieces)
+    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason, region=None, pieces=pieces)
+
+
+def _together(a: Events, b: Events, found: Estimate) -> tuple[float, int]:
+    """How much matched durations vary alike from one iteration to the next, and how many tell.
+
+    An operator with more to do takes longer on both sides, in whatever call it is done: where iterations repeat, each
+    is compared with itself.
+    """
+    if found.pairs is None:
+        return 0.0, 0
+    rows_a, rows_b = (np.asarray(rows) for rows in found.pairs)
+    order = np.argsort(rows_a, kind="stable")
+    order = order[rows_a[order] < rows_a[order[0]] + _COMPARED_EVENTS]
+    rows_a, rows_b = rows_a[order], rows_b[order]
+    period = period_of(a)
+    if period is not None:
+        return same_run(a, b, (rows_a, rows_b), period) or (0.0, 0)
+    return vary_alike(*since_last((a.sorts[rows_a], b.sorts[rows_b]), a.dur[rows_a], b.dur[rows_b]))

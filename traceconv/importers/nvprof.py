@@ -33,6 +33,7 @@ from traceconv.importers._nvprof_other import Others
 from traceconv.importers._nvprof_tables import Activities
 from traceconv.importers._nvprof_tracks import Tracks
 from traceconv.ir.builder import Builder
+from traceconv.ir.trace import Layer
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.sqlite import open_database
@@ -77,6 +78,7 @@ class NvprofSqlite(Struct, frozen=True):
     url: ClassVar[str] = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
     versions: ClassVar[str] = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
     clock: ClassVar[ClockDomain] = REALTIME
+    layer: ClassVar[Layer] = Layer.DEVICE
     record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
     line_up: ClassVar[str] = (
         "Times are nanoseconds since 1970, so it lines up with everything on the wall clock by itself; files of "

@@ -30,7 +30,7 @@ from traceconv.importers import _nvprof_lines as lines
 from traceconv.importers._ansi import plain
 from traceconv.importers._nvprof_lines import Header
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, ClockId, SliceId, TrackId
+from traceconv.ir.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -567,6 +567,7 @@ class NvprofText(msgspec.Struct, frozen=True):
     url: ClassVar[str] = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
     versions: ClassVar[str] = "nvprof of CUDA 5 to 12"
     clock: ClassVar[ClockDomain] = CLOCK
+    layer: ClassVar[Layer] = Layer.DEVICE
     record: ClassVar[str] = (
         "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"
     )

@@ -33,7 +33,7 @@ from traceconv.importers import _onednn_lines as lines
 from traceconv.importers._onednn_alike import AlikeLines, Fields, Rows
 from traceconv.importers._onednn_lines import Kind, Malformed, Record, Shape
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import I64, NO_TRACK, ClockId, TrackId, occurring
+from traceconv.ir.trace import I64, NO_TRACK, ClockId, Layer, TrackId, occurring
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -408,6 +408,8 @@ class _Reader:
         if track is not None:
             return track
         clock_id = self._clock_id(clock)
+        if engine.startswith("gpu"):
+            self._out.layer(Layer.DEVICE)
         if run.root == NO_TRACK:
             run.root = self._out.track("oneDNN", self._parent(), clock=clock_id)
         name = engine if group == "exec" else f"{engine} {group}".strip()
@@ -495,6 +497,7 @@ class OnednnVerbose(msgspec.Struct, frozen=True):
     url: ClassVar[str] = "https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html"
     versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
     clock: ClassVar[ClockDomain] = WALL_CLOCK
+    layer: ClassVar[Layer] = Layer.LIBRARY
     record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
     line_up: ClassVar[str] = (
         "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "

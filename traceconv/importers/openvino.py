@@ -30,7 +30,7 @@ from traceconv.errors import MalformedInput
 from traceconv.importers import _openvino_json as as_json
 from traceconv.importers._ansi import plain
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, Level, TrackId
+from traceconv.ir.trace import NO_TRACK, Layer, Level, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -368,6 +368,7 @@ class Openvino(msgspec.Struct, frozen=True):
         "average, detailed and sorted counters, benchmark report, as CSV and as JSON, output of -pc; 2020 to 2026"
     )
     clock: ClassVar[ClockDomain] = CLOCK
+    layer: ClassVar[Layer] = Layer.FRAMEWORK
     record: ClassVar[str] = (
         "benchmark_app -m model.xml -report_type detailed_counters -report_folder .\n"
         "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 benchmark_app -m model.xml > onednn.log"

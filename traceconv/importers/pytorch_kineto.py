@@ -37,7 +37,7 @@ from traceconv.importers._chrome_rows import Rows
 from traceconv.importers._kineto_collectives import declare_collectives
 from traceconv.importers.viztracer import is_of_viztracer
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import TrackId, TrackKind
+from traceconv.ir.trace import Layer, TrackId, TrackKind
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -99,6 +99,7 @@ class PytorchKineto(Struct, frozen=True):
     url = "https://docs.pytorch.org/docs/stable/profiler.html"
     versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
     clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
+    layer = Layer.FRAMEWORK
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
     line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
     becomes = (

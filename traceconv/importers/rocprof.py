@@ -38,7 +38,7 @@ from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SliceId, TrackId
+from traceconv.ir.trace import NO_TRACK, Layer, SliceId, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -570,6 +570,7 @@ class Rocprof(msgspec.Struct, frozen=True):
         "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no rocpd"
     )
     clock: ClassVar[ClockDomain] = CLOCK
+    layer: ClassVar[Layer] = Layer.DEVICE
     record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
     line_up: ClassVar[str] = (
         "Times count from boot, and host and device share them. The JSON names the host, so files with other clocks "

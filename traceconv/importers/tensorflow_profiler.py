@@ -28,7 +28,7 @@ from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.importers._xprof import HOST, Timeline
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import TrackId, TrackKind
+from traceconv.ir.trace import Layer, TrackId, TrackKind
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -53,6 +53,7 @@ class TensorflowProfiler(Struct, frozen=True):
     url = "https://openxla.org/xprof/trace_viewer"
     versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
+    layer = Layer.FRAMEWORK
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"

@@ -41,7 +41,7 @@ from traceconv.importers._local_time import local_ns, local_time, zone_of
 from traceconv.importers._tvm_dump import Dump
 from traceconv.importers._tvm_table import Row, Table
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, ClockId, SliceId, TrackId
+from traceconv.ir.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS, format_us
@@ -286,6 +286,7 @@ class TvmDebugger(Struct, frozen=True):
     url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
     versions: ClassVar[str] = "0.5 to 0.19: all variants of the columns, single measurements, dump folder"
     clock: ClassVar[ClockDomain] = NO_CLOCK
+    layer: ClassVar[Layer] = Layer.FRAMEWORK
     record: ClassVar[str] = (
         "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run() > tvm.log 2>&1"
     )

@@ -23,6 +23,7 @@ from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.ir.builder import Builder
+from traceconv.ir.trace import Layer
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -57,6 +58,7 @@ class Viztracer(Struct, frozen=True):
     url = "https://viztracer.readthedocs.io"
     versions = "0.x, 1.x (recorded with 1.1)"
     clock = ClockDomain("CLOCK_MONOTONIC of viztracer", Zero.BOOT, Run.MONOTONIC, 1)
+    layer = Layer.FRAMEWORK
     record = "viztracer -o python.json script.py"
     line_up = (
         "Nothing is needed if the file has baseTimeNanoseconds, as those have that VizTracer.save() writes (1.1); the "

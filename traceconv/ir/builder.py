@@ -32,6 +32,7 @@ from traceconv.ir.trace import (
     Args,
     ClockId,
     Frame,
+    Layer,
     Level,
     SliceId,
     SourceInfo,
@@ -184,6 +185,10 @@ class Builder:
     def collectives(self, collectives: Collectives) -> None:
         """Say which slices are collectives."""
         self._collectives = collectives
+
+    def layer(self, layer: Layer) -> None:
+        """Say where the slices of this input were written down, where its format alone does not tell."""
+        self.info.layer = layer
 
     def note(self, text: str) -> None:
         """A sentence about this input that the user should read."""

@@ -277,6 +277,18 @@ class Args:
         return bytes(self.view(at, length))
 
 
+class Layer(enum.IntEnum):
+    """Where in a stack of software the slices of a format were written down, from the outermost in.
+
+    A slice of a framework lasts while the library below it works, on the thread that called it. Work of a device runs
+    when its queue comes to it, in no call of the host for certain.
+    """
+
+    FRAMEWORK = 1
+    LIBRARY = 2
+    DEVICE = 3
+
+
 @dataclass(slots=True)
 class SourceInfo:
     """One input of a trace, and what became of it.
@@ -295,6 +307,7 @@ class SourceInfo:
         boot_id: what the system calls the boot of the machine that it was recorded in, "" if it does not say.
         rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
         world_size: how many processes that job has; None if the input does not say.
+        layer: where its slices were written down; None if the format does not say.
     """
 
     name: str
@@ -311,6 +324,7 @@ class SourceInfo:
     boot_id: str = ""
     rank: int | None = None
     world_size: int | None = None
+    layer: Layer | None = None
 
     @property
     def place_in_job(self) -> str:

@@ -87,6 +87,8 @@ def all_rows(
         "bends": partial(bends, few),
         "periodic": partial(periodic, few),
         "equal-layers": partial(equal_layers, few),
+        "constant-latency": partial(late, few, False),
+        "queue": partial(late, few, True),
         "unrelated": partial(unrelated, few),
         "replayed": partial(replayed, few),
         "unrelated-samples": partial(unrelated_samples, few),
@@ -336,6 +338,13 @@ def equal_layers(count: int) -> Row:
     """Equal layers without jitter: what little tells places apart is missing calls, and the rounding of times."""
     regime = "24 equal layers an iteration, no jitter, calls missing"
     return _never_wrong(regime, trials.tried(trials.equal_layers_trial, range(FIRST_SEED, FIRST_SEED + count)))
+
+
+def late(count: int, queue: bool) -> Row:
+    """Calls in one file, the work that they ask for later in the other one."""
+    regime = "calls that run ahead of a queue" if queue else "work a constant 10 to 200 µs after its calls"
+    trial = partial(trials.late_trial, queue=queue)
+    return _never_wrong(regime, trials.tried(trial, range(FIRST_SEED, FIRST_SEED + count)))
 
 
 def _never_wrong(regime: str, found: Sequence[Outcome]) -> Row:

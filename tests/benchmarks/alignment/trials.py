@@ -6,7 +6,7 @@ Thresholds are chosen on seeds 0 to 999. What is reported comes from `FIRST_SEED
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -30,6 +30,8 @@ from tests.benchmarks.alignment.simulate import (
     set_at,
     slewed,
 )
+from traceconv.align import align
+from traceconv.align.causality import believed, causality
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
 from traceconv.align.geometry import F64
 from traceconv.align.ladder import Side, estimate_pair
@@ -37,8 +39,10 @@ from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.clocks import ClockDomain, ClockMap, Verdict, Zero
 from traceconv.clocks import Run as Clock
+from traceconv.errors import AlignmentError
 from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo
+from traceconv.ir.trace import Layer, SourceInfo, Trace
+from traceconv.lanes import lay_out
 
 FIRST_SEED = 1000
 #: From so many seeds on it pays to start processes.
@@ -282,6 +286,82 @@ def bent_trial(seed: int) -> Outcome:
     way = found.map(x - a.zero_ns)
     inside = (low <= right - x + a.zero_ns) & (right - x + a.zero_ns <= high)
     return Outcome(found, np.abs(way - right), inside, float(np.max(high - low)))
+
+
+# -- work that runs in no call --------------------------------------------------------------------------------------
+
+_WORK = ("convolution", "softmax", "pooling", "matmul")
+
+
+def recorded(events: Events, name: str, layer: Layer | None) -> Trace:
+    """Events as a recording on a clock that nothing relates."""
+    out = Builder(SourceInfo(name, name, layer=layer), ClockDomain(name, Zero.UNKNOWN, Clock.MONOTONIC, 1000))
+    track = out.thread(out.process("run", pid=1), 1, "work")
+    rows = zip(events.start.tolist(), events.dur.tolist(), events.kind.tolist(), strict=True)
+    for at, (start, dur, kind) in enumerate(rows, 1):
+        out.slice(track, events.zero_ns + int(start), int(dur), _WORK[kind], at=at)
+    return lay_out(out.finish())
+
+
+def late_pair(seed: int, *, queue: bool) -> tuple[Events, Events, Truth]:
+    """The calls that ask for work, and the work, which is done later, in none of these calls.
+
+    A third of the calls are short; others last nearly as long as their work, and vary by themselves.
+
+    Args:
+        seed: of everything.
+        queue: whether calls run ahead, so that work waits for the work before it; else each begins as long after its
+            call.
+    """
+    rng = np.random.default_rng(seed)
+    jitter = JITTERS[seed % 4]
+    made = run(rng, replace(some_shape(rng, jitter), gap_ms=3.0 if queue else 0.3))
+    latency = rng.uniform(10, 200) * US
+    calls = np.bincount(made.iteration)[0]
+    usual = np.tile(np.median(made.dur.reshape(-1, calls), axis=0), len(made.dur) // calls)
+    share = 0.0 if seed % 3 == 0 else rng.uniform(0.5, 0.9)
+    last = share * usual * np.exp(jitter * rng.standard_normal(len(usual))) + rng.uniform(3, 10) * US
+    asked = made.start - latency
+    if queue:
+        first = np.flatnonzero(np.diff(made.iteration, prepend=-1))
+        begin = np.repeat(made.start[first], np.diff(np.append(first, len(made.start))))
+        asked = begin + 0.3 * (made.start - begin) - latency
+        last = np.minimum(last, 0.25 * made.dur)
+    last = np.minimum(last, np.diff(asked, append=np.inf) - US).clip(US)
+    asking = replace(made, start=asked - asked[0], dur=last)
+    truth = some_truth(rng)
+    events, _ = inner(rng, replace(made, start=made.start - asked[0]), truth, missing=0.2)
+    return outer(asking), events, truth
+
+
+def late_trial(seed: int, *, queue: bool) -> Outcome:
+    """Work that runs in no call, as files, in either order; some are of formats that say what they are.
+
+    A library that works in no call is not what its format says: only calls that are too short can show that.
+    """
+    a, b, truth = late_pair(seed, queue=queue)
+    stated = (Layer.FRAMEWORK, Layer.DEVICE if seed % 3 else Layer.LIBRARY)
+    layers = stated if seed % 2 else (None, None)
+    traces = [recorded(a, "calls.json", layers[0]), recorded(b, "work.log", layers[1])]
+    return merged(traces[:: -1 if seed // 2 % 2 else 1], "calls.json", truth)
+
+
+def merged(traces: Sequence[Trace], outer_name: str, truth: Truth) -> Outcome:
+    """How two files are merged, with all checks: the truth is from the clock of the one named to that of the other."""
+    try:
+        alignment = align(list(traces))
+        alignment = believed(alignment, causality(traces, alignment))
+    except AlignmentError as refusal:
+        return Outcome(refused("", Verdict(refusal.verdict), refusal.message))
+    (pair,) = [pair for pair in alignment.pairs if pair.taken]
+    names = [trace.sources[0].name for trace in traces]
+    a, b = names.index(outer_name), 1 - names.index(outer_name)
+    first, last = traces[a].span() or (0, 0)
+    x = np.linspace(first, last, 50)
+    there = [alignment.maps[b][0].inverse().at(alignment.maps[a][0].at(int(t))) for t in x.tolist()]
+    errors = np.abs(np.array(there) - truth.map(x))
+    bound = pair.bound_ns + sum(trace.clocks[0].resolution_ns for trace in traces)
+    return Outcome(pair.estimate, errors, errors <= bound, 2.0 * bound)
 
 
 # -- durations only -------------------------------------------------------------------------------------------------
