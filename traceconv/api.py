@@ -61,12 +61,14 @@ class Input:
         format: the importer, if it shall not be found out.
         options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
         offset_ns: what to add to each of its times, on top of what the file says itself.
+        offset_within_ns: how wrong that can be.
     """
 
     path: AnyPath
     format: str | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     offset_ns: int | None = None
+    offset_within_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +339,10 @@ def _aligned(
     """The alignment of traces that were read. A refusal is written to its reports before it is raised."""
     checks = Causality(())
     try:
-        alignment = align(traces, _offsets(given), policy, facts=facts, same_machine=same_machine)
+        within = {index: one.offset_within_ns for index, one in enumerate(given)}
+        alignment = align(
+            traces, _offsets(given), policy, facts=facts, same_machine=same_machine, offsets_within=within
+        )
         if len(traces) > 1:
             checks = causality(traces, alignment)
         return believed(alignment, checks, (policy or Policy()).on_ambiguous), checks

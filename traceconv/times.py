@@ -18,6 +18,7 @@ LIMIT_NS = 2**62 // 1000 * 1000
 
 _DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
 _MAX_DIGITS = 40
+_DIGITS = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?")
 _DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
 _UNITS_DOWN = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
 #: For each unit its nanoseconds as factor * 10**exponent.
@@ -75,6 +76,16 @@ def parse_duration(text: str) -> int:
         raise ValueError(f"{text!r} is not a time with a unit (ns, us, ms, s, min, h), such as +1.5ms")
     factor, exponent = _UNITS[match[2]]
     return parse_ns(match[1].encode(), exponent, factor)
+
+
+def step_of(text: str, ns: int) -> int:
+    """What the last digit of a duration counts, ns; zero is exact: a clock begins there, or a file stays in place."""
+    match = _DIGITS.match(text.strip())
+    if match is None or not ns:
+        return 0
+    unit = text.strip()[match.end() :].strip()
+    exponent = int(match[2] or 0) - len(match[1])
+    return max(parse_duration(f"1e{exponent}{unit}"), 1) if -20 < exponent < 20 else 0
 
 
 def format_us(ns: int) -> str:

@@ -27,6 +27,7 @@ REGIMES = (
     "perf stat every 10 ms, idle gaps in view, simulated",
     "wrong alignment among accepted, simulated sequences",
     "a clock slewed or set ahead while both record, simulated",
+    "within 20 ms of where a clock was set ahead, simulated",
     "exactly periodic input",
     "24 equal layers an iteration, no jitter, calls missing",
     "work a constant 10 to 200 µs after its calls",

@@ -182,6 +182,7 @@ def align(
     *,
     facts: Facts = NO_FACTS,
     same_machine: bool = False,
+    offsets_within: Mapping[int, int] | None = None,
 ) -> Alignment:
     """Relate the clocks of all inputs.
 
@@ -191,6 +192,7 @@ def align(
         policy: how bold to be.
         facts: what the user says about the clocks.
         same_machine: the word of the user that all inputs were recorded on one machine, since one boot of it.
+        offsets_within: for some of the offsets how wrong each can be, ns.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates.
@@ -226,7 +228,7 @@ def align(
         corrected = {number: stated.corrections.get(index, {}).get(number, ClockMap()) for number in first}
         found = {number: corrected[number].then(known[clocks[number]]) for number in first if clocks[number] in known}
         _place_synthetic(found, clocks, first)
-        _apply_offset(found, corrected, (offsets or {}).get(index))
+        _apply_offset(found, corrected, (offsets or {}).get(index), (offsets_within or {}).get(index, 0))
         maps.append(found)
     placements: dict[int, Placement] = {}
     if policy.estimate and len(traces) > 1:
@@ -370,10 +372,12 @@ def _place_totals(
                 found[number] = ClockMap(min(starts), 0, "totals have no times: placed at the begin of the trace")
 
 
-def _apply_offset(found: dict[int, ClockMap], corrected: dict[int, ClockMap], offset: int | None) -> None:
+def _apply_offset(
+    found: dict[int, ClockMap], corrected: dict[int, ClockMap], offset: int | None, within_ns: int
+) -> None:
     if offset is not None:
         for number, own in corrected.items():
-            found[number] = found.get(number, own).then(ClockMap(offset, 0, "--offset", Verdict.ASSUMED))
+            found[number] = found.get(number, own).then(ClockMap(offset, within_ns, "--offset", Verdict.ASSUMED))
 
 
 def _refuse_unrelated(

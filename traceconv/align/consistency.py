@@ -294,12 +294,14 @@ class Doubt:
         pair: what they say.
         begin, end: by how much they would move clock a of it further, at its first and at its last time, ns.
         allowed: how much of that both leave open, ns; 0 if the events fit elsewhere, but in several places.
+        weak: whether the events are not certain of it themselves.
     """
 
     pair: PairEstimate
     begin: int
     end: int
     allowed: int
+    weak: bool = False
 
     def against(self, side: Side, offset: int | None) -> str:
         """The warning for one of the two clocks; `offset` is what --offset says of it, None if it does not."""
@@ -311,6 +313,10 @@ class Doubt:
         steady = abs(moves[1] - moves[0]) <= self.allowed
         words = [earlier_or_later(move) for move in (moves[:1] if steady else moves)]
         where = words[0] if steady else f"{words[0]} at its begin and {words[-1]} at its end"
+        if self.weak:
+            verdict = self.pair.estimate.verdict
+            why = self.pair.estimate.reason
+            return f"its events and those of {other.name} fit better {where}, though that is {verdict}: {why}"
         text = (
             f"its events and those of {other.name} say that it belongs {where} "
             f"({self.pair.estimate.matches} matches, within {format_time(self.allowed)})"
@@ -352,16 +358,24 @@ def doubt(
         near = [pair for within in _NEAR_NS if (pair := _near(a, b, said, names, within)) is not None]
         fits = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
         if not fits:
-            elsewhere = found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method == METHOD
-            return (
-                Doubt(found, 0, 0, 0) if elsewhere and not any(_fits(pair, said, left_open) for pair in near) else None
-            )
+            if found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method == METHOD:
+                return None if any(_fits(pair, said, left_open) for pair in near) else Doubt(found, 0, 0, 0)
+            return _weak_doubt(found, said, left_open)
         found = fits[0]
     if found.way.bound_ns is None:
         return None
     begin, end = (found.way.at(ts) - said.at(ts) for ts in (_ends_of(instants) or a.span()))
     allowed = found.way.bound_ns + left_open
     return Doubt(found, begin, end, allowed) if max(abs(begin), abs(end)) > allowed else None
+
+
+def _weak_doubt(found: PairEstimate, said: ClockMap, left_open: int) -> Doubt | None:
+    """What events say that are not certain of any place, if the user's is none of those that they name."""
+    weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
+    if not weak or _fits(found, said, left_open):
+        return None
+    begin, end = (found.way.at(ts) - said.at(ts) for ts in found.a.span())
+    return Doubt(found, begin, end, left_open + (found.way.bound_ns or _LEAST_CONTRADICTION_NS), weak=True)
 
 
 def _ends_of(instants: Sequence[Instant]) -> tuple[int, int] | None:

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from traceconv.clocks import DRIFT_UNIT, machine_name
 from traceconv.errors import UsageError
-from traceconv.times import parse_duration
+from traceconv.times import parse_duration, step_of
 
 #: More than any clock drifts, and what a map can hold.
 _MOST_PPM = 900
@@ -38,7 +38,6 @@ _ZONE = re.compile(r"([+-])(\d\d):?([0-5]\d)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _EVENT = re.compile(r':("(?:[^"\\]|\\.)*"|(?!").+)#([+-]?\d{1,9})\.(start|end)', re.DOTALL)
 _WITHIN = re.compile(r"(.*)~([^~]*)", re.DOTALL)
-_DIGITS = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?")
 _ANCHOR_FORMS = "FILE@TIME=FILE@TIME, FILE:NAME#K.start=FILE:NAME#K.end, each with ~TIME behind it or not"
 _FORMS = {
     "--from": "FILE=FORMAT",
@@ -386,7 +385,7 @@ def _point(text: str, index: int) -> Point | None:
         name = re.sub(r"\\(.)", r"\1", event[1][1:-1], flags=re.DOTALL) if event[1].startswith('"') else event[1]
         return EventPoint(index, name, int(event[2]), event[3] == "end")
     ns = _duration(text[1:]) if text.startswith("@") else None
-    return None if ns is None else TimePoint(index, ns, _step_ns(text[1:], ns))
+    return None if ns is None else TimePoint(index, ns, step_of(text[1:], ns))
 
 
 def _duration(text: str) -> int | None:
@@ -394,13 +393,3 @@ def _duration(text: str) -> int | None:
         return parse_duration(text)
     except ValueError:
         return None
-
-
-def _step_ns(text: str, ns: int) -> int:
-    """What the last digit of a time counts; zero is exact, it is where the clock begins."""
-    match = _DIGITS.match(text.strip())
-    if match is None or not ns:
-        return 0
-    unit = text.strip()[match.end() :].strip()
-    exponent = int(match[2] or 0) - len(match[1])
-    return max(parse_duration(f"1e{exponent}{unit}"), 1) if -20 < exponent < 20 else 0

@@ -29,7 +29,7 @@ from traceconv.align.twins import METHOD as TWINS
 from traceconv.align.twins import same_recording
 from traceconv.align.views import View, nested_work, shared_work
 from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Verdict
-from traceconv.ir.trace import Layer, Trace
+from traceconv.ir.trace import I64, Layer, Trace
 from traceconv.times import earlier_or_later
 
 _MOST_VIEWS = 4
@@ -86,12 +86,15 @@ class Side:
 
     def span(self) -> tuple[int, int]:
         """The first and the last time on this clock, ns."""
+        times = self.times()
+        return int(times.min()), int(times.max())
+
+    def times(self) -> I64:
+        """All times on this clock, those of the ends of slices, too, ns."""
         clocks = np.array([int(track.clock) for track in self.trace.tracks] or [0])
         times = [table.ts[clocks[table.track] == self.clock] for _, table in self.trace.timed_tables()]
         slices = self.trace.slices
-        times.append((slices.ts + slices.dur)[clocks[slices.track] == self.clock])
-        found = [ts for ts in times if len(ts)]
-        return min(int(ts.min()) for ts in found), max(int(ts.max()) for ts in found)
+        return np.concatenate([*times, (slices.ts + slices.dur)[clocks[slices.track] == self.clock]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,9 +367,10 @@ def _common(a: Side, b: Side, known: ClockMap | None) -> tuple[int, int]:
 def _made(a: Side, b: Side, estimate: Estimate, zeros: tuple[int, int], known: ClockMap | None) -> PairEstimate:
     """An estimate, whose numbers are relative to zeros, with the maps that follow."""
     way = _way(estimate, *zeros)
-    ends, ends_b = (_from_zero(side, zero) for side, zero in ((a, zeros[0]), (b, zeros[1])))
-    back_bound = _bound(estimate, estimate.back(ends_b))
-    way = replace(way, bound_ns=_bound(estimate, ends), rests_on=_of(a, b))
+    jumps = any(piece.doubt is not None for piece in estimate.pieces)
+    times, times_b = (_from_zero(side, zero, every=jumps) for side, zero in ((a, zeros[0]), (b, zeros[1])))
+    back_bound = _bound(estimate, estimate.back(times_b))
+    way = replace(way, bound_ns=_bound(estimate, times), rests_on=_of(a, b))
     return PairEstimate(a, b, estimate, *zeros, way, back_bound, known)
 
 
@@ -375,9 +379,10 @@ def _of(a: Side, b: Side) -> frozenset[frozenset[tuple[int, int]]]:
     return frozenset({frozenset({a.key, b.key})})
 
 
-def _from_zero(side: Side, zero: int) -> F64:
-    """The first and the last time, ns from a zero: times since 1970 are not exact as float64."""
-    return np.array([ts - zero for ts in side.span()], np.float64)
+def _from_zero(side: Side, zero: int, *, every: bool) -> F64:
+    """The first and the last time, or every one, ns from a zero: times since 1970 are not exact as float64."""
+    times = np.sort(side.times()) if every else np.array(side.span(), np.int64)
+    return (times - zero).astype(np.float64)
 
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
@@ -398,12 +403,17 @@ def _line(piece: Piece, at: float, zero_a: int, zero_b: int) -> Bend:
 
 
 def _bound(estimate: Estimate, x: F64) -> int | None:
-    """How wrong an estimate is at most between two times of clock x; None if it has no region."""
+    """How wrong an estimate is at most at times of clock x, and between the first and the last; None without a region.
+
+    Beside a jump it may be as wrong as that is high, if there is an event whose side of it nothing tells.
+    """
     if not estimate.bounded:
         return None
     begins = np.array([piece.begin for piece in estimate.pieces[1:]])
     begins = begins[(begins > x[0]) & (begins < x[-1])]
-    x = np.concatenate((x, begins, np.nextafter(begins, -np.inf)))
+    around = np.concatenate((begins, np.nextafter(begins, -np.inf)))
+    doubted = np.any([estimate.in_doubt(around, piece) for piece in estimate.pieces], axis=0) if len(around) else []
+    x = np.concatenate((x, around[~np.asarray(doubted, bool)]))
     low, high = estimate.bounds(x)
     line = estimate.map(x) - x
     return int(np.ceil(max(float(np.max(high - line)), float(np.max(line - low))))) + 1

@@ -110,10 +110,10 @@ def align_pieces(
             return pieces, ""
         return (), f"what comes {float(b.start[end] - b.start[0]) / 1e9:.3f} s after the begin fits nowhere for certain"
     after = found.pieces or (Piece(-np.inf, found.offset_ns, found.drift, found.x0, found.region, found.matches),)
-    knot, step = _step(a, b, slice(max(end - size, 0), end + size), _line_of(pieces[-1]), _line_of(after[0]))
+    doubt, step = _step(a, b, slice(max(end - size, 0), end + size), _line_of(pieces[-1]), _line_of(after[0]))
     if step < -_CONTINUOUS:
         return (), f"a clock was set back by {-step / 1e6:.3f} ms, so that some of its times occurred twice"
-    return (*pieces, replace(after[0], begin=knot), *after[1:]), ""
+    return (*pieces, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), ""
 
 
 def bent(pieces: Sequence[Piece]) -> Bent:
@@ -192,19 +192,23 @@ def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
     return float(np.quantile(early, _TIGHT) - np.quantile(late, _TIGHT)) / 2
 
 
-def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[float, float]:
-    """Where the one line ends and the other begins, as a time of clock x, and by how much y jumps there, ns."""
+def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
+    """Between which times of clock x the one line ends and the other begins, and by how much y jumps there, ns.
+
+    A clock may have been set at any time after the end of the last event on the old line, and before the begin of the
+    first one on the new line.
+    """
     part = b.take(rows)
     matcher = Matcher(a, b).part(part)
     fits_old, fits_new = (matcher.holding(line, _TOLERANCES[1]) >= 0 for line in (old, new))
     before = np.concatenate(([0], np.cumsum(fits_old.astype(np.int64) - fits_new)))
     split = int(np.argmax(before))
     old_rows, new_rows = np.flatnonzero(fits_old[:split]), split + np.flatnonzero(fits_new[split:])
-    last = float(old.back(part.start[old_rows[-1] if len(old_rows) else 0]))
+    last = float(old.back(part.end[old_rows[-1] if len(old_rows) else 0]))
     after = new.back(part.start[new_rows])
     first = float(min(after[after >= last], default=last))  # what fits both may lie before the step
     knot = (last + first) / 2
-    return knot, float(new.map(np.array([knot]))[0] - old.map(np.array([knot]))[0])
+    return (last, first), float(new.map(np.array([knot]))[0] - old.map(np.array([knot]))[0])
 
 
 # -- as few lines as it takes ----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from traceconv.ir.trace import SourceInfo
 from traceconv.registry import OptionValue
 from traceconv.shown import one_line
 from traceconv.spill import parse_size
-from traceconv.times import format_drift, format_time, parse_duration
+from traceconv.times import format_drift, format_time, parse_duration, step_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -133,7 +133,8 @@ _INPUT_OPTIONS = (
         "offsets",
         multiple=True,
         metavar="FILE=TIME",
-        help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself.",
+        help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself. It is as "
+        "exact as its digits.",
     ),
     click.option(
         "--same-machine",
@@ -210,7 +211,7 @@ def inputs_of(
     for text, value in pairs(options, "-O", first=True).items():
         file, colon, key = text.rpartition(":")
         (own[input_named(file, paths, "-O")] if colon else shared)[key] = value
-    inputs = [Input(path, format_of.get(i), own[i], offset_of.get(i)) for i, path in enumerate(paths)]
+    inputs = [Input(path, format_of.get(i), own[i], *offset_of.get(i, (None, 0))) for i, path in enumerate(paths)]
     return inputs, shared
 
 
@@ -220,9 +221,11 @@ def options_for(file: str, options: tuple[str, ...]) -> dict[str, OptionValue]:
     return shared | dict(one.options)
 
 
-def _ns(text: str) -> int:
+def _ns(text: str) -> tuple[int, int]:
+    """A time as typed, and what its last digit counts, ns."""
     try:
-        return parse_duration(text)
+        ns = parse_duration(text)
+        return ns, step_of(text, ns)
     except ValueError as error:
         raise UsageError(f"--offset: {error}") from None
 

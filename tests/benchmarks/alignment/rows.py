@@ -85,6 +85,7 @@ def all_rows(
         "bins": partial(bins, few),
         "wrong": lambda: wrong_accepted(pool.outcomes()),
         "bends": partial(bends, few),
+        "beside-a-step": partial(beside_a_step, few),
         "periodic": partial(periodic, few),
         "equal-layers": partial(equal_layers, few),
         "constant-latency": partial(late, few, False),
@@ -326,6 +327,16 @@ def bends(count: int) -> Row:
     good = bool(accepted) and not wrong and inside >= 0.95
     goal = "never wrong; bounds hold in >= 95 %"
     return Row("a clock slewed or set ahead while both record, simulated", goal, text, good)
+
+
+def beside_a_step(count: int) -> Row:
+    """What is stated of the times next to where a clock was set."""
+    found = trials.tried(trials.set_trial, range(FIRST_SEED, FIRST_SEED + count))
+    accepted = [one for one in found if one.accepted]
+    wrong = sum(not one.inside.all() for one in accepted)
+    text = f"{wrong} wrong among {len(accepted)} accepted, {len(found) - len(accepted)} of {len(found)} refused"
+    regime = "within 20 ms of where a clock was set ahead, simulated"
+    return Row(regime, "the truth within the bounds, always", text, bool(accepted) and not wrong)
 
 
 def periodic(count: int) -> Row:

@@ -288,6 +288,22 @@ def bent_trial(seed: int) -> Outcome:
     return Outcome(found, np.abs(way - right), inside, float(np.max(high - low)))
 
 
+def set_trial(seed: int) -> Outcome:
+    """A clock that is set ahead, looked at within 20 ms of that only, at all begins and ends."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, Shape(iterations=300))
+    when = rng.uniform(0.03, 0.97) * float(made.start[-1])
+    line = some_truth(rng)
+    truth = BentTruth(line.offset, line.drift, set_at(when, float(rng.uniform(0.5, 500)) * MS))
+    a, (b, _) = outer(made), inner(rng, made, truth)
+    found = align_sequences(a, b, Prior())
+    x = np.sort(np.concatenate((made.start, made.start + made.dur)))
+    x = x[np.abs(x - when) < 20 * MS]
+    right = truth.map(x) - b.zero_ns - x
+    low, high = found.bounds(x)
+    return Outcome(found, np.abs(found.map(x) - x - right), (low <= right) & (right <= high))
+
+
 # -- work that runs in no call --------------------------------------------------------------------------------------
 
 _WORK = ("convolution", "softmax", "pooling", "matmul")
