@@ -68,7 +68,7 @@ def test_merge_refuses_unrelated_clocks_and_writes_nothing(tmp_path: Path) -> No
 
 def test_the_hint_of_a_refusal_works(tmp_path: Path) -> None:
     hint = refusal(run("merge", KINETO, UNTIMED, "-o", tmp_path / "out.json")).hint
-    offset = re.search(r"--offset (input\.log=[+-][\d.]+s) to let", hint)
+    offset = re.search(r"--offset (input\.log=[+-][\d.]+s) would let", hint)
     assert offset is not None
     result = run("merge", KINETO, UNTIMED, "--offset", offset[1], "-o", tmp_path / "out.json")
     assert result.exit_code == 0, result.output
@@ -350,7 +350,7 @@ def test_inputs_of_one_name_are_told_apart(tmp_path: Path) -> None:
         paths[-1].write_bytes((ONEDNN if name == "one" else UNTIMED).read_bytes())
     error = refusal(run("merge", *paths, "-o", tmp_path / "out.json"))
     assert str(paths[0]) in error.message
-    offset = re.search(r"--offset (\S+/two/log.txt=[+-][\d.]+m?s) to let", error.hint)
+    offset = re.search(r"--offset (\S+/two/log.txt=[+-][\d.]+m?s) would let", error.hint)
     assert offset is not None
     result = run("merge", *paths, "--offset", offset[1], "-o", tmp_path / "out.json")
     assert result.exit_code == 0, result.output

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.alignment.simulate import Run, Shape, run
+from tests.benchmarks.alignment.trials import late_pair
+from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
 from traceconv.align import align, consistency, evidence
 from traceconv.align.facts import parse_facts
 from traceconv.align.ladder import PairEstimate, Side
@@ -442,3 +444,15 @@ def test_nearly_equal_recordings_are_two() -> None:
     traces = [view("a.json", work, 0, format="one tool"), view("b.json", longer, 0, format="one tool")]
     align(traces)
     assert not align(traces).notes
+
+
+def test_weak_evidence_against_an_offset_is_said_as_weak() -> None:
+    """Events that are certain of no place, but name none near to the user's: the warning says what they are worth."""
+    a, b, truth = late_pair(1004, queue=False)
+    files = [on_unknown_clock(a, "calls.json", None), on_unknown_clock(b, "work.log", None)]
+    right = round(truth.offset)
+    for off, warned in ((0, False), (50_000_000, True)):
+        warnings = align(files, {1: off - right}).receipt[1].warnings
+        texts = [text for text in warnings if "fit better" in text]
+        assert bool(texts) is warned, warnings
+        assert all("though that is unverified" in text for text in texts)

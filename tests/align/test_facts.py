@@ -9,12 +9,14 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import ROOT
 from traceconv.align import Alignment, align
 from traceconv.align.facts import (
     Anchor,
@@ -33,6 +35,8 @@ from traceconv.align.facts import (
     zone_ns,
 )
 from traceconv.align.stated import line
+from traceconv.api import estimate
+from traceconv.cli._common import inputs_of
 from traceconv.clocks import DRIFT_UNIT, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.ir.builder import Builder
@@ -765,3 +769,16 @@ def test_an_anchor_where_a_clock_was_set_is_compared_with_what_is_known(away: in
     else:
         with pytest.raises(InconsistentClocks, match="away from where they belong"):
             align(both, facts=facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "within"), [("-350us", 1000), ("+1.5ms", 100_000), ("2s", 10**9), ("+1.000000001s", 1), ("0ns", 0)]
+)
+def test_an_offset_is_as_exact_as_its_digits(text: str, within: int, tmp_path: Path) -> None:
+    log = ROOT / "onednn-verbose" / "all-ts" / "input.log"
+    paths = tmp_path / "a.log", tmp_path / "b.log"
+    for path in paths:
+        path.write_bytes(log.read_bytes())
+    inputs, _ = inputs_of(tuple(map(str, paths)), (), (f"b.log={text}",), ())
+    first, second = estimate(inputs)[0].receipt
+    assert (first.bound_ns, second.bound_ns) == (1000, 1000 + within)  # the log counts in µs

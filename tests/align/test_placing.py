@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace, TrackKind, take
 from traceconv.lanes import lay_out
 from traceconv.merging import merge_traces
-from traceconv.times import earlier_or_later
+from traceconv.times import earlier_or_later, parse_duration
 from traceconv.validate import validate
 
 ORDER = ClockDomain("order of the log", Zero.UNKNOWN, Run.NONE, 1000)
@@ -178,7 +179,12 @@ def test_what_no_match_encloses_is_on_tracks_of_its_own() -> None:
     found = words_of(trace)
     total = len(guest.slices.ts)
     assert sum(found[word] for word in ("inside", "between", "before", "after")) == total
-    assert alignment.receipt[1].note == (
+    held = alignment.receipt[1].note
+    well = re.search(r" \(half of them to ±(\S+ \S+), 19 of 20 to ±(\S+ \S+), if they are matched rightly\)", held)
+    assert well is not None
+    half, nearly_all = (parse_duration(text.replace(" ", "").replace("µ", "u")) for text in well.groups())
+    assert 0 < half < nearly_all < 200_000
+    assert held.replace(well[0], "") == (
         f"{found['inside']} of {total} slices lie inside those of framework.json that they were matched to, "
         f"{found['between']} without a partner in order between their neighbours, {found['before'] + found['after']} "
         "before the first or after the last match in order on 'cpu (times not measured)' and "

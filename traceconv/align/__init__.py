@@ -407,12 +407,15 @@ def _refuse_unrelated(
         advice = [one_machine_advice(traces[other], ours, trace, clocks[lost[0]]), _word_wanted(index, pairs, policy)]
         advice.append(zone_option(trace, clocks[lost[0]]))
         offset = f"--offset {shlex.quote(name)}="
+        advice += [
+            f"`traceconv clocks {files}` says what else would relate them",
+            f"say how: {offset}TIME adds TIME to all times of that file",
+            f"{offset}{format_option(shift)} would let both begin together, which is a guess",
+        ]
         raise UnrelatedClocks(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
             f"{target.describe()}, the second {clock}{_tried(index, pairs)}",
-            hint="; else ".join([*filter(None, advice), f"say how: {offset}TIME adds TIME to all times of that file"])
-            + f", for instance {offset}{format_option(shift)} to let both begin together; `traceconv clocks {files}` "
-            "says what else would relate them",
+            hint="; else ".join(filter(None, advice)),
             pairs=pairs,
             verdict=Verdict.UNVERIFIED.value if _word_wanted(index, pairs, policy) else "",
         )

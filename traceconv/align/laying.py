@@ -18,6 +18,7 @@ from traceconv.align.layout import Layout, Place, lay_inside, placed_args
 from traceconv.ir.builder import join_args
 from traceconv.ir.trace import I64, NO_TRACK, Args, Trace, Track, TrackId, TrackKind
 from traceconv.lanes import sort_events
+from traceconv.times import format_short
 
 _SYNTHETIC = " (synthetic)"
 _APART = "times not measured"
@@ -142,12 +143,17 @@ def _layout(sequence: Sequence, guest: Trace, host: Trace) -> tuple[Layout, Arra
 
 
 def _note(guest: Trace, host: Trace, sequences: tuple[Sequence, ...]) -> str:
-    """How many slices are where."""
-    found = [_layout(sequence, guest, host)[0] for sequence in sequences]
+    """How many slices are where, and how well that is known."""
+    laid = [_layout(sequence, guest, host) for sequence in sequences]
+    found = [layout for layout, _ in laid]
     place = np.concatenate([layout.place for layout in found])
     inside, between = int((place == Place.INSIDE).sum()), int((place == Place.BETWEEN).sum())
     apart = len(place) - inside - between
     words = [f"{inside} of {len(place)} slices lie inside those of {host.sources[0].name} that they were matched to"]
+    if inside:
+        room = np.concatenate([_room(layout, parents, host) for layout, parents in laid])
+        half, nearly_all = (format_short(float(np.quantile(room, share))) for share in (0.5, 0.95))
+        words[0] += f" (half of them to ±{half}, 19 of 20 to ±{nearly_all}, if they are matched rightly)"
     if between:
         words.append(f"{between} without a partner in order between their neighbours")
     if apart:
@@ -155,6 +161,15 @@ def _note(guest: Trace, host: Trace, sequences: tuple[Sequence, ...]) -> str:
         names = [f"{_apart_name(guest.tracks[number])!r}" for number in np.unique(guest.slices.track[rows]).tolist()]
         words.append(f"{apart} before the first or after the last match in order on {' and '.join(names)}")
     return ", ".join(words)
+
+
+def _room(layout: Layout, parents: Array, host: Trace) -> Array:
+    """For each slice inside of another one, how far it may be from where it lies, ns: as far as the end of that one."""
+    rows = np.flatnonzero(layout.place == Place.INSIDE)
+    holder = parents[layout.parent[rows]]
+    begin, end = host.slices.ts[holder], host.slices.ts[holder] + host.slices.dur[holder]
+    away: Array = np.maximum(layout.ts[rows] - begin, end - layout.ts[rows] - layout.dur[rows])
+    return away
 
 
 def _is_apart(layout: Layout) -> Array:
