@@ -87,7 +87,7 @@ class Side:
     def span(self) -> tuple[int, int]:
         """The first and the last time on this clock, ns."""
         times = self.times()
-        return int(times.min()), int(times.max())
+        return int(np.min(times)), int(np.max(times))
 
     def times(self) -> I64:
         """All times on this clock, those of the ends of slices, too, ns."""
@@ -412,8 +412,9 @@ def _bound(estimate: Estimate, x: F64) -> int | None:
     begins = np.array([piece.begin for piece in estimate.pieces[1:]])
     begins = begins[(begins > x[0]) & (begins < x[-1])]
     around = np.concatenate((begins, np.nextafter(begins, -np.inf)))
-    doubted = np.any([estimate.in_doubt(around, piece) for piece in estimate.pieces], axis=0) if len(around) else []
-    x = np.concatenate((x, around[~np.asarray(doubted, bool)]))
+    for piece in estimate.pieces:
+        around = around[~estimate.in_doubt(around, piece)]
+    x = np.concatenate((x, around))
     low, high = estimate.bounds(x)
     line = estimate.map(x) - x
     return int(np.ceil(max(float(np.max(high - line)), float(np.max(line - low))))) + 1
