@@ -23,6 +23,7 @@ from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, NothingRead
 from traceconv.importers import _perf_zstd
 from traceconv.importers._chrome_events import ChromeEvents
+from traceconv.importers._chrome_rows import RowScanner
 from traceconv.importers._perfetto_packets import PacketReader
 from traceconv.limits import Limits, Unpacked
 from traceconv.shortening import LONG_ARG, LONG_NAME
@@ -228,6 +229,23 @@ def test_empty_objects_cost_no_more_than_their_bytes(
     assert scan is None or len(looked_at) < 1000
 
 
+@pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled")
+def test_events_between_empty_objects_are_scanned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run of empty objects had the rest of the buffer searched and its begin copied."""
+    scanned = []
+    scan = RowScanner.scan
+    monkeypatch.setattr(
+        RowScanner, "scan", lambda self, data, start: (scanned.append(len(data) - start), scan(self, data, start))[1]
+    )
+    path = tmp_path / "a.json"
+    event = json.dumps(EVENT)
+    path.write_text("[" + f"{event},{'{},' * 64}" * 4000 + f"{event}]")
+    trace = read(path, format="chrome-trace")
+    assert len(trace.slices.ts) == 4001
+    assert trace.sources[0].balance.skipped["skipped (chrome.empty_event)"] == 64 * 4000
+    assert sum(scanned) < 2 * path.stat().st_size
+
+
 def test_empty_objects_in_args_stay(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{**EVENT, "args": {"a": [{}] * 100}}, EVENT], separators=(",", ":")))
@@ -269,6 +287,11 @@ def test_check_refuses_objects_that_take_far_more_than_the_file(
         check_file(path)
     assert "--max-ratio 0" in error.value.hint
     assert check_file(path, limits=Limits(ratio=0)).counts["events"] == 100_001
+    path.write_text("[" + "{ } ,{} ," * 50_000 + "{}]")
+    with pytest.raises(InputError, match="objects so small"):
+        check_file(path)
+    path.write_text(json.dumps([{**EVENT, "args": {"a": {"b": 1}}}] * 20_000, sort_keys=True))
+    assert check_file(path).counts["events"] == 20_000
 
 
 def test_the_limits_are_options_of_each_command(tmp_path: Path) -> None:

@@ -74,6 +74,10 @@ def test_every_event_is_accounted_for(case: str) -> None:
 
 
 def test_sniff() -> None:
+    assert (
+        sniff('{"traceEvents": [{"ph": "X", "cat": "Kernel", "name": "k", "args": {"external id": 0}}]}')
+        is Certainty.YES
+    )
     assert sniff('{"schemaVersion": 1, "deviceProperties": [') is Certainty.YES
     assert sniff('{"schemaVersion": 1, "traceEvents": [') is Certainty.YES
     assert sniff('{"schemaVersion": 1, "x": [') is Certainty.NO
@@ -245,7 +249,12 @@ def test_frames_of_the_host_on_the_pid_of_a_device(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("category", "name", "stream"),
-    [("ac2g", "ac2g", 7), ("async_cpu_to_gpu", "async_gpu", 7), ("async", "launch", "stream 7")],
+    [
+        ("ac2g", "ac2g", 7),
+        ("async_cpu_to_gpu", "async_gpu", 7),
+        ("async_gpu", "cudaLaunchKernel", 7),
+        ("async", "launch", "stream 7"),
+    ],
 )
 def test_launches_of_all_versions(tmp_path: Path, category: str, name: str, stream: Any) -> None:
     trace = read(

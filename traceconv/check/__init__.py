@@ -7,6 +7,7 @@ that it can judge their output as well as files of other tools.
 from __future__ import annotations
 
 import os
+import re
 from typing import BinaryIO, cast
 
 from traceconv.check._report import CheckReport, Problem, declare, extend_report
@@ -25,6 +26,7 @@ DAMAGED = declare(
 UTF16 = declare("check.utf16", Severity.ERROR, "the file is UTF-16; viewers read UTF-8 only and refuse it")
 
 _PACKET_TAG = b"\x0a"
+_EMPTY = re.compile(rb"\{\s*+\}|\[\s*+\]")
 #: What an object takes while a JSON file is checked, and how much more than the file all of them may take.
 _OBJECT_BYTES = 64
 _MOST_BYTES = 400 << 20
@@ -68,7 +70,7 @@ def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked, display: str
 
 def _refuse_tiny(data: bytes, display: str) -> None:
     """Raise InputError where the objects are so many and so small that they take far more memory than the file."""
-    needed = _OBJECT_BYTES * max(data.count(b"},"), data.count(b"],"))
+    needed = _OBJECT_BYTES * sum(1 for _ in _EMPTY.finditer(data))
     if needed > len(data) + _MOST_BYTES:
         raise InputError(
             f"{display}: its {len(data) >> 20} MB hold objects so small that checking them takes {needed >> 20} MB",

@@ -27,7 +27,8 @@ _LIMIT_OPTIONS = (
         type=click.IntRange(0),
         default=DEFAULT_LIMITS.ratio,
         show_default=True,
-        help="How many times its size a file may unpack to, once that is more than 256 MB; 0 for any.",
+        help="How many times its size a file may unpack to, once that is more than 256 MB; 0 for any. With 0, check "
+        "also reads JSON that holds millions of empty objects.",
     ),
 )
 

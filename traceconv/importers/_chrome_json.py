@@ -70,8 +70,8 @@ _EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp|tr
 _BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
 _WRAPPER = re.compile(rb'\{\s*"traceEvents"\s*:\s*\[')
 #: Empty objects, one after the other: each costs as much as an event, and a small file may unpack to millions of them.
-_EMPTIES = re.compile(rb"(?:\{\s*+\}\s*+,\s*+){16,}+")
-_EMPTIES_AHEAD = (b"{}," * 16, b"{}, " * 16, b"{},\n" * 16)
+_EMPTIES = re.compile(rb"(?:\{\s*+\}\s*+,\s*+){64,}+")
+_EMPTIES_AHEAD = (b"{}," * 64, b"{}, " * 64, b"{},\n" * 64)
 _SPACE = re.compile(rb"[\s\x00]*")
 _SCALAR = re.compile(rb"[^,}\]\s]*")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -211,8 +211,7 @@ class ChromeReader:
         self._behind_event = False  # whether one of an array ends here
         self._commas = 0  # since the last event
         self._searched = b""  # the buffer that was searched for empty objects
-        self._empties = -1  # where they are
-        self._before = b""  # what is before them
+        self._empties: list[int] = []  # where each form of them comes next
 
     def rows(self, exponent: int) -> Iterator[Rows | list[Event]]:
         """Like `batches`, but what is plain comes as columns, if the kernel is there.
@@ -456,26 +455,34 @@ class ChromeReader:
         """The events from here on as far as they are valid and whole, as columns; None if the first one is not."""
         if self._scanner is None:
             return None
-        rows = self._scanner.scan(self._before_empties(), self._pos)
-        if not len(rows):  # perhaps since the empty objects are inside the event here
-            rows = self._scanner.scan(self._data, self._pos)
-        if not len(rows):
-            return None
-        self._pos = int(rows.end[-1])
+        until = self._next_empties()
+        begin = self._pos
+        rows = self._scanner.scan(self._data[begin:until], 0) if until >= 0 else self._scanner.scan(self._data, begin)
+        if until >= 0 and len(rows):
+            self._pos += int(rows.end[-1])
+        else:  # where empty objects come up they may be inside the event here
+            rows = self._scanner.scan(self._data, begin) if until >= 0 else rows
+            if not len(rows):
+                return None
+            self._pos = int(rows.end[-1])
         self._behind_event = True
         if self._in_array:
             for commas in rows.odd_commas():
                 self._count_commas(commas, 1)
         return rows
 
-    def _before_empties(self) -> bytes:
-        """The buffer up to the next run of empty objects. Each byte is looked at once, and copied once a run."""
-        if self._data is not self._searched or 0 <= self._empties < self._pos:
-            found = (self._data.find(many, self._pos) for many in _EMPTIES_AHEAD)
-            self._empties = min((at for at in found if at >= 0), default=-1)
+    def _next_empties(self) -> int:
+        """Return where the next run of empty objects begins in the buffer, -1 where none does.
+
+        What a form of them was looked for in is not looked at again: what is not there is looked for once a buffer.
+        """
+        if self._data is not self._searched:
             self._searched = self._data
-            self._before = self._data[: self._empties] if self._empties >= 0 else self._data
-        return self._before
+            self._empties = [0] * len(_EMPTIES_AHEAD)
+        for form, many in enumerate(_EMPTIES_AHEAD):
+            if 0 <= self._empties[form] <= self._pos:
+                self._empties[form] = self._data.find(many, self._pos)
+        return min((at for at in self._empties if at >= 0), default=-1)
 
     def _fast_batch(self, at_start: bool) -> list[Event] | None:
         """All whole events of the array that are in the buffer, decoded at once; None when they are not all valid."""

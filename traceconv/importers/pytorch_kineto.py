@@ -35,7 +35,7 @@ from traceconv.importers._chrome_flows import FlowSteps
 from traceconv.importers._chrome_json import ChromeReader, Event, decode_json, text_of
 from traceconv.importers._chrome_rows import Rows
 from traceconv.importers._kineto_collectives import declare_collectives
-from traceconv.importers.viztracer import is_of_viztracer
+from traceconv.importers._viztracer_marks import is_of_viztracer
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Layer, TrackId, TrackKind
 from traceconv.patterns import regex
@@ -65,10 +65,13 @@ _DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
 _ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Memset"))
 #: What threads of the host do: a pid that has such events is a process, whatever its label says.
 _ON_HOST = frozenset(
-    ("cpu_op", "cuda_runtime", "cuda_driver", "python_function", "user_annotation", "cpu_instant_event")
+    (
+        *("cpu_op", "cuda_runtime", "cuda_driver", "python_function", "user_annotation", "cpu_instant_event"),
+        *("Operator", "Runtime"),
+    )
 )
 #: Flows that end at the work of a device.
-_LAUNCH_FLOWS = frozenset(("ac2g", "async_cpu_to_gpu", "async"))
+_LAUNCH_FLOWS = frozenset(("ac2g", "async_cpu_to_gpu", "async_gpu", "async"))
 _TRACK_FACTS = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
 _DEVICE_PID = "(device) "
 _HOST_LABEL = "CPU"
@@ -86,8 +89,11 @@ _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 
 
 _TENSORFLOW = b'"highres-ticks"'
 _CATEGORY = regex(
-    rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|async_cpu_to_gpu|fwdbwd)"'
+    rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|async_cpu_to_gpu|async_gpu|'
+    rb'fwdbwd|Operator|Runtime|Kernel|Memcpy|Memset)"'
 )
+#: Args of Kineto; in lower case: before torch 1.9.
+_KEYS = (b'"traceName"', b'"External id"', b'"external id"', b'"Ev Idx"')
 
 
 @importer
@@ -105,7 +111,7 @@ class PytorchKineto(Struct, frozen=True):
     becomes = (
         ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),
         ("kernels, copies, memsets", "slices on the streams of their device, lanes where they overlap"),
-        ("ac2g, async_cpu_to_gpu, async, fwdbwd", "flows"),
+        ("ac2g, async_cpu_to_gpu, async_gpu, async, fwdbwd", "flows"),
         ("memory", "counters in bytes, for each device"),
         ("utilization of the GPU", "counters"),
         ("schedule, GPU and host properties", "metadata"),
@@ -135,7 +141,7 @@ class PytorchKineto(Struct, frozen=True):
         if text[:1] not in (b"{", b"["):
             return Match.no("does not begin with { or [")
         has_schema = b'"schemaVersion"' in text and (b'"deviceProperties"' in text or b'"traceEvents"' in text)
-        has_args = any(key in text for key in (b'"traceName"', b'"External id"', b'"Ev Idx"'))
+        has_args = any(key in text for key in _KEYS)
         if not has_schema and not (has_args and _CATEGORY.search(text)):
             return Match.no("no schemaVersion, and no categories of Kineto")
         if _TENSORFLOW in text or is_of_viztracer(head):

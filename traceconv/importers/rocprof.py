@@ -59,7 +59,7 @@ UNKNOWN_NAME = declare(
 NEVER_SET = declare(
     "rocprof.no_begin",
     ProblemKind.ABSENT,
-    "the begin of a kernel was never set (0), so nobody knows when it ran: it is a row of a table without times",
+    "the begin or end of a kernel was never set (0), so nobody knows when it ran: it is a row of a table without times",
 )
 PC_SAMPLE = declare("rocprof.pc_sample", ProblemKind.LOST, "samples of the program counter inside kernels are not read")
 
@@ -181,12 +181,12 @@ _IDS = (("process_id", "pid"), ("thread_id", "tid"))
 
 
 def _times(row: dict[str, str]) -> tuple[int, int] | None:
-    """Begin and end of a record, taken out of its row; None if it has none, or they were never set (0)."""
+    """Begin and end of a record, taken out of its row; None if it has none, or one of them was never set (0)."""
     texts = [row.pop(new, "") or row.pop(old, "") for new, old in _TIMES]
     if not all(texts):
         return None
     start, end = (parse_ns(text.encode(), NS) for text in texts)
-    return (start, end) if start > 0 else None
+    return (start, end) if start > 0 and end > 0 else None
 
 
 class _Table:

@@ -22,9 +22,9 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
+from traceconv.importers._viztracer_marks import is_of_viztracer
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Layer
-from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 
@@ -34,19 +34,7 @@ OVERFLOW = declare(
     "the buffer of viztracer was full: the oldest events are missing in the file (record with larger --tracer_entries)",
 )
 
-_FUNCTION = regex(rb'"cat"\s*:\s*"(?:FEE|fee)"')
-#: The last entry of `file_info`: "relu (/src/net.py:15)": ["/src/net.py", 15]}}}
-_LAST_FUNCTION = regex(rb'\(([^"]+):(\d+)\)"\s*:\s*\[\s*"\1"\s*,\s*\2\s*\]\s*\}\s*\}\s*\}\s*\Z')
 _METADATA = "viztracer_metadata"
-_LAST_ENTRY = 4096
-_KEY = b'"viztracer_metadata"'
-
-
-def is_of_viztracer(head: Head) -> bool:
-    """Whether viztracer wrote a Chrome trace: functions in the head, or its metadata or `file_info` at the end."""
-    if _KEY in head.data or _FUNCTION.search(head.data):
-        return True
-    return _KEY in head.tail or _LAST_FUNCTION.search(head.tail[-_LAST_ENTRY:]) is not None
 
 
 @importer
