@@ -115,7 +115,7 @@ class PytorchKineto(Struct, frozen=True):
         ("memory", "counters in bytes, for each device"),
         ("utilization of the GPU", "counters"),
         ("schedule, GPU and host properties", "metadata"),
-        ("host, rank and world size", "receipt, labels of the process"),
+        ("host, rank and world size", "receipt, labels of the process; the rank also in the names of its devices"),
         ("kernels of NCCL, RCCL and HCCL, annotations of gloo", "also checked against those of other ranks in a merge"),
     )
     skips = (EMPTY_EVENT,)
@@ -419,6 +419,8 @@ class KinetoEvents(ChromeEvents):
         number = pid.removeprefix(_DEVICE_PID)
         if number in devices:
             track.name += f" ({devices[number]})"
+        if rank is not None:
+            track.name += f", rank {rank}"
 
 
 def _device_pid(pid: bytes) -> bytes:
