@@ -88,8 +88,9 @@ def without_lane(trace: Trace) -> Trace:
 
 
 @pytest.mark.parametrize("change", [other_name, other_time, other_arrow, other_value, other_namesake, without_lane])
-def test_what_is_wrong_is_seen(change: Callable[[Trace], Trace], tmp_path: Path) -> None:
+def test_what_is_wrong_is_seen(change: Callable[[Trace], Trace], show: Show, tmp_path: Path) -> None:
     trace = merged_ranks(tmp_path, 2, 1)
-    assert_equal(perfetto_picture(trace), perfetto_picture(trace))
+    wrong = show(change(trace), "perfetto")
+    assert_equal(wrong, perfetto_picture(change(trace)))
     with pytest.raises(AssertionError):
-        assert_equal(perfetto_picture(change(trace)), perfetto_picture(trace))
+        assert_equal(wrong, perfetto_picture(trace))
