@@ -208,6 +208,16 @@ def test_threads_of_which_no_input_tells_the_process_are_one_by_their_number() -
     assert not found.joined[0].into.is_process
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_thread_that_can_be_of_two_ranks_is_of_none(order: tuple[int, ...]) -> None:
+    known = [recording("r0", rank=0), recording("r1", rank=1), recording("perf", several_at_once=True)]
+    found = tids([known[at] for at in order], [], [thread(at) for at in range(3)])
+    assert not found.joined
+    perf = order.index(2)
+    assert (Why.SEVERAL, (perf, *(at for at in range(3) if at != perf))) in two(found)
+    assert Why.RANKS in {why for why, _ in two(found)}
+
+
 # -- what names no process ------------------------------------------------------------------------------------------
 
 

@@ -355,7 +355,7 @@ class _Decision:
         return sorted(found, key=lambda process: (process.first.input, process.first.track))
 
     def _clusters(self, chain: list[Seen]) -> list[list[Seen]]:
-        """Processes of one number, machine and time, by which of them are one.
+        """Processes, or threads, of one number, machine and time, by which of them are one.
 
         Two that can be one are, unless one of them could as well be one with a third that the other one is not.
         """
@@ -410,12 +410,9 @@ class _Decision:
             self.apart += [Apart(Why.UNKNOWN, tuple(ones)) for ones in by_input.values()]
         self.joined += [Joined(By.TID, basis, into, tuple(ones)) for (into, _, basis), ones in moved.items()]
         for ones in alone.values():
-            for first, *others in _chains(ones):
-                self.joined += [
-                    Joined(By.TID, self._basis(first, other), first, (other,))
-                    for other in others
-                    if self._bar(first, other) is None
-                ]
+            for chain in _chains(ones):
+                for first, *others in self._clusters(chain):
+                    self.joined += [Joined(By.TID, self._basis(first, other), first, (other,)) for other in others]
 
     def _can_have(self, process: _Process, thread: Seen) -> Basis | None:
         """How it is known that a thread is of the machine of a process, which has one of its number at that time."""
