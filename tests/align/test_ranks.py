@@ -329,11 +329,32 @@ def test_two_groups_of_the_same_ranks_are_two(tmp_path: Path) -> None:
         later = [event | {"ts": event["ts"] + 600} for event in steps(20, of(other, 5))]
         return steps(20, of(one, 0)) + later
 
-    found = matched(job(tmp_path, {0: both("0", "10"), 1: both("0", "9")}))
+    listed = {"pg_config": [{"pg_name": name, "ranks": [0, 1]} for name in ("10", "0")]}
+    found = matched(job(tmp_path, {0: both("0", "10"), 1: both("0", "10")}, **listed))
     assert (found.occurrences.count, found.alone) == (40, 0)
     assert not found.occurrences.impossible().count
-    found = matched(job(tmp_path, {0: both("0", "10"), 1: steps(20, of("0", 0))}))
-    assert (found.occurrences.count, found.alone) == (0, 60)  # which of the two it is cannot be told
+    for other in (both("0", "9"), steps(20, of("0", 0))):  # which of the two it is cannot be told
+        found = matched(job(tmp_path, {0: both("0", "10"), 1: other}))
+        assert (found.occurrences.count, found.alone) == (0, 40 + len(other))
+
+
+def test_a_recording_may_lack_what_some_groups_of_the_same_ranks_did(tmp_path: Path) -> None:
+    """Which group it is tells its place among all that are declared, not among those that are seen."""
+
+    def of(name: str) -> Callable[[int], Json]:
+        return lambda n: {**SIZES, **GROUP, "Process_Group_Name": name, "Seq": n}
+
+    def then(name: str) -> list[Json]:
+        return [event | {"ts": event["ts"] + 600} for event in steps(20, of(name))]
+
+    ranks = {0: steps(20, of("1")) + then("2"), 1: steps(20, of("1")) + [e | {"ts": e["ts"] + 250} for e in then("3")]}
+    listed = [{"pg_name": name, "ranks": [0, 1]} for name in "0123"]
+    found = matched(job(tmp_path, ranks, pg_config=listed))
+    assert (found.occurrences.count, found.alone) == (20, 40)
+    (check,) = checked(job(tmp_path, ranks, pg_config=listed)).checks
+    assert not check.after.count
+    found = matched(job(tmp_path, ranks, pg_config=listed[:2]))  # "2" and "3" are not listed
+    assert (found.occurrences.count, found.alone) == (20, 40)
 
 
 def test_numbers_tell_where_recordings_begin(tmp_path: Path) -> None:
@@ -349,8 +370,25 @@ def test_without_numbers_all_must_have_done_the_same(tmp_path: Path) -> None:
         found = checked(job(tmp_path, {0: steps(20, of), 1: other}, ahead={1: 5 * MS}))
         (check,) = found.checks
         assert (check.checked, check.after.count) == (0, 0)
+        said = check.as_json()
+        assert (said["verdict"], said["ranks"], said["unmatched"]) == (None, [0, 1], check.alone)
         alone = f"none of {check.alone} records of collectives of ranks 0 and 1"
         assert found.describe() == [f"  {alone}: no partner of another rank is certain, so none was checked"]
+
+
+@pytest.mark.parametrize("odd", range(4))
+def test_one_odd_rank_does_not_keep_the_others_from_being_checked(odd: int, tmp_path: Path) -> None:
+    """Whichever it is: its clock was set half-way, and without numbers its order may be another one."""
+    of = VERSIONS["May 2024: the group"]
+    whole = {"Process_Group_Ranks": "[0, 1, 2, 3]", "Group_size": 4}
+    every = steps(40, lambda n: of(n) | whole)
+    ranks = {
+        rank: [event | {"ts": event["ts"] + 5000 * (rank == odd and n >= 20)} for n, event in enumerate(every)]
+        for rank in range(4)
+    }
+    found = matched(job(tmp_path, ranks, world=4))
+    assert (found.occurrences.count, found.alone) == (40, 40)
+    assert not found.occurrences.impossible().count
 
 
 def test_recordings_that_begin_with_different_steps_are_no_contradiction(tmp_path: Path) -> None:
@@ -449,7 +487,8 @@ def test_odd_args_are_no_error(member: str, tmp_path: Path) -> None:
     whole = {**SIZES, **GROUP, "Group_size": 2}
     odd = [kernel(n * MS, 300 * US, **whole | {"Seq": n, member: value}) for n, value in enumerate(ODD)]
     rest = steps(5, lambda n: whole | {"Seq": 100 + n})
-    traces = job(tmp_path, {0: odd + rest, 1: odd + rest})
+    listed = [{"pg_name": GROUP["Process_Group_Name"], "ranks": [0, 1]}]  # of groups that are not, only one can be told
+    traces = job(tmp_path, {0: odd + rest, 1: odd + rest}, pg_config=listed)
     (check,) = checked(traces).checks
     assert check.checked >= 5
     assert not check.after.count

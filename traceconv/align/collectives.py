@@ -203,7 +203,8 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _
     rows = rows[np.isin(clock_of_track[slices.track[rows]], list(maps))]
     told = [_Told(*one) for one in _told(trace, declared, rows)]
     size = trace.sources[0].world_size  # ranks of jobs of another size are of another job
-    groups = {group: numbers.of((size, key)) for group, key in _groups({one.group for one in told}, rank).items()}
+    keys = _groups({one.group for one in told}, declared.groups, rank)
+    groups = {group: numbers.of((size, key)) for group, key in keys.items()}
     used = [i for i, one in enumerate(told) if one.kind and one.group in groups]
     rows = rows[used]
     clocks = clock_of_track[slices.track[rows]]
@@ -319,21 +320,35 @@ def _group(args: Mapping[str, Any], declared: Collectives) -> _Stated:
     return _Stated(ranks, str(args.get("about", "")), name)
 
 
-def _groups(stated: Set[_Stated], rank: int) -> dict[_Stated, Hashable]:
+def _groups(stated: Set[_Stated], declared: Mapping[str, Group], rank: int) -> dict[_Stated, Hashable]:
     """For groups of one process that are known what tells them from others, and is the same in all of their processes.
 
     Names are those of the process. Of groups that have equal ranks, the order of their names tells which is which: it
-    is that in which all of them made their groups.
+    is that in which all of them made their groups. A recording may lack what some of them did, so the order is that of
+    all that are declared; of several that are not, each is one of this process alone.
+
+    Args:
+        stated: the groups of which there are collectives.
+        declared: the ranks of all groups of the process by name, as far as the file lists them.
+        rank: of the process.
     """
+    of_ranks: defaultdict[Group, list[str]] = defaultdict(list)
+    for name in sorted(declared, key=lambda name: (not name.isdecimal(), len(name), name)):  # numbers by their size
+        of_ranks[declared[name]].append(name)
     alike: defaultdict[tuple[Group, str], set[str]] = defaultdict(set)
     for one in stated:
         if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
             alike[one.ranks, one.about].add(one.name)
     found: dict[_Stated, Hashable] = {}
     for (ranks, about), names in alike.items():
-        in_order = sorted(names, key=lambda name: (not name.isdecimal(), len(name), name))  # numbers by their size
-        for number, name in enumerate(in_order):
-            found[_Stated(ranks, about, name)] = (ranks, about, number, len(names))
+        listed = of_ranks.get(ranks, [])
+        for name in names:
+            key: Hashable = (ranks, about, name, "of rank", rank)
+            if name in listed:
+                key = (ranks, about, listed.index(name), len(listed))
+            elif len(names) == 1 and not (name and listed):
+                key = (ranks, about, 0, 1)
+            found[_Stated(ranks, about, name)] = key
     return found
 
 
@@ -409,26 +424,35 @@ def _by_order(seen: _Recorded, first: int) -> Occurrences:
 
 
 def _without_shifted(seen: _Recorded, members: list[I64]) -> list[I64]:
-    """The ranks without those that contradict others, where that may be for a wrong order and not for a wrong clock.
+    """The ranks without those that contradict the others, where that may be for a wrong order and not a wrong clock.
+
+    All are held against the rank that contradicts the middle of them least often, so that one odd rank, whichever it
+    is, does not keep the others from being checked.
 
     Args:
         seen: all collectives.
         members: for each rank the rows of its collectives, in order.
     """
-    members = list(members)
-    while len(members) > 1:
-        rows = np.concatenate(members)
-        count = len(members[0])
-        wrong = seen.where(rows).occurrences(np.tile(np.arange(count), len(members))).impossible()
-        if not wrong.count:
-            break
-        of_row = np.argsort(np.tile(np.arange(count), len(members)), kind="stable")
-        early, late = (int(of_row[row]) // count for row in (wrong.worst.early, wrong.worst.late))
-        pair = members[early], members[late]
-        if _fit_moved(seen, *pair) and not _fit_shifted(seen, *pair):
-            break
-        del members[late if early == 0 else early]
-    return members
+    if len(members) < 2 or not _impossible(seen, members):
+        return members
+    start, end, bound = (np.array([column[rows] for rows in members]) for column in (seen.start, seen.end, seen.bound))
+    middle = len(members) // 2
+    late = start - np.sort(end, axis=0)[middle] > bound
+    early = np.sort(start, axis=0)[middle] - end > bound
+    reference = members[int(np.argmin(np.count_nonzero(late | early, axis=1)))]
+    return [
+        rows
+        for rows in members
+        if rows is reference
+        or not _impossible(seen, [reference, rows])
+        or (_fit_moved(seen, reference, rows) and not _fit_shifted(seen, reference, rows))
+    ]
+
+
+def _impossible(seen: _Recorded, members: list[I64]) -> int:
+    """Count the collectives of some ranks that cannot have happened as drawn."""
+    numbers = np.tile(np.arange(len(members[0])), len(members))
+    return seen.where(np.concatenate(members)).occurrences(numbers).impossible().count
 
 
 def _fit_moved(seen: _Recorded, one: I64, other: I64) -> bool:
