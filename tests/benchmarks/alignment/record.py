@@ -50,24 +50,28 @@ def main() -> None:
     parser.add_argument("kind", choices=tuple(ITERATIONS))
     parser.add_argument("name", help="of the recording: a folder in recordings/")
     parser.add_argument("--seed", type=int, default=0, help="of the sizes and the pauses")
+    parser.add_argument("--iterations", type=int, help="how often the model runs; a number for each kind if not given")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="instead of recordings/")
     parser.add_argument("--run-in", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    iterations = args.iterations or ITERATIONS[args.kind]
     if args.run_in:
-        (mxnet_profiled if args.kind == "mxnet" else torch_profiled)(args.kind, random.Random(args.seed), args.run_in)
+        profiled = mxnet_profiled if args.kind == "mxnet" else torch_profiled
+        profiled(args.kind, iterations, random.Random(args.seed), args.run_in)
         return
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         library, log, keep = ("DNNL", DNNL, keep_mxnet) if args.kind == "mxnet" else ("ONEDNN", LOG, keep_torch)
         verbose = {"DNNL": "1", "ONEDNN": "profile_exec"}[library]
         settings = {f"{library}_VERBOSE": verbose, f"{library}_VERBOSE_TIMESTAMP": "1"}
-        command = [sys.executable, __file__, args.kind, args.name, "--seed", str(args.seed), "--run-in", made]
+        again = ["--seed", str(args.seed), "--iterations", str(iterations), "--run-in", made]
+        command = [sys.executable, __file__, args.kind, args.name, *again]
         with (folder / log).open("wb") as printed:
             subprocess.run(command, env={**os.environ, **settings}, stdout=printed, check=True)
         keep(folder, args.name, args.kind, args.folder)
 
 
-def mxnet_profiled(kind: str, rng: random.Random, folder: Path) -> None:
+def mxnet_profiled(_kind: str, iterations: int, rng: random.Random, folder: Path) -> None:
     """The recorded programme with MXNet."""
     import mxnet
     from mxnet import gluon, nd, profiler
@@ -79,7 +83,7 @@ def mxnet_profiled(kind: str, rng: random.Random, folder: Path) -> None:
     )  # fmt: skip
     net.initialize()
     profiler.set_config(profile_imperative=True, profile_symbolic=True, filename=str(folder / MXNET))
-    for number in range(3 + ITERATIONS[kind]):
+    for number in range(3 + iterations):
         if number == 3:
             profiler.set_state("run")
         size, batch = rng.choice((24, 32, 40, 48)), rng.choice((2, 4, 8))
@@ -91,7 +95,7 @@ def mxnet_profiled(kind: str, rng: random.Random, folder: Path) -> None:
     (folder / READINGS).write_text(json.dumps({"mxnet": mxnet.__version__}), encoding="utf-8")
 
 
-def torch_profiled(kind: str, rng: random.Random, folder: Path) -> None:
+def torch_profiled(kind: str, iterations: int, rng: random.Random, folder: Path) -> None:
     """The recorded programme with PyTorch."""
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -103,7 +107,7 @@ def torch_profiled(kind: str, rng: random.Random, folder: Path) -> None:
         step()
     readings: Readings = []
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        for number in range(ITERATIONS[kind]):
+        for number in range(iterations):
             print(f"[{time.monotonic():12.6f}] step {number}", flush=True)
             step()
             readings += _readings(torch)
