@@ -7,6 +7,7 @@ kernels of NCCL are written by hand.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +28,7 @@ from traceconv.align.collectives import Matched, Occurrences, match_collectives
 from traceconv.align.report import SCHEMA
 from traceconv.api import read
 from traceconv.check._schemas import load_schema
+from traceconv.clocks import Verdict
 from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedAlignment
 from traceconv.ir.trace import Trace
 
@@ -389,6 +391,10 @@ def test_one_odd_rank_does_not_keep_the_others_from_being_checked(odd: int, tmp_
     found = matched(job(tmp_path, ranks, world=4))
     assert (found.occurrences.count, found.alone) == (40, 40)
     assert not found.occurrences.impossible().count
+    (check,) = checked(job(tmp_path, ranks, world=4)).checks
+    (said,) = check.contradictions
+    assert odd in said.inputs
+    assert (check.after.count, said.verdict) == (0, Verdict.UNVERIFIED)
 
 
 def test_recordings_that_begin_with_different_steps_are_no_contradiction(tmp_path: Path) -> None:
@@ -398,6 +404,7 @@ def test_recordings_that_begin_with_different_steps_are_no_contradiction(tmp_pat
     found = checked(job(tmp_path, {0: every[:20], 1: every[2:22]}))
     (check,) = found.checks
     assert (check.checked, check.after.count, check.alone) == (0, 0, 40)
+    assert not check.contradictions
     # Numbers tell that the clock is wrong.
     sure = steps(40, VERSIONS["2026: numbers"])
     (check,) = checked(job(tmp_path, {0: sure[:20], 1: sure[:20]}, ahead={1: 2 * MS})).checks
@@ -409,6 +416,57 @@ def test_records_that_two_ranks_lack_are_no_contradiction(tmp_path: Path) -> Non
     every = steps(20, VERSIONS["May 2024: the group"])
     (check,) = checked(job(tmp_path, {0: every[:5] + every[6:], 1: every[:12] + every[13:]})).checks
     assert (check.checked, check.after.count, check.alone) == (0, 0, 38)
+    (found,) = check.contradictions  # it may also be that a clock was set, and set back
+    assert (found.verdict, found.inputs) == (Verdict.ASSUMED, (0, 1))
+    assert "no single offset lets all of them happen" in found.text
+
+
+def set_meanwhile(count: int, by: int, at: int) -> list[Json]:
+    """What a rank whose clock is set ahead by some ns writes, each without a number."""
+    every = steps(count, VERSIONS["May 2024: the group"])
+    return every[:at] + [event | {"ts": event["ts"] + by / 1000} for event in every[at:]]
+
+
+@pytest.mark.parametrize("host", ["node7", "node8"])
+@pytest.mark.parametrize("by", [5 * MS, -750 * US, 3_700_000, 70 * MS])
+@pytest.mark.parametrize("at", [4, 20, 36])
+def test_a_clock_that_was_set_meanwhile(host: str, by: int, at: int, tmp_path: Path) -> None:
+    """Also where no numbers tell for certain which collectives are one: what is drawn after it is wrong."""
+    one, other = set_meanwhile(40, 0, 0), set_meanwhile(40, by, at)
+    job(tmp_path, {0: one, 1: other})
+    paths = [tmp_path / f"rank{rank}.json" for rank in (0, 1)]
+    paths[1].write_text(paths[1].read_text().replace("node7", host))
+    found = refusal(run("merge", *paths, "-o", tmp_path / "out.json"))
+    assert type(found) is UnverifiedAlignment
+    assert found.exit_code == 3
+    said = re.search(r"one clock was set meanwhile, by about ([\d.]+) (ms|µs), or records are missing", found.message)
+    assert said
+    assert abs(float(said[1]) * {"ms": MS, "µs": US}[said[2]] - abs(by)) < 200 * US
+    assert "lets all of them happen" not in found.hint
+    for option in (["--offset", "rank1.json=0ns"], ["--on-ambiguous", "best"]):
+        assert option[1] in found.hint
+        assert run("merge", *paths, *option, "-fo", tmp_path / "out.json").exit_code == 0
+        second = alignment_of(tmp_path / "out.json")[1]
+        assert second["verdict"] == ("assumed" if "--offset" in option else "unverified")
+        assert any("one clock was set meanwhile" in text for text in second["warnings"])
+    report = tmp_path / "align.json"
+    assert run("align", *paths, "--report", report).exception
+    document = json.loads(report.read_text())
+    jsonschema.Draft202012Validator(load_schema(SCHEMA)).validate(document)
+    assert document["causality"][0]["verdict"] == "unverified"
+
+
+@pytest.mark.parametrize("at", [4, 20, 36])
+def test_a_clock_that_was_set_back_mixes_the_order(at: int, tmp_path: Path) -> None:
+    """By more than from one collective to the next: which one is the nth is not known then, but not all is well."""
+    (check,) = checked(job(tmp_path, {0: set_meanwhile(40, 0, 0), 1: set_meanwhile(40, -5 * MS, at)})).checks
+    assert [one.verdict for one in check.contradictions] == [Verdict.ASSUMED]
+
+
+def test_a_single_odd_record_is_no_clock_that_was_set(tmp_path: Path) -> None:
+    """The last record of a rank may be of another collective; it is not taken for a step of the clock."""
+    (check,) = checked(job(tmp_path, {0: set_meanwhile(40, 0, 0), 1: set_meanwhile(40, 5 * MS, 39)})).checks
+    assert [one.verdict for one in check.contradictions] == [Verdict.ASSUMED]
 
 
 def test_collectives_without_args_beside_others_may_be_of_any_group(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ class Check(Struct, frozen=True):
             "bound_ns": self.limit.bound_ns,
             "beyond": self.beyond,
             "may_be_wrong": self.limit.excused(self.checked),
-            "verdict": str(self.verdict) if self.checked else None,
+            "verdict": str(self.verdict) if self.checked or self.contradictions else None,
             "ranks": list(self.ranks),
             "unmatched": self.alone,
             "contradictions": [{"verdict": str(one.verdict), "text": one.text} for one in self.contradictions],

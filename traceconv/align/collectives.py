@@ -2,8 +2,9 @@
 
 Which collectives are one is told by the ranks of their group and their number in it. Where they have no numbers, by
 what was done, with how much, and in which order, if all ranks of the group did the same in the same order. Recordings
-of training look alike from step to step, may begin with different steps, and may lack some: nothing is said of such
-collectives if they also fit shifted against each other, or if no move of a recording would let all of them happen.
+of training look alike from step to step, may begin with different steps, and may lack some: such collectives are not
+taken for one if they also fit shifted against each other, or if no move of a recording would let all of them happen.
+The latter are odd: recordings lack some in between, or a clock was set meanwhile.
 
 What it costs is linear in the collectives, however many ranks there are: of each collective only the rank that leaves
 first and the one that enters last are compared.
@@ -30,6 +31,8 @@ Mask = npt.NDArray[np.bool_]
 _MOST_SHIFTS = 24
 #: So many slices are looked through at once.
 _AT_ONCE = 1 << 18
+#: So many collectives are at least before and after the instant at which a clock was set.
+_LEAST_PIECE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,19 @@ class Worst:
 
 
 @dataclass(frozen=True, slots=True)
+class Odd:
+    """Two ranks that did the same in the same order, but fit neither as drawn, nor moved, nor shifted.
+
+    Attributes:
+        wrong: what cannot have happened as drawn if the nth of one rank is the nth of the other one.
+        set_by_ns: how far one of their clocks was set meanwhile, about, if that alone explains it.
+    """
+
+    wrong: Impossible
+    set_by_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Matched:
     """The collectives that several ranks recorded.
 
@@ -124,11 +140,13 @@ class Matched:
         occurrences: of the ranks that took part.
         ranks: all ranks of which inputs have collectives.
         alone: how many occurrences of these have no partner, or none for certain.
+        odd: pairs of ranks whose records fit in no way.
     """
 
     occurrences: Occurrences
     ranks: tuple[int, ...]
     alone: int
+    odd: tuple[Odd, ...] = ()
 
 
 def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Matched | None:
@@ -148,10 +166,10 @@ def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, Clock
     if len(ranks) < 2:
         return None
     numbered = _by_seq(seen.where(seen.seq >= 0))
-    ordered = _by_order(seen.where(seen.seq < 0), int(numbered.number[-1]) + 1 if len(numbered.number) else 0)
+    ordered, odd = _by_order(seen.where(seen.seq < 0), int(numbered.number[-1]) + 1 if len(numbered.number) else 0)
     both = (numbered, ordered)
     every = Occurrences(*(np.concatenate([getattr(one, f.name) for one in both]) for f in fields(Occurrences)))
-    return Matched(every, ranks, len(seen.row) - len(every.row))
+    return Matched(every, ranks, len(seen.row) - len(every.row), tuple(odd))
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
@@ -402,8 +420,11 @@ def _of_several_ranks(occurrences: Occurrences) -> Occurrences:
     return replace(kept, number=_runs(kept.number))
 
 
-def _by_order(seen: _Recorded, first: int) -> Occurrences:
-    """Collectives without numbers: the nth of each rank, of the ranks that did the same in the same order."""
+def _by_order(seen: _Recorded, first: int) -> tuple[Occurrences, list[Odd]]:
+    """Collectives without numbers: the nth of each rank, of the ranks that did the same in the same order.
+
+    The ranks among them that fit in no way are the second result.
+    """
     seen = seen.where(np.lexsort((seen.start, seen.rank, seen.group)))
     alike: defaultdict[tuple[int, bytes], list[I64]] = defaultdict(list)
     runs = _runs(seen.group, seen.rank)
@@ -412,18 +433,19 @@ def _by_order(seen: _Recorded, first: int) -> Occurrences:
         alike[int(seen.group[begin]), seen.what[begin:end].tobytes()].append(np.arange(begin, end))
     rows: list[I64] = []
     number: list[I64] = []
+    odd: list[Odd] = []
     for (_, what), members in alike.items():
-        members = _without_shifted(seen, members)
+        members = _without_shifted(seen, members, odd)
         if len(members) > 1:
             count = len(what) // seen.what.itemsize
             rows += members
             number += [np.arange(first, first + count)] * len(members)
             first += count
     empty = [np.zeros(0, np.int64)]
-    return seen.where(np.concatenate(rows or empty)).occurrences(np.concatenate(number or empty))
+    return seen.where(np.concatenate(rows or empty)).occurrences(np.concatenate(number or empty)), odd
 
 
-def _without_shifted(seen: _Recorded, members: list[I64]) -> list[I64]:
+def _without_shifted(seen: _Recorded, members: list[I64], odd: list[Odd]) -> list[I64]:
     """The ranks without those that contradict the others, where that may be for a wrong order and not a wrong clock.
 
     All are held against the rank that contradicts the middle of them least often, so that one odd rank, whichever it
@@ -432,34 +454,62 @@ def _without_shifted(seen: _Recorded, members: list[I64]) -> list[I64]:
     Args:
         seen: all collectives.
         members: for each rank the rows of its collectives, in order.
+        odd: gets those that fit in no way.
     """
-    if len(members) < 2 or not _impossible(seen, members):
+    if len(members) < 2 or not _impossible(seen, members).count:
         return members
     start, end, bound = (np.array([column[rows] for rows in members]) for column in (seen.start, seen.end, seen.bound))
     middle = len(members) // 2
     late = start - np.sort(end, axis=0)[middle] > bound
     early = np.sort(start, axis=0)[middle] - end > bound
     reference = members[int(np.argmin(np.count_nonzero(late | early, axis=1)))]
-    return [
-        rows
-        for rows in members
-        if rows is reference
-        or not _impossible(seen, [reference, rows])
-        or (_fit_moved(seen, reference, rows) and not _fit_shifted(seen, reference, rows))
-    ]
+    kept: list[I64] = []
+    for rows in members:
+        wrong = None if rows is reference else _impossible(seen, [reference, rows])
+        if wrong is None or not wrong.count:
+            kept.append(rows)
+        elif not _fit_shifted(seen, reference, rows):
+            if _fit_moved(seen, reference, rows):
+                kept.append(rows)
+            else:
+                odd.append(Odd(wrong, _set_meanwhile(seen, reference, rows)))
+    return kept
 
 
-def _impossible(seen: _Recorded, members: list[I64]) -> int:
-    """Count the collectives of some ranks that cannot have happened as drawn."""
+def _impossible(seen: _Recorded, members: list[I64]) -> Impossible:
+    """The collectives of some ranks that cannot have happened as drawn."""
     numbers = np.tile(np.arange(len(members[0])), len(members))
-    return seen.where(np.concatenate(members)).occurrences(numbers).impossible().count
+    return seen.where(np.concatenate(members)).occurrences(numbers).impossible()
+
+
+def _moves(seen: _Recorded, one: I64, other: I64) -> tuple[I64, I64]:
+    """For each collective of two ranks from where to where the other recording can be moved so that it can happen."""
+    bound = seen.bound[one] + seen.bound[other]
+    return seen.start[one] - seen.end[other] - bound, seen.end[one] - seen.start[other] + bound
 
 
 def _fit_moved(seen: _Recorded, one: I64, other: I64) -> bool:
     """Whether all collectives of two ranks can have happened if one recording is moved in time."""
-    bound = seen.bound[one] + seen.bound[other]
-    least = np.max(seen.start[one] - seen.end[other] - bound)
-    return bool(least <= np.min(seen.end[one] - seen.start[other] + bound))
+    least, most = _moves(seen, one, other)
+    return bool(np.max(least) <= np.min(most))
+
+
+def _set_meanwhile(seen: _Recorded, one: I64, other: I64) -> int | None:
+    """How far one of two clocks was set, about, if all can have happened with one such step; None if not.
+
+    All before the step fit with one move of the recording, all after it with another one.
+    """
+    least, most = _moves(seen, one, other)
+    first = np.maximum.accumulate(least), np.minimum.accumulate(most)
+    last = np.maximum.accumulate(least[::-1])[::-1], np.minimum.accumulate(most[::-1])[::-1]
+    fit = (first[0] <= first[1])[:-1] & (last[0] <= last[1])[1:]
+    fit[: _LEAST_PIECE - 1] = fit[len(fit) - _LEAST_PIECE + 1 :] = False
+    steps = np.flatnonzero(fit)
+    if not len(steps):
+        return None
+    step = int(steps[len(steps) // 2])
+    before, after = (int(part[0][at]) + int(part[1][at]) for part, at in ((first, step), (last, step + 1)))
+    return abs(before - after) // 2
 
 
 def _fit_shifted(seen: _Recorded, one: I64, other: I64) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceconv.align.causality import Breaches, Check, Contradiction, Rule
-from traceconv.align.collectives import Impossible, Occurrences, match_collectives
+from traceconv.align.collectives import Impossible, Occurrences, Odd, match_collectives
 from traceconv.clocks import Verdict
 from traceconv.ir.trace import Trace
 from traceconv.times import format_option, format_short
@@ -42,6 +42,7 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]
         worst = max(wrong, key=lambda one: one.worst.by_ns)
         after = Breaches(count, worst.worst.by_ns, _place(traces, worst))
         found = tuple(_contradictions(traces, related, seen))
+    found += tuple(_of_odd(traces, related, odd) for odd in matched.odd)
     return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=found)]
 
 
@@ -104,6 +105,22 @@ def _contradictions(traces: Sequence[Trace], related: _Related, seen: Occurrence
         placed = tuple(index for index in _inputs(wrong) if related.users[index])
         if placed:
             yield Contradiction(Verdict.ASSUMED, placed, *_words(traces, wrong, "their clocks"))
+
+
+def _of_odd(traces: Sequence[Trace], related: _Related, odd: Odd) -> Contradiction:
+    """What is said of two ranks that did the same in the same order and fit in no way.
+
+    Either records are missing, so that nothing is known of the clocks, or one of them was set meanwhile. Where a single
+    step explains all, this is what is to be believed.
+    """
+    pair = _inputs(odd.wrong)
+    placed = tuple(index for index in pair if related.users[index])
+    why = "no single offset lets all of them happen, so that a clock was set meanwhile, or records are missing"
+    if odd.set_by_ns is not None:
+        why = f"one clock was set meanwhile, by about {format_short(odd.set_by_ns)}, or records are missing"
+    text, hint = _words(traces, odd.wrong, "their clocks")
+    verdict = Verdict.ASSUMED if odd.set_by_ns is None or placed else Verdict.UNVERIFIED
+    return Contradiction(verdict, placed or pair, f"{text}: {why}", hint)
 
 
 def _inputs(wrong: Impossible) -> tuple[int, int]:
