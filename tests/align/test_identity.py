@@ -72,7 +72,7 @@ def test_a_process_of_one_machine_is_one() -> None:
         ((ASSUMED, VM), Basis.OTHERS, "assumed: a names no machine, all others are of host vm"),
         ((Machine("boot 1", "c1", "1"), Machine("boot 1", "c2", "1")), Basis.BOOT, "c1 and c2 are of one boot"),
         ((replace(VM, by_user=True), Machine("vm", "c", "", True)), Basis.USER, "the user says that it is one machine"),
-        ((VM, ELSEWHERE), None, ""),
+        ((VM, ELSEWHERE), None, "they are of the hosts vm and other"),
         ((VM, UNKNOWN), None, ""),
         ((UNKNOWN, UNKNOWN), None, ""),
         ((NOBODY, NOBODY), None, ""),
@@ -81,7 +81,7 @@ def test_a_process_of_one_machine_is_one() -> None:
 def test_how_the_machine_is_known(machines: tuple[Machine, Machine], basis: Basis | None, words: str) -> None:
     found = pids([recording("a", machines[0]), recording("b", machines[1])], process(0), process(1))
     assert one(found) == ([(By.PID, basis, 0, 1)] if basis else [])
-    assert [line.partition(" and b: ")[2] for line in found.describe()] == ([words] if basis else [])
+    assert [line.partition(" and b: ")[2] for line in found.describe()] == ([words] if words else [])
 
 
 def test_a_pid_is_used_again_after_a_while() -> None:
@@ -111,6 +111,23 @@ def test_ranks_are_never_one() -> None:
     assert (one(found), two(found)) == ([], [(Why.RANKS, (0, 1))])
     assert found.describe() == ["pid 7: not one process in r0.json and r1.json: they are of the ranks 0 and 1"]
     assert one(pids([ranks[0], recording("x", rank=0)], process(0), process(1)))
+
+
+def test_equal_pids_of_several_machines_are_said_to_be_apart() -> None:
+    recordings = [recording("a.json"), recording("b.json", ELSEWHERE), recording("c.json", Machine("third", "third"))]
+    found = pids(recordings, process(0), process(1), process(2))
+    assert (one(found), two(found)) == ([], [(Why.MACHINES, (0, 1, 2))])
+    line = "pid 7: not one process in a.json, b.json and c.json: they are of the hosts vm, other and third"
+    assert found.describe() == [line]
+    assert [said["words"] for said in found.as_json()] == [line]
+    boots = [recording("a", Machine("boot 1", "vm", "1")), recording("b", Machine("boot 2", "vm", "2"))]
+    assert pids(boots, process(0), process(1)).describe() == [
+        "pid 7: not one process in a and b: they are of different boots"
+    ]
+    assert not pids(recordings, process(0), process(1, start=S)).apart  # not at one time, not to be taken for one
+    assert not pids(recordings, process(0), process(1, pid=8)).apart
+    invented = [recordings[0], recording("b.json", ELSEWHERE, real_ids=False)]
+    assert not pids(invented, process(0), process(1)).apart
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

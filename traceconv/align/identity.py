@@ -8,9 +8,9 @@ that names only the tid still names the thread. So what several inputs say of on
 - an input does not say which process wrote it, and only one of the merge can have: on the same machine, at the same
   time, of a runtime that its writer runs in.
 
-Never one are processes of inputs that state different ranks, or that are recordings of one runtime at the same time: a
-runtime has one profiler, so there are two of it, in containers that count pids anew. Where several could be meant, none
-is taken. What is decided is data; the sentences are made at the end of this module.
+Never one are processes of inputs of several machines, of inputs that state different ranks, or of recordings of one
+runtime at the same time: a runtime has one profiler, so there are two of it, in containers that count pids anew. Where
+several could be meant, none is taken. What is decided is data; the sentences are made at the end of this module.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Why(enum.StrEnum):
     """Why something stays apart that could be one."""
 
     OWN = "its input shows them as two"
+    MACHINES = "different machines"
     RANKS = "different ranks"
     TWICE = "recordings of one runtime at the same time"
     SEVERAL = "several processes can be meant"
@@ -352,6 +353,7 @@ class _Decision:
                     self.joined += [Joined(By.PID, self._basis(first, other), first, (other,)) for other in others]
         for seen_there in unsaid.values():
             self._note_unsaid(seen_there)
+            self._note_machines(seen_there)
         return sorted(found, key=lambda process: (process.first.input, process.first.track))
 
     def _clusters(self, chain: list[Seen]) -> list[list[Seen]]:
@@ -382,6 +384,16 @@ class _Decision:
                 if may_be and self._bar(one, other) is Why.UNSAID and gap(one.span, other.span) <= 0:
                     self.apart.append(Apart(Why.UNSAID, (one, other)))
                     break
+
+    def _note_machines(self, seen: Sequence[Seen]) -> None:
+        """Equal pids at one time on machines that are known to be several."""
+        real = [one for one in seen if self._recordings[one.input].real_ids and self._recordings[one.input].machine.key]
+        pairs = {
+            frozenset((one, other))
+            for one, other in combinations(real, 2)
+            if self._machine(one) != self._machine(other) and gap(one.span, other.span) < 0
+        }
+        self.apart += _apart(Why.MACHINES, real, pairs)
 
     def threads(self, processes: Sequence[_Process]) -> None:
         """Threads of unknown processes: of the one that has a thread of that number, or one with others like them."""
@@ -559,6 +571,10 @@ def _basis_words(recordings: Sequence[Recording], one: Joined) -> str:
 def _apart_words(recordings: Sequence[Recording], one: Apart) -> str:
     first, *others = one.seen
     files = _few([recordings[seen.input].file for seen in one.seen])
+    if one.why is Why.MACHINES:
+        hosts = dict.fromkeys(recordings[seen.input].machine.host for seen in one.seen)
+        words = f"the hosts {_few(list(hosts))}" if len(hosts) > 1 and all(hosts) else "different boots"
+        return f"{_name(first)}: not one process in {files}: they are of {words}"
     if one.why is Why.RANKS:
         ranks = _few([str(recordings[seen.input].rank) for seen in one.seen])
         return f"{_name(first)}: not one process in {files}: they are of the ranks {ranks}"
