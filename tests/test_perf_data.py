@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from tests.make_perf import (
     Maker,
     oddities,
 )
+from traceconv.align.twins import warnings_of_twins
 from traceconv.api import read
 from traceconv.dump import dump
 from traceconv.errors import NothingRead
@@ -105,6 +107,33 @@ def test_samples_are_those_that_perf_script_prints(recording: str) -> None:
     counts = trace.metadata["perf_samples"]
     assert counts.get(SWITCH_EVENT, {"samples": 0})["samples"] == switches.total()
     assert sum(entry["samples"] for entry in counts.values()) == expected.total() > 0
+
+
+@pytest.mark.parametrize("recording", ["call_chains", "group_and_switches", "realtime_clock"])
+@pytest.mark.parametrize("digits", [9, 6])
+def test_a_recording_and_its_text_in_one_merge_are_said_to_be_one(recording: str, digits: int, tmp_path: Path) -> None:
+    """perf script prints microseconds if nobody asks for more."""
+    text = (PRINTED / f"{recording}.txt").read_text(encoding="utf-8")
+    (tmp_path / "out.txt").write_text(re.sub(rf"(\d+\.\d{{{digits}}})\d*:", r"\1:", text))
+    direct, of_text = read(ROOT / "perf-data" / recording / "input.data"), read(tmp_path / "out.txt")
+    ((index, said),) = warnings_of_twins([direct, of_text], ["vm", ""])
+    assert index == 1
+    times = len({(direct.tracks[track].tid, ts) for track, ts in zip(*columns(direct), strict=True)})
+    assert said == (
+        f"{times} of its {len(of_text.samples.ts)} samples are of the same threads and times as samples of input.data: "
+        "they are drawn twice; leave one of the two out"
+    )
+    ((_, turned),) = warnings_of_twins([of_text, direct], ["", ""])
+    assert turned.startswith(f"{times} of its {len(direct.samples.ts)} samples are of the same threads and times")
+    assert not [*warnings_of_twins([direct, of_text], ["vm", "node8"])]  # threads of another machine
+    (tmp_path / "out.txt").write_text(re.sub(r"/\d+ ", "/77 ", text))
+    assert not [*warnings_of_twins([direct, read(tmp_path / "out.txt")], ["", ""])]  # another thread
+    later = replace(of_text.samples, ts=of_text.samples.ts + 5000)
+    assert not [*warnings_of_twins([direct, of_text.with_tables(samples=later)], ["", ""])]  # other times
+
+
+def columns(trace: Trace) -> tuple[list[int], list[int]]:
+    return trace.samples.track.tolist(), trace.samples.ts.tolist()
 
 
 @pytest.mark.parametrize(

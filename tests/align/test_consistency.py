@@ -12,7 +12,7 @@ import pytest
 from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
-from traceconv.align import align, consistency, evidence
+from traceconv.align import Policy, align, consistency, evidence
 from traceconv.align.facts import parse_facts
 from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.names import NameMap
@@ -411,10 +411,28 @@ def test_one_recording_given_twice(clock: ClockDomain) -> None:
     found = align(traces)
     assert [line.offset_ns for line in found.receipt] == [0, 0]
     assert [line.verdict for line in found.receipt] == ["ok", "ok"]
-    assert [(index, "given twice" in note) for index, (note,) in found.notes.items()] == [(1, True)]
-    assert not any(trace.sources[0].notes for trace in traces)
-    assert any("given twice" in note for note in merge_traces(traces, found).sources[1].notes)
+    (said,) = found.receipt[1].warnings
+    assert said == (
+        "its events are those of a.json: the same recording given twice is drawn twice; leave one of the two out"
+    )
+    assert not found.receipt[0].warnings
+    descriptions = [track.description for track in merge_traces(traces, found).tracks]
+    assert any(f"but {said}" in text for text in descriptions)
     assert "belongs 5 ms earlier" in align(traces, {1: 5_000_000}).receipt[1].warnings[0]
+
+
+def test_ranks_of_two_jobs_are_said_to_be() -> None:
+    sizes = {"a": 8, "b": None, "c": 4, "d": 8}
+    traces = [view(name, made(iterations=2), 0, REALTIME) for name in sizes]
+    for trace, size in zip(traces, sizes.values(), strict=True):
+        trace.sources[0].world_size = size
+    warnings = [line.warnings for line in align(traces, policy=Policy(estimate=False)).receipt]
+    assert warnings == [
+        (),
+        (),
+        ("it is of a job of 4 ranks, a of one of 8: two jobs, so that what their ranks did together is not compared",),
+        (),
+    ]
 
 
 def recorded(name: str, *, pid: int = 1, value: int = 5, function: str = "f", arg: int = 3, called: str = "") -> Trace:

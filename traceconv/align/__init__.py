@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from typing import TYPE_CHECKING, Any
 
 from traceconv.align.boots import apart_by_boot
@@ -18,12 +18,13 @@ from traceconv.align.domains import one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
 from traceconv.align.hosts import apart_by_host
 from traceconv.align.identity import Together, together
+from traceconv.align.jobs import warnings_of_jobs
 from traceconv.align.machines import Machine, machines_of, with_one_name
 from traceconv.align.names import NameMap
 from traceconv.align.overlap import lonely
 from traceconv.align.readings import lines_of_readings, warn_of_set_clocks, with_set_clocks
 from traceconv.align.stated import Relation, Stated, state
-from traceconv.align.twins import notes_on_twins
+from traceconv.align.twins import warnings_of_twins
 from traceconv.clocks import (
     DRIFT_UNIT,
     MOST_DRIFT,
@@ -244,6 +245,9 @@ def align(
         evidence.doubts(traces, domains, maps, offsets or {}, policy, pairs, stated)
     for key, text in lonely(traces, maps, facts, set(placements)):
         stated.warnings[key].append(text)
+    for index, text in chain(warnings_of_twins(traces, named), warnings_of_jobs(traces)):
+        if maps[index]:
+            stated.warnings[index, min(maps[index])].append(text)
     receipt = [
         _receipt_line(
             trace,
@@ -258,11 +262,8 @@ def align(
         for number in sorted(found)
     ]
     files = [trace.sources[0].name for trace in traces]
-    notes = notes_on_twins(traces)
-    for index, texts in stated.notes.items():
-        notes[index] += texts
     hosts = [wall.owner for wall in stated.walls]
-    alignment = Alignment(target, maps, receipt, pairs, placements, files, stated.machines, notes, hosts)
+    alignment = Alignment(target, maps, receipt, pairs, placements, files, stated.machines, stated.notes, hosts)
     return alignment if len(traces) == 1 else replace(alignment, together=together(traces, alignment))
 
 

@@ -1,20 +1,20 @@
-"""Two inputs that are one and the same recording."""
+"""Two inputs that are one and the same recording, or hold the same samples."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from traceconv.ir.trace import TABLES, Trace, Track
+from traceconv.ir.trace import I64, TABLES, Trace, Track, occurring
 
 METHOD = "the same recording, given twice"
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8
+_LEAVE = "leave one of the two out"
 #: Where something stands in the file is no part of what was recorded.
 _PLACES = ("args_at", "origin")
 
@@ -54,10 +54,49 @@ def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
     return all(one.args.get(here, n) == other.args.get(there, n) for here, there, n in zip(*places, strict=True))
 
 
-def notes_on_twins(traces: Sequence[Trace]) -> dict[int, list[str]]:
-    """For inputs that are the same recording as an earlier one, notes that say so."""
-    notes: dict[int, list[str]] = defaultdict(list)
-    for (_, one), (index, other) in combinations(enumerate(traces), 2):
+def shared_samples(one: Trace, other: Trace) -> int:
+    """How many samples of two inputs are of one thread and one time, as written and as far as both have digits.
+
+    A recording of perf and what is printed of it have nothing else in common.
+    """
+    if not len(one.samples.ts) or not len(other.samples.ts):
+        return 0
+    step = max(
+        trace.clocks[trace.tracks[track].clock].resolution_ns
+        for trace in (one, other)
+        for track in occurring(trace.samples.track)
+    )
+    first, second = (_thread_times(trace, step) for trace in (one, other))
+    either = _different(np.concatenate((first, second), axis=1))
+    return len(first[0]) + len(second[0]) - len(either[0])
+
+
+def _thread_times(trace: Trace, step: int) -> I64:
+    """The threads and times of the samples of an input, each pair once; times in steps."""
+    tids = np.array([-1 if track.tid is None else track.tid for track in trace.tracks], np.int64)[trace.samples.track]
+    return _different(np.stack((tids, trace.samples.ts // step))[:, tids >= 0])
+
+
+def _different(pairs: I64) -> I64:
+    """Pairs in order, each once; `np.unique` would load numpy's masked arrays."""
+    pairs = pairs[:, np.lexsort(pairs)]
+    return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
+
+
+def warnings_of_twins(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """For inputs that are an earlier one, or have its samples, what to say of that: both are drawn.
+
+    Args:
+        traces: the inputs.
+        hosts: for each the host of its clocks, "" where nothing says it.
+    """
+    for (first, one), (index, other) in combinations(enumerate(traces), 2):
+        name = one.sources[0].name
         if same_recording(one, other):
-            notes[index].append(f"its events are those of {one.sources[0].name}: the same recording was given twice")
-    return notes
+            yield index, f"its events are those of {name}: the same recording given twice is drawn twice; {_LEAVE}"
+        elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
+            shared = shared_samples(one, other)
+            if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), len(other.samples.ts)):
+                its = f"{shared} of its {len(other.samples.ts)} samples"
+                text = f"{its} are of the same threads and times as samples of {name}: they are drawn twice; {_LEAVE}"
+                yield index, text
