@@ -231,6 +231,35 @@ def test_check_tells_good_from_bad(tmp_path: Path) -> None:
     assert "bad.json: chrome-json, not ok" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [
+        (ONEDNN, "onednn-verbose (oneDNN verbose log"),
+        (ROOT / "openvino" / "json-average" / "input.json", "openvino (OpenVINO performance counters"),
+        (ROOT / "onnxruntime" / "v1.12-quotes" / "input.json", "onnxruntime (ONNX Runtime profile)"),
+    ],
+)
+def test_check_says_what_is_no_trace_but_can_become_one(file: Path, what: str, tmp_path: Path) -> None:
+    named = tmp_path / "a b.txt"
+    named.write_bytes(file.read_bytes())
+    result = run("check", named)
+    assert result.exit_code == 1
+    first, *_, last = result.stdout.splitlines()
+    assert first == f"{named}: not ok: no trace that viewers read"
+    assert last.startswith(f"  hint: it is {what}")
+    assert last.endswith(f": traceconv convert '{named}' -o trace.pftrace")
+
+
+def test_check_knows_nothing_of_what_no_format_is(tmp_path: Path) -> None:
+    path = tmp_path / "note.txt"
+    path.write_text("nothing to see here")
+    assert "hint" not in run("check", path).stdout
+    assert "hint" not in CliRunner().invoke(cli.cli, ["check", "-"], input=ONEDNN.read_bytes()).stdout
+    path.write_text('{"traceEvents":[]}')  # a trace, which is empty
+    assert run("check", path).stdout.startswith(f"{path}: chrome-json, ok: nothing in it")
+    assert "hint" not in run("check", path).stdout
+
+
 # -- as a process ---------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from traceconv.diagnostics import Code, Diagnostics, Severity, register
@@ -42,11 +42,13 @@ class CheckReport:
         format: what the file is.
         problems: one entry per kind of problem, the worst first.
         counts: what the file holds, by the plural of its name: "events", "slices", "tracks", ...
+        is_trace: whether viewers find the events of a trace in it, if only none.
     """
 
     format: Format
     problems: list[Problem]
     counts: dict[str, int]
+    is_trace: bool = True
 
     @property
     def ok(self) -> bool:
@@ -54,14 +56,14 @@ class CheckReport:
         return all(problem.severity < Severity.DATA_LOSS for problem in self.problems)
 
 
-def make_report(format: Format, found: Diagnostics, counts: dict[str, int]) -> CheckReport:
+def make_report(format: Format, found: Diagnostics, counts: dict[str, int], *, is_trace: bool = True) -> CheckReport:
     """A report of the diagnostics; equal severities stay in the order of first occurrence."""
-    return CheckReport(format, _worst_first(_problems(found)), counts)
+    return CheckReport(format, _worst_first(_problems(found)), counts, is_trace)
 
 
 def extend_report(report: CheckReport, found: Diagnostics) -> CheckReport:
     """The report with more diagnostics, before its own ones of the same severity."""
-    return CheckReport(report.format, _worst_first([*_problems(found), *report.problems]), report.counts)
+    return replace(report, problems=_worst_first([*_problems(found), *report.problems]))
 
 
 def _problems(found: Diagnostics) -> list[Problem]:

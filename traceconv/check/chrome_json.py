@@ -181,7 +181,7 @@ def check_chrome_json(data: bytes) -> CheckReport:
     found = Diagnostics()
     events = _load(data, found)
     if events is None:
-        return make_report("chrome-json", found, {"events": 0})
+        return make_report("chrome-json", found, {"events": 0}, is_trace=False)
     if not events:
         found.add(EMPTY_LIST if data.lstrip()[:1] == b"[" else NO_EVENTS)
     checker = _Checker(found)

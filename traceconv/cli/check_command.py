@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
+from traceconv.api import identify
 from traceconv.check import check_file
 from traceconv.cli import report
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.limits import Limits
+from traceconv.registry import importer_class
 
 
 @click.command("check")
@@ -31,9 +35,21 @@ def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
             failed = 1
             continue
         counts = ", ".join(f"{count} {what}" for what, count in result.counts.items() if count)
-        say(f"{file}: {result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}", err=False)
+        found = f"{result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}"
+        say(f"{file}: {found if result.is_trace else 'not ok: no trace that viewers read'}", err=False)
         for problem in result.problems:
             times = f"{problem.count} x " if problem.count > 1 else ""
             say(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]", err=False)
+        if not result.is_trace and (name := _format_of(file, limits)):
+            words = f"{name} ({importer_class(name).title})"
+            say(f"  hint: it is {words}: traceconv convert {shlex.quote(file)} -o trace.pftrace", err=False)
         failed |= not result.ok
     ctx.exit(failed)
+
+
+def _format_of(file: str, limits: Limits) -> str:
+    """The format of a file that is no trace; "" if nobody knows it, or if it was standard input, which is read."""
+    try:
+        return "" if file == "-" else identify(file, limits=limits)[0]
+    except TraceconvError:
+        return ""
