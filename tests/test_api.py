@@ -125,3 +125,19 @@ def test_data_kept_as_facts_is_data(case: str, tmp_path: Path) -> None:
     (path,) = (ROOT / case).glob("input.*")
     (source,) = traceconv.convert(path, tmp_path / "out.json").trace.sources
     assert source.diagnostics.count(NO_DATA) == 0
+
+
+# -- what a shell shows -----------------------------------------------------------------------------------------------
+
+
+def test_results_are_shown_in_a_line(tmp_path: Path) -> None:
+    log = "100 slices, 2 tracks"
+    assert repr(traceconv.read(ONEDNN)) == f"<Trace of 'input.log': {log}>"
+    result = traceconv.convert(ONEDNN, tmp_path / "out.json")
+    assert repr(result) == f"<Result: <Trace of 'input.log': {log}>, clocks: 1 ok>"
+    merged = traceconv.merge([KINETO, ONEDNN], tmp_path / "both.json")
+    assert re.fullmatch(
+        r"<Result: <Trace of 2 inputs: \d+ slices, 2 instants, \d+ flows, \d+ tracks>, clocks: 2 ok>", repr(merged)
+    )
+    (tmp_path / "empty.json").write_text("[]")
+    assert repr(traceconv.read(tmp_path / "empty.json")) == "<Trace of 'empty.json': empty>"

@@ -87,6 +87,12 @@ class Result:
     causality: Causality = field(default_factory=lambda: Causality(()))
     together: Together = field(default_factory=Together)
 
+    def __repr__(self) -> str:
+        """The trace and how sure its times are, without its columns."""
+        verdicts = Counter(line.verdict for line in self.receipt)
+        clocks = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        return f"<Result: {self.trace!r}, clocks: {clocks or 'none'}>"
+
 
 def formats() -> dict[str, type[Importer]]:
     """All formats that can be read, by name."""

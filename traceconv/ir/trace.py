@@ -366,6 +366,13 @@ class Trace:
     mappings: tuple[mmap.mmap, ...] = ()
     collectives: Collectives | None = None
 
+    def __repr__(self) -> str:
+        """What it is of and how much it holds: its columns would fill pages."""
+        names = [source.name for source in self.sources]
+        of = repr(names[0]) if len(names) == 1 else f"{len(names)} inputs"
+        counts = self.counts() | {"tracks": len(self.tracks)}
+        return f"<Trace of {of}: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'empty'}>"
+
     @property
     def host(self) -> str:
         """The host that the input says it is of, "" if it states none."""
