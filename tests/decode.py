@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-from traceconv.ir.trace import NO_TRACK, Trace
+from traceconv.ir.trace import NO_TRACK, Trace, Track, TrackKind
 
 #: Containers nested deeper than this are written as text.
 MAX_DEPTH = 64
@@ -77,8 +77,14 @@ def events_of(trace: Trace) -> Events:
 
 
 def _track_names(trace: Trace) -> list[str]:
-    """How each track is called in the file: lanes as the track that they belong to."""
-    return [trace.tracks[t.lane_of].name if t.lane_of != NO_TRACK else t.name for t in trace.tracks]
+    """How each track is called in the file: lanes as the track that they belong to, what has nothing as what it is."""
+    return [_called(trace.tracks[t.lane_of] if t.lane_of != NO_TRACK else t) for t in trace.tracks]
+
+
+def _called(track: Track) -> str:
+    if track.name or not (track.pid is track.tid is None):
+        return track.name
+    return {TrackKind.PROCESS: "process", TrackKind.THREAD: "thread"}.get(track.kind, "")
 
 
 def _shift(trace: Trace) -> int:

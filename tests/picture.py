@@ -173,6 +173,8 @@ def _people(trace: Trace) -> list[_Person]:
             elif number is not None:
                 kind = "pid" if track.kind is TrackKind.PROCESS else "tid"
                 person.name = f"{track.name} ({kind} {number})" if track.name else f"{kind} {number}"
+            elif not track.name:
+                person.name = "process" if track.kind is TrackKind.PROCESS else "thread"
     _mark_natives(trace, people)
     return people
 
@@ -303,7 +305,7 @@ class _PerfettoRows(_Rows):
             return self.slices(main)  # lanes are drawn as one with it
         above = self._native(main) if main != NO_TRACK else self._above(index)
         kind = "counter" if track.kind is TrackKind.COUNTER else "row"
-        name = ", ".join([person.name or "process", *track.labels]) if track.labels else person.name
+        name = ", ".join([person.name, *track.labels])
         key = ("row", index if main == NO_TRACK else main)
         return self.expected.row(key, above, (kind, name, None), track.unit)
 

@@ -266,6 +266,27 @@ def test_numbers_are_invented_only_where_needed(load: Load) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".pftrace", ".json"])
+def test_what_has_neither_number_nor_name_is_called_what_it_is(load: Load, suffix: str) -> None:
+    """Perfetto shows nothing for an empty name, and "Thread 10000002" for a number that was invented."""
+    out = builder()
+    with_slices(out, out.thread(out.process(""), None), [(0, 9, "a")])
+    with_slices(out, out.thread(out.process("", pid=7), 8), [(0, 9, "b")])  # "Thread 8": Perfetto's own title
+    with load(lay_out(out.finish()), suffix) as tp:
+        sql = "select s.name, t.name as track, p.name as above from slice s join track t on t.id = s.track_id "
+        sql += "left join track p on p.id = t.parent_id order by 1"
+        tracks = [tuple(row.values()) for row in oracle.rows(tp, sql)]
+        sql = "select t.tid, t.name, p.name as above from thread t join process p using (upid) "
+        sql += "where utid in (select utid from thread_track) order by 1"
+        threads = [tuple(row.values()) for row in oracle.rows(tp, sql)]
+    own = [(8, None, None)]
+    if suffix == ".json":
+        assert threads == [*own, (10_000_002, "thread", "process")]
+    else:
+        assert tracks == [("a", "thread", "process"), ("b", None, None)]
+        assert threads == own
+
+
+@pytest.mark.parametrize("suffix", [".pftrace", ".json"])
 def test_private_clock_before_zero(load: Load, suffix: str) -> None:
     out = builder(PRIVATE)
     out.slice(out.track("t"), -1500, 2000, "early")

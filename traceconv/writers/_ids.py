@@ -2,8 +2,9 @@
 
 A pid or tid of the operating system is kept where viewers can show it: from 1 to 2**31 - 1, a pid once in the trace,
 a tid once in its process. All others are replaced by numbers above the largest pid of Linux (2**22), in the order of
-the tracks; the original number then stands in the name. Chrome JSON knows only processes and threads, so that there
-each other track gets such a number too.
+the tracks; the original number then stands in the name. Where there is neither number nor name, the name is "process"
+or "thread": viewers would show no title, or the number that replaces it. Chrome JSON knows only processes and threads,
+so that there each other track gets such a number too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Identity:
         process: the process that it belongs to (its own index for a process); where there is none, the top track.
         pid: the number of that process.
         tid: the number of the track as a thread; 0 for a counter.
-        name: its name, with the original number if that had to be replaced.
+        name: its name, with the original number if that had to be replaced; "" only beside a number of its own,
+            or for other tracks.
         native: whether it can be a process or thread with a number of its own (PROCESS, THREAD only); where the
             input knows no number and nothing needs one, the track is better shown without.
         parent: the track that it is shown inside of: a lane stands beside its main track, or inside it where that is
@@ -94,7 +96,8 @@ def _number_processes(trace: Trace, found: list[Identity], numbers: _Numbers) ->
             used.add(real)
         else:
             identity.pid = numbers.invent()
-            identity.name = _with_original(track.name, "pid", real)
+            if track.kind is TrackKind.PROCESS:
+                identity.name = _with_original(track.name, "pid", real) or "process"
 
 
 def _number_threads(trace: Trace, found: list[Identity], numbers: _Numbers) -> None:
@@ -111,7 +114,7 @@ def _number_threads(trace: Trace, found: list[Identity], numbers: _Numbers) -> N
         else:
             identity.tid = numbers.invent()
             if track.kind is TrackKind.THREAD:
-                identity.name = _with_original(track.name, "tid", real)
+                identity.name = _with_original(track.name, "tid", real) or "thread"
 
 
 def _valid(number: int | None) -> TypeGuard[int]:

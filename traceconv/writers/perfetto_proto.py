@@ -267,9 +267,7 @@ class _Writing:
         if identity.native and track.kind is not TrackKind.COUNTER:
             name = wire.text(5, identity.name) if identity.name else b""
             return wire.blob(_THREAD, wire.integer(1, identity.pid) + wire.integer(2, identity.tid) + name)
-        fields = wire.text(
-            _NAME, ", ".join([identity.name or "process", *track.labels]) if track.labels else identity.name
-        )
+        fields = wire.text(_NAME, ", ".join([identity.name, *track.labels]))
         if identity.parent != NO_TRACK:
             fields += wire.integer(_PARENT, self._uuids[identity.parent])
         if track.kind is TrackKind.COUNTER:
