@@ -190,7 +190,7 @@ def test_files_whose_work_sticks_out_are_refused() -> None:
     both = [framework, library.with_tables(slices=replace(library.slices, ts=library.slices.ts + off * US))]
     found = align(both)
     checks = causality(both, found)
-    with pytest.raises(InconsistentClocks, match="contradict how they were put on one time axis"):
+    with pytest.raises(InconsistentClocks, match="contradict how it was put on one time axis with"):
         believed(found, checks)
 
 

@@ -108,6 +108,8 @@ def test_collectives_that_cannot_have_happened_are_refused(
     assert not (tmp_path / "out.json").exists()
     assert "of 98 cannot have happened as drawn, by up to" in found.message
     assert "'gloo:" in found.message
+    assert found.message.startswith("rank1.json: ")
+    assert "rank0.json" in found.message.partition(" contradict their collectives: ")[0]
     option = found.hint.split(" lets all of them happen")[0]
     again = run("merge", *gloo(tmp_path, ahead, host), "-o", tmp_path / "out.json", *option.split())
     assert again.exit_code == 0
@@ -134,7 +136,9 @@ def test_the_user_goes_on(tmp_path: Path) -> None:
     assert "83 cannot have happened as drawn, by up to 3.63 ms (rank 0 left 'gloo:barrier' before" in result.stderr
     second = alignment_of(tmp_path / "out.json")[1]
     assert second["verdict"] == "assumed"
-    assert len([text for text in second["warnings"] if "contradict their collectives" in text]) == 1
+    (said,) = [text for text in second["warnings"] if "contradict their collectives" in text]
+    assert said.startswith("its clock and that of rank0.json contradict")
+    assert f"warning: rank1.json: {said}" in result.stderr.splitlines()
     result = run("merge", *paths, "-fo", tmp_path / "out.json", "--on-ambiguous", "best")
     assert result.exit_code == 0
     assert [line["verdict"] for line in alignment_of(tmp_path / "out.json")] == ["ok", "unverified"]

@@ -80,14 +80,21 @@ class Contradiction(Struct, frozen=True):
     Attributes:
         verdict: how far these are to be trusted then; ASSUMED where the user said so.
         inputs: the numbers of the inputs whose clocks that are.
-        text: what is wrong, said of the last of them.
+        file: the last of them.
+        text: what is wrong, said of that one.
         hint: what can be done about it.
     """
 
     verdict: Verdict
     inputs: tuple[int, ...]
+    file: str
     text: str
     hint: str
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, with the file of which it is said."""
+        return f"{self.file}: {self.text}"
 
 
 class Limit(Struct, frozen=True):
@@ -201,7 +208,7 @@ class Check(Struct, frozen=True):
             "verdict": str(self.verdict) if self.checked or self.contradictions else None,
             "ranks": list(self.ranks),
             "unmatched": self.alone,
-            "contradictions": [{"verdict": str(one.verdict), "text": one.text} for one in self.contradictions],
+            "contradictions": [{"verdict": str(one.verdict), "text": one.sentence} for one in self.contradictions],
         }
 
 
@@ -295,11 +302,14 @@ def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[tuple
     if check.beyond <= check.limit.excused(check.checked):
         return check
     placed = [index for index, clock in clocks if alignment.maps[index][clock].by_user]
+    last = placed[-1] if placed else clocks[-1][0]
+    mine, other = (alignment.files[index] for index in (last, *(index for index, _ in clocks if index != last)))
     file = shlex.quote(check.files[-1])
     found = Contradiction(
         Verdict.ASSUMED if placed else check.limit.verdict,
-        (placed[-1] if placed else clocks[-1][0],),
-        f"{' and '.join(check.files)} contradict how they were put on one time axis: {check.describe()}",
+        (last,),
+        mine,
+        f"its events contradict how it was put on one time axis with {other}: {check.describe()}",
         f"--anchor or --offset {file}=TIME say where it belongs (0ns: where its own times put it); "
         "--on-ambiguous best leaves it here and says so beside it",
     )
@@ -323,7 +333,7 @@ def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail")
     if against and on_ambiguous != "best":
         worst = max(against, key=lambda one: list(Verdict).index(one.verdict))
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
-        raise error(worst.text, hint=worst.hint, pairs=alignment.pairs)
+        raise error(worst.sentence, hint=worst.hint, pairs=alignment.pairs)
     for one in contradictions:
         alignment = alignment.doubted(one.inputs, one.verdict, one.text)
     return alignment

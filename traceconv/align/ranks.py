@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from traceconv.align.causality import Breaches, Check, Contradiction, Rule
 from traceconv.align.collectives import Impossible, Occurrences, Odd, match_collectives
@@ -96,15 +97,15 @@ def _contradictions(traces: Sequence[Trace], related: _Related, seen: Occurrence
         first, second = _inputs(wrong)
         if related.are_apart(first, second):
             doubted = {related.hosts[index] for index in (first, second)} - {""}
-            inputs = [index for index, host in enumerate(related.hosts) if host in doubted]
-            words = _words(traces, wrong, "the wall clocks of their hosts, taken for one,")
-            yield Contradiction(Verdict.UNVERIFIED, tuple(inputs), *words)
+            last = second if related.hosts[second] else first
+            inputs = [index for index, host in enumerate(related.hosts) if host in doubted and index != last]
+            yield _contradiction(traces, wrong, Verdict.UNVERIFIED, (*inputs, last), hosts=True)
         else:
-            yield Contradiction(Verdict.INCONSISTENT, (first, second), *_words(traces, wrong, "their clocks"))
+            yield _contradiction(traces, wrong, Verdict.INCONSISTENT, (first, second))
     for wrong in related.impossible(seen):
         placed = tuple(index for index in _inputs(wrong) if related.users[index])
         if placed:
-            yield Contradiction(Verdict.ASSUMED, placed, *_words(traces, wrong, "their clocks"))
+            yield _contradiction(traces, wrong, Verdict.ASSUMED, placed)
 
 
 def _of_odd(traces: Sequence[Trace], related: _Related, odd: Odd) -> Contradiction:
@@ -118,9 +119,9 @@ def _of_odd(traces: Sequence[Trace], related: _Related, odd: Odd) -> Contradicti
     why = "no single offset lets all of them happen, so that a clock was set meanwhile, or records are missing"
     if odd.set_by_ns is not None:
         why = f"one clock was set meanwhile, by about {format_short(odd.set_by_ns)}, or records are missing"
-    text, hint = _words(traces, odd.wrong, "their clocks")
     verdict = Verdict.ASSUMED if odd.set_by_ns is None or placed else Verdict.UNVERIFIED
-    return Contradiction(verdict, placed or pair, f"{text}: {why}", hint)
+    found = _contradiction(traces, odd.wrong, verdict, placed or pair)
+    return structs.replace(found, text=f"{found.text}: {why}")
 
 
 def _inputs(wrong: Impossible) -> tuple[int, int]:
@@ -129,15 +130,31 @@ def _inputs(wrong: Impossible) -> tuple[int, int]:
     return first, second
 
 
-def _words(traces: Sequence[Trace], wrong: Impossible, clocks: str) -> tuple[str, str]:
-    """What is wrong, and what can be done."""
+def _contradiction(
+    traces: Sequence[Trace], wrong: Impossible, verdict: Verdict, inputs: tuple[int, ...], *, hosts: bool = False
+) -> Contradiction:
+    """What is wrong, said of the last of some inputs, and what can be done.
+
+    Args:
+        traces: the inputs.
+        wrong: what cannot have happened as drawn.
+        verdict: how far the clocks of `inputs` are to be trusted then.
+        inputs: the last one is one of the two that contradict each other most.
+        hosts: whether it is said of the wall clocks of two hosts.
+    """
     first, second = _inputs(wrong)
-    names = [traces[index].sources[0].name for index in (first, second)]
+    names = [trace.sources[0].name for trace in traces]
+    other = names[first if inputs[-1] == second else second]
+    clocks = (
+        f"the wall clocks of its host and that of {other}, taken for one,"
+        if hosts
+        else f"its clock and that of {other}"
+    )
     text = (
-        f"{names[0]} and {names[1]}: {clocks} contradict their collectives: {wrong.count} of {wrong.of.count} cannot "
+        f"{clocks} contradict their collectives: {wrong.count} of {wrong.of.count} cannot "
         f"have happened as drawn, by up to {format_short(wrong.worst.by_ns)} ({_place(traces, wrong)})"
     )
-    return text, _hint(wrong.of, first, second, names[1])
+    return Contradiction(verdict, inputs, names[inputs[-1]], text, _hint(wrong.of, first, second, names[second]))
 
 
 def _hint(seen: Occurrences, first: int, second: int, name: str) -> str:
