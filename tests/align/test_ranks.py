@@ -149,6 +149,14 @@ def test_the_user_goes_on(tmp_path: Path) -> None:
     assert [line["verdict"] for line in alignment_of(tmp_path / "out.json")] == ["inconsistent", "inconsistent"]
 
 
+@pytest.mark.parametrize(("host", "error"), [("vm", InconsistentClocks), ("node8", UnverifiedAlignment)])
+def test_what_is_contradicted_is_not_put_beside(host: str, error: type[TraceconvError], tmp_path: Path) -> None:
+    """Which of the two is wrong nobody knows; `separate` is for what nothing places."""
+    paths = gloo(tmp_path, 3_700_000, host)
+    result = run("merge", *paths, "-o", tmp_path / "out.json", "--on-ambiguous", "separate")
+    assert type(refusal(result)) is error
+
+
 @pytest.mark.parametrize(("ahead", "within"), [(3_700_000, 80 * US), (-200_000, 400 * US)])
 def test_the_interval_holds_the_truth(ahead: int, within: int, tmp_path: Path) -> None:
     """What collectives leave open of two clocks; they have the instant inside at which all were there."""

@@ -104,7 +104,8 @@ _POLICY_OPTIONS = (
         default="fail",
         show_default=True,
         help="What to do when files fit each other in several places, or too badly: fail, show them side by side "
-        "without aligning them, under names that say so (separate), or take the best place with a warning (best).",
+        "without aligning them, under names that say so (separate), or take the best place with a warning (best). "
+        "What contradicts what files say of their clocks is refused, but for best, which leaves it and warns.",
     ),
     click.option("--same-run", is_flag=True, help="The files are known to be recordings of one and the same run."),
     click.option(
