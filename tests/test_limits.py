@@ -169,6 +169,25 @@ def test_long_names_are_cut_and_long_args_left_out(tmp_path: Path) -> None:
     assert len(read(path).sources[0].diagnostics) == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("é" * 500, "é" * 500),
+        ("é" * 501, "é" * 500),
+        ("a" + "é" * 500, "a" + "é" * 499),  # no half of a character
+        ("\U0001f600" * 251, "\U0001f600" * 250),
+        ("日" * 334, "日" * 333),
+    ],
+)
+def test_names_are_measured_in_bytes(name: str, cut: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{**EVENT, "name": name, "args": {name: 1}}], ensure_ascii=False), encoding="utf-8")
+    trace = read(path, limits=Limits(length=1000))
+    found = trace.sources[0].diagnostics
+    assert (found.count(LONG_NAME), found.count(LONG_ARG)) == ((name != cut),) * 2
+    assert trace.strings[int(trace.slices.name[0])] == cut
+
+
 # -- memory and work --------------------------------------------------------------------------------------------------
 
 MEASURED = """

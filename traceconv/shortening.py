@@ -26,20 +26,34 @@ def shorten(trace: Trace, length: int) -> Trace:
 
     Args:
         trace: is used up.
-        length: how many characters a name, and bytes an arg may have.
+        length: how many bytes a name or an arg may have.
     """
     _shorten_args(trace, length)
     names = [*trace.strings, *(track.name for track in trace.tracks), *(frame.name for frame in trace.frames)]
-    long = [name for name in names if len(name) > length]
+    long = [name for name in names if _is_long(name, length)]
     if not long:
         return trace
     for name in long:
         trace.sources[0].diagnostics.add(LONG_NAME, f"{name[:_SHOWN]}...")
     return trace.with_tables(
-        strings=[text[:length] for text in trace.strings],
-        tracks=[replace(track, name=track.name[:length]) for track in trace.tracks],
-        frames=[replace(frame, name=frame.name[:length]) for frame in trace.frames],
+        strings=[_cut(text, length) for text in trace.strings],
+        tracks=[replace(track, name=_cut(track.name, length)) for track in trace.tracks],
+        frames=[replace(frame, name=_cut(frame.name, length)) for frame in trace.frames],
     )
+
+
+def _is_long(text: str, length: int) -> bool:
+    """Whether a text has more bytes of UTF-8; almost none is near to that."""
+    return 4 * len(text) > length and len(_utf8(text)) > length
+
+
+def _cut(text: str, length: int) -> str:
+    """The whole characters at the begin of a text that have no more bytes than that."""
+    return _utf8(text)[:length].decode("utf-8", "ignore") if _is_long(text, length) else text
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _shorten_args(trace: Trace, length: int) -> None:
@@ -60,7 +74,7 @@ def _without_long(args: bytes, length: int, origin: int, source: SourceInfo) -> 
     kept: dict[str, msgspec.Raw] = {}
     for key, value in _members(args).items():
         size = len(bytes(value))
-        if size <= length and len(key) <= length:
+        if size <= length and not _is_long(key, length):
             kept[key] = value
         else:
             place = f"{source.name}:{source.unit} {origin}: {key[:_SHOWN]!r} has {size} bytes"

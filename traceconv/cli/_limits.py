@@ -19,8 +19,8 @@ _LIMIT_OPTIONS = (
         metavar="SIZE",
         default="16M",
         show_default=True,
-        help="How long a line of a text, a name or an arg may be: longer lines and args are left out, longer names are "
-        "cut.",
+        help="How many bytes a line of a text, a name or an arg may have: longer lines and args are left out, longer "
+        "names are cut.",
     ),
     click.option(
         "--max-ratio",
