@@ -113,7 +113,6 @@ ALLOCATION, DEALLOCATION = "allocation", "deallocation"
 MEMORY_OPERATION: Final = {0: ALLOCATION, 1: DEALLOCATION}
 EVENT_CLASS: Final = {0: _cupti.RUNTIME_API, 1: _cupti.DRIVER_API}
 SEVERITY: Final = {1: "Info", 2: "Warning", 3: "Error"}
-TIMESTAMP_OF_HOST: Final = 2
 
 ENUMS: Final[dict[str, tuple[str, dict[int, str]]]] = {
     "copyKind": ("ENUM_CUDA_MEMCPY_OPER", _cupti.MEMCPY_KIND),

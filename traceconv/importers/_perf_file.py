@@ -67,8 +67,6 @@ class Kind(enum.IntEnum):
     THREAD_MAP = 73
     CPU_MAP = 74
     STAT_CONFIG = 75
-    STAT = 76
-    STAT_ROUND = 77
     EVENT_UPDATE = 78
     TIME_CONV = 79
     HEADER_FEATURE = 80
@@ -93,7 +91,6 @@ class Feature(enum.IntEnum):
     CMDLINE = 11
     EVENT_DESC = 12
     PMU_MAPPINGS = 16
-    CLOCKID = 23
     CLOCK_DATA = 29
 
 

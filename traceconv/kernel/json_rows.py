@@ -23,7 +23,6 @@ _SLICE = cython.declare(cython.int, 0)
 _START = cython.declare(cython.int, 1)
 _END = cython.declare(cython.int, 2)
 _INSTANT = cython.declare(cython.int, 3)
-_PROCESS_INSTANT = cython.declare(cython.int, 4)
 _INTEGER = cython.declare(cython.int, 5)
 _DOUBLE = cython.declare(cython.int, 6)
 #: Longer than all that stands in a line beside pieces and args.
