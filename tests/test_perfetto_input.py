@@ -23,7 +23,9 @@ from traceconv.api import NO_DATA, identify, read
 from traceconv.clocks import REALTIME
 from traceconv.diagnostics import Severity
 from traceconv.errors import MalformedInput, TraceconvError
-from traceconv.ir.trace import Trace, TrackKind
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import NO_CPU, SourceInfo, Trace, TrackKind
+from traceconv.lanes import lay_out
 from traceconv.merging import merge_traces
 from traceconv.validate import validate
 
@@ -424,6 +426,19 @@ def test_samples(tmp_path: Path) -> None:
     assert {trace.strings[name] for name in table.name} == {"cycles"}
     assert [(t.name, t.pid, t.tid) for t in trace.tracks] == [("/bin/server -x", 3, None), ("worker", None, 4)]
     assert codes(trace) == {"lost_samples": 1}
+
+
+@pytest.mark.parametrize("name", ["cycles", "cycles (CPU not known)"])
+@pytest.mark.parametrize("cpu", [3, NO_CPU])
+def test_names_of_samples_come_back_whatever_they_end_with(name: str, cpu: int, tmp_path: Path) -> None:
+    """The writer says in the name that no CPU is known; what takes it off again is that none is."""
+    out = Builder(SourceInfo("a", "test"), REALTIME)
+    thread = out.thread(out.process("p", pid=3), 4)
+    for ts in (10, 20):
+        out.sample(thread, ts, out.frame("main"), name, 5, cpu=cpu)
+    trace = read_bytes(tmp_path, written(lay_out(out.finish()), "perfetto"))
+    assert [trace.strings[one] for one in trace.samples.name] == [name] * 2
+    assert (trace.samples.cpu.tolist(), trace.samples.weight.tolist()) == ([cpu] * 2, [5] * 2)
 
 
 def instants_at(trace: Trace) -> list[int]:

@@ -34,7 +34,7 @@ from traceconv.importers._wire_reader import (
 from traceconv.ir.builder import Builder, join_args
 from traceconv.ir.trace import NO_CPU, Level, StackId
 from traceconv.limits import Unpacked
-from traceconv.packets import Damage, PacketBuffer, Readable, read_packets
+from traceconv.packets import CPU_UNKNOWN, Damage, PacketBuffer, Readable, read_packets
 
 NOT_A_PACKET = declare("perfetto.not_a_packet", ProblemKind.LOST, "a packet that is no protobuf message was skipped")
 TRUNCATED = declare(
@@ -597,7 +597,8 @@ class PacketReader:
     def _sample(self, sample: Message, found: dict[int, Value], sequence: Sequence) -> None:
         """PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
 
-        The totals of samples without a CPU are in follower_counts 7, where our writer puts them.
+        The totals of samples without a CPU are in follower_counts 7, where our writer puts them and says so at
+        the end of the name of their event.
         """
         time = self._time(found, sequence)
         if 17 in sample or 18 in sample:
@@ -609,11 +610,12 @@ class PacketReader:
             return
         stack = sequence.stack(sample.unsigned(4)) if 4 in sample else self._out.frame("(no call stack)")
         cpu, weight = sample.unsigned(1) if 1 in sample else NO_CPU, 1
-        if 6 in sample or (7 in sample and cpu == NO_CPU):
-            total = sample.unsigned(6 if 6 in sample else 7)
+        is_hidden = 7 in sample and 6 not in sample and cpu == NO_CPU
+        if 6 in sample or is_hidden:
+            total = sample.unsigned(7 if is_hidden else 6)
             weight = total - sequence.sample_totals.get(cpu, 0)
             sequence.sample_totals[cpu] = total
-        name = self._out.string(sequence.sample_name)
+        name = self._out.string(sequence.sample_name.removesuffix(CPU_UNKNOWN) if is_hidden else sequence.sample_name)
         thread = sample.signed(2), sample.signed(3)
         self.rows.add(Kind.SAMPLE, 0, *time, name, 0, b"", self._number)
         self.rows.samples[self.rows.last] = Taken(thread, StackId(stack), weight, cpu)

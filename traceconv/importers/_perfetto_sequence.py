@@ -16,7 +16,6 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers._wire_reader import Message, Value, as_bytes, as_double, as_text, fields, signed, unsigned
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import StackId
-from traceconv.packets import CPU_UNKNOWN
 
 NOT_INTERNED = declare(
     "perfetto.not_interned",
@@ -117,8 +116,7 @@ class Sequence:
         if 12 in message:
             timebase = message.message(12).message(1)
             known = _PERF_COUNTERS.get(timebase.unsigned(4), "")
-            named = timebase.text(10) or known or timebase.message(3).text(1)
-            self.sample_name = named.removesuffix(CPU_UNKNOWN)
+            self.sample_name = timebase.text(10) or known or timebase.message(3).text(1)
 
     # -- interned data ----------------------------------------------------------------------------------------
 
