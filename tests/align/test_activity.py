@@ -149,3 +149,18 @@ def test_deltas_of_counters() -> None:
     assert [name for name, _ in found] == ["task-clock", "instructions"]
     assert found[0][1].edge.tolist() == [0, 10, 20]
     assert found[0][1].amount.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_few_begins_and_ends_make_the_bound_wide(seed: int) -> None:
+    """Eight iterations of 20 ms: each of 16 begins and ends lies somewhere between two samples."""
+    shape = Shape(iterations=8, operators=150, idle_every=1, idle_ms=20.0)
+    what = made(seed, shape)
+    samples = as_samples(np.random.default_rng(seed), what, TRUTH)
+    found = align_samples(outer(what), samples, LIMIT)
+    error, held = error_of(found, outer(what), samples.zero_ns)
+    assert found.verdict is Verdict.OK, found.reason
+    assert held
+    assert found.region is not None
+    assert 100 * US < found.region.width(found.region.x0) < 3 * MS
+    assert abs(error) < MS

@@ -10,7 +10,7 @@ import pytest
 from tests.benchmarks.alignment import figures, rows, trials
 from tests.benchmarks.alignment.__main__ import header, main, measured, print_recordings
 from tests.benchmarks.alignment.record_activity import CASES
-from tests.benchmarks.alignment.recordings import Attempt, attempts, truth
+from tests.benchmarks.alignment.recordings import Attempt, attempts, short_attempts, truth
 
 REGIMES = (
     "exact metadata or anchors",
@@ -28,6 +28,9 @@ REGIMES = (
     "wrong alignment among accepted, simulated sequences",
     "a clock slewed or set ahead while both record, simulated",
     "within 20 ms of where a clock was set ahead, simulated",
+    "five to ten iterations, no metadata, recorded",
+    "five to ten iterations, named events with timestamps, simulated",
+    "five to ten iterations, slices and samples, simulated",
     "exactly periodic input",
     "24 equal layers an iteration, no jitter, calls missing",
     "work a constant 10 to 200 µs after its calls",
@@ -48,6 +51,7 @@ ALWAYS = {
     "perf samples against ONNX Runtime slices, activity alone, recorded",
     "perf stat every 10 ms, idle gaps in view, recorded",
     "wrong alignment among accepted, simulated sequences",
+    "five to ten iterations, no metadata, recorded",
     "exactly periodic input",
     "24 equal layers an iteration, no jitter, calls missing",
     "unrelated runs",
@@ -135,6 +139,15 @@ def test_recordings_without_metadata_are_placed(recorded: list[Attempt]) -> None
     assert len(real) == 15
     assert all(one.verdict == "ok" and one.bound_ns is not None for one in real)
     assert all((one.error_ns or 0) <= (one.bound_ns or 0) + one.uncertainty_ns for one in real)
+
+
+def test_half_of_the_short_recordings_are_placed() -> None:
+    found = short_attempts()
+    assert len(found) == 20
+    assert not [one for one in found if one.wrong]
+    placed = [one for one in found if one.verdict == "ok"]
+    assert len(placed) >= 10
+    assert all((one.error_ns or 0) <= (one.bound_ns or 0) for one in placed)
 
 
 def test_an_error_is_not_judged_finer_than_the_truth_is_known() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from tests.benchmarks.alignment.sequences import row
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, inner, outer, run
-from tests.benchmarks.alignment.trials import equal_layers_pair, replayed_pair
+from tests.benchmarks.alignment.trials import equal_layers_pair, replayed_pair, short_pair, short_trial
 from tests.golden import ROOT, Case
 from traceconv.align.estimate import Events, Prior
+from traceconv.align.iterations import alike_beside_iterations
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.names import NameMap
 from traceconv.align.robust import margin_of, null_margin
@@ -199,3 +200,70 @@ def test_durations_that_say_nothing_leave_it_open_whether_it_is_one_run() -> Non
     found = align_sequences(a, equal, Prior())
     assert found.verdict is Verdict.UNVERIFIED
     assert "may be of two runs" in found.reason
+
+
+def _bursts(seed: int, other: int | None = None) -> tuple[Events, Events]:
+    """Six iterations of four operators with a pause before each; the inner log is of the same run or of another one.
+
+    All runs have a warm-up, and operators whose usual durations differ.
+    """
+
+    def times(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        usual = np.array([100.0, 300.0, 50.0, 700.0]) * np.array([3, 2, 1, 1, 1, 1])[:, None]
+        dur = usual * np.exp(0.05 * rng.standard_normal(usual.shape)) * US
+        step = dur + rng.uniform(5, 40, dur.shape) * US
+        step[:, -1] += 5 * MS
+        return np.concatenate(([0.0], np.cumsum(step.ravel())[:-1])), dur.ravel()
+
+    kind = np.tile(np.array([0, 0, 0, 1], np.int32), 6)
+    (start, dur), (inner_start, inner_dur) = times(seed), times(seed if other is None else other)
+    return Events(start, dur, kind, 0), Events(inner_start + 2 * US, inner_dur - 4 * US, kind, 0)
+
+
+def test_what_varies_beside_iterations_is_of_one_run() -> None:
+    rows = np.arange(24)
+    same = alike_beside_iterations(*_bursts(1), (rows, rows), 300 * US)
+    assert min(count for _, count in same) >= 12
+    assert min(alike for alike, _ in same) > 0.95
+
+
+@pytest.mark.parametrize("seed", range(2, 8))
+def test_a_warm_up_and_usual_durations_are_of_every_run(seed: int) -> None:
+    """Durations of two runs rise and fall together by far, yet nothing of that tells the run."""
+    a, b = _bursts(1, seed)
+    rows = np.arange(24)
+    assert np.corrcoef(a.dur, b.dur)[0, 1] > 0.95
+    assert max(alike for alike, _ in alike_beside_iterations(a, b, (rows, rows), 300 * US)) < 0.6
+
+
+def test_iterations_that_pauses_do_not_tell_say_nothing() -> None:
+    a, b = _bursts(1)
+    rows = np.arange(24)
+    even = replace(a, start=np.concatenate(([0.0], np.cumsum(a.dur + 10 * US)[:-1])))
+    assert alike_beside_iterations(even, b, (rows, rows), 300 * US) == []
+    sort = np.arange(24, dtype=np.int32)
+    assert alike_beside_iterations(replace(a, sort=sort), b, (rows, rows), 300 * US) == []
+
+
+def test_short_recordings_are_placed_where_all_other_places_are_impossible() -> None:
+    found = [(seed, short_trial(seed)) for seed in range(1000, 1060)]
+    accepted = [one for _, one in found if one.accepted]
+    assert not [one for one in accepted if one.wrong or not one.held]
+    by_impossible = [seed for seed, one in found if one.accepted and one.estimate.margin < LEAST_MARGIN]
+    assert by_impossible
+
+
+def test_no_other_place_is_impossible_where_nobody_says_what_lies_inside() -> None:
+    for seed in range(1000, 1060):
+        found = short_trial(seed)
+        if found.accepted and found.estimate.margin < LEAST_MARGIN:
+            a, b, _ = short_pair(seed)
+            assert align_sequences(a, b, Prior(), inside=False).verdict is Verdict.AMBIGUOUS
+
+
+@pytest.mark.parametrize("seed", [1184])
+def test_two_short_runs_that_hardly_vary_are_not_one(seed: int) -> None:
+    """Without jitter, with the same warm-up: they match to the microsecond."""
+    a, b, _ = short_pair(seed, same=False)
+    assert align_sequences(a, b, Prior()).verdict is Verdict.UNVERIFIED

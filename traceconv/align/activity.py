@@ -39,6 +39,9 @@ _MOST_BINS = 1 << 22
 _CANDIDATES = 40
 _REFINED = 4  # candidates whose drift is searched for
 _MOST_RIVALS = 12
+#: Samples of few begins and ends hardly tell places so near to each other apart, in units of what counts as one place:
+#: they are one place then, and the interval says how well it is known.
+_VICINITY = 8.0
 #: What one sample or delta says varies by no less than this, nats: most fit anywhere, and labels are wrong in clusters.
 _SPREAD_OF_ONE = 0.3
 _MOST_POINTS = 6000  # samples that a search looks at; the verdict looks at all
@@ -395,12 +398,19 @@ def _settled(
     best = _with_drift(seen, best, prior, x0, step)
     best = _place(seen, best.offset, best.drift)
     rivals = []
+    beside = _beside(seen, near)
     for place in [*found, *places[_REFINED:_MOST_RIVALS]]:
-        if abs(place.offset - best.offset) > near:
+        if abs(place.offset - best.offset) > beside:
             ways = (_place(seen, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
             rivals.append(max(ways, key=lambda way: way.total))
-    rivals += _neighbours(seen, best, prior, step, near)
+    if isinstance(seen, _Counted):
+        rivals += _neighbours(seen, best, prior, step, near)
     return best, sorted(rivals, key=lambda place: -place.total)
+
+
+def _beside(seen: _Evidence, near: float) -> float:
+    """How far from the best place another one is no rival: it may be the same place, less exactly known."""
+    return near if isinstance(seen, _Counted) else _VICINITY * near
 
 
 def _neighbours(seen: _Evidence, best: _Place, prior: Prior, step: float, near: float) -> list[_Place]:
@@ -467,10 +477,10 @@ def _null_margin(seen: _Evidence, best: _Place, near: float) -> float:
     return null_margin(float(best.score[rows].sum()), scores, len(rows), _SPREAD_OF_ONE)
 
 
-def _interval(seen: _Evidence, best: _Place, prior: Prior, step: float, near: float) -> tuple[float, float]:
+def _interval(seen: _Evidence, best: _Place, prior: Prior, step: float, reach: float) -> tuple[float, float]:
     """The 95 % interval of the offset: where the best place lies when blocks are drawn with replacement."""
-    fine = step if isinstance(seen, _Sampled) else max(step, near / 50)
-    offsets, table = seen.profile(best.offset, best.drift, near, fine, _BLOCKS, np.arange(len(seen)))
+    fine = step if isinstance(seen, _Sampled) else max(step, reach / 50)
+    offsets, table = seen.profile(best.offset, best.drift, reach, fine, _BLOCKS, np.arange(len(seen)))
     allowed = (offsets >= prior.low) & (offsets <= prior.high)
     weights = np.random.default_rng(0).multinomial(_BLOCKS, np.full(_BLOCKS, 1 / _BLOCKS), _DRAWS)
     total = np.where(allowed, weights @ table, -np.inf) if allowed.any() else weights @ table
@@ -493,7 +503,9 @@ def _judged(
 ) -> Estimate:
     margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
     null = _null_margin(seen, best, near)
-    low, high = _interval(seen, best, prior, step, near)
+    reach = _beside(seen, near)
+    low, high = _interval(seen, best, prior, step, reach)
+    endless = isinstance(seen, _Sampled) and max(high - best.offset, best.offset - low) >= reach - step
     # Twenty blocks of few intervals draw too narrow an interval.
     floor = max(slices.quantum_ns, _BEYOND_SLICES if isinstance(seen, _Sampled) else seen.period / 100)
     low, high = min(low, best.offset) - floor, max(high, best.offset) + floor
@@ -502,6 +514,8 @@ def _judged(
     shift = best.drift * (middle - x0)
     region = box(middle, low + shift, high + shift, prior.max_drift)
     verdict, reason = _verdict(seen, prior, margin, null, high - low, rivals, best)
+    if verdict is Verdict.OK and endless:
+        verdict, reason = Verdict.AMBIGUOUS, f"the samples fit nearly as well up to {format_short(reach)} away"
     return Estimate(
         METHOD,
         verdict,

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceconv.align.estimate import Array, Events
 from traceconv.align.geometry import F64
-from traceconv.align.robust import rank_correlation
+from traceconv.align.robust import rank_correlation, vary_alike
 
 _MOST_EVENTS = 1 << 13
 _MOST_BINS = 1 << 16
@@ -32,6 +32,8 @@ _GROWTHS = 4
 _USUAL = 8.0  # times the median deviation
 _LEAST_RESOLUTION = 0.1
 _LEAST_LABELLED = 0.85
+_MOST_COMPARED = 2000
+_LEAST_BURSTS, _LONGER = 4, 3.0
 
 
 def log_durations(events: Events) -> F64:
@@ -228,6 +230,73 @@ def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> t
     if used.sum() < 3:
         return 0.0, int(used.sum())
     return rank_correlation(of_a[used], of_b[used]), int(used.sum())
+
+
+def alike_beside_iterations(
+    a: Events, b: Events, pairs: tuple[Array, Array], at_once_ns: float
+) -> list[tuple[float, int]]:
+    """How much the matched work varies alike in both beside what all runs of a programme share.
+
+    Each operator takes its usual time, and a whole iteration may take longer: the first ones do in every run. What is
+    left is of this run alone. It is looked for in durations, and in the time from one call to the next where that
+    follows at once: when others begin may be due to a schedule, which two runs may share. The time between operators
+    varies more than the work in them, and both sides see all of it.
+
+    Args:
+        a: the outer events, among which nothing is missing.
+        b: the inner events.
+        pairs: matched rows of both.
+        at_once_ns: a call that follows another one within this is not kept waiting.
+
+    Returns:
+        For durations and for steps the rank correlation, and of how many; nothing if iterations cannot be told.
+    """
+    bursts = _equal_bursts(a.take(np.arange(min(len(a), _MOST_COMPARED))))
+    if bursts is None:
+        return []
+    label, number = bursts
+    rows_a, rows_b = (np.asarray(rows)[pairs[0] < len(label)] for rows in pairs)
+    order = np.argsort(rows_b, kind="stable")
+    rows_a, rows_b = rows_a[order], rows_b[order]
+    once = np.append(np.diff(rows_a) != 0, True) & np.insert(np.diff(rows_a) != 0, 0, True)
+    pause = b.start[rows_b[1:]] - b.end[rows_b[:-1]]
+    step = np.flatnonzero((pause <= at_once_ns) & (np.diff(rows_a) == 1))
+    steps = [np.diff(side.start[rows])[step] for side, rows in ((a, rows_a), (b, rows_b))]
+    alone = rows_a[once], rows_b[once]
+    return [
+        _own_alike(label[alone[0]], number[alone[0]], a.dur[alone[0]], b.dur[alone[1]]),
+        _own_alike(label[rows_a[step]], number[rows_a[step]], *steps),
+    ]
+
+
+def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
+    """For each event its number within its burst, and that of the burst; None if the work is not done in equal bursts.
+
+    A burst does the same as each other one in the same order, and the pause before it is longer than those in it. So
+    bursts are iterations: neither parts of one, of which each may take its own time in every run, nor several.
+    """
+    pause = np.append(np.inf, events.start[1:] - np.maximum.accumulate(events.end)[:-1])
+    what = np.unique(np.column_stack((events.kind, events.sorts)), axis=0, return_inverse=True)[1].ravel()
+    rows = np.arange(len(events))
+    for size in range(2, len(events) // _LEAST_BURSTS + 1):
+        if np.array_equal(what[size:], what[:-size]):
+            whole = len(events) // size * size
+            usual = np.median(pause[:whole].reshape(-1, size), axis=0)
+            if usual[0] > _LONGER * max(float(np.max(usual[1:])), 1.0):
+                return rows % size, rows // size
+    return None
+
+
+def _own_alike(label: Array, number: Array, outside: F64, inside: F64) -> tuple[float, int]:
+    """The rank correlation of what is neither usual for an operator nor common to an iteration, and of how many."""
+    own = []
+    for side in (outside, inside):
+        left = _deviation(np.log(np.maximum(side, 1.0)), label)
+        own.append(_deviation(left, np.where(np.isfinite(left), number, -1)))
+    known = np.isfinite(own[0]) & np.isfinite(own[1])
+    if not known.any():
+        return 0.0, 0
+    return vary_alike(own[0][known], own[1][known])
 
 
 def _deviation(logs: F64, label: Array) -> F64:

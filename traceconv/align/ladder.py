@@ -253,7 +253,7 @@ def _activity(a: Side, b: Side, known: ClockMap | None) -> list[PairEstimate]:
 def _interruptions(a: Side, b: Side, known: ClockMap | None, rough: list[PairEstimate]) -> list[PairEstimate]:
     """Where the samples of b keep away from the slices of a: within what is known, else near what the labels say."""
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
-    certain = [pair for pair in rough if not pair.estimate.verdict.refused]
+    certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
     found = []
     for watched in watched_of(a.trace, a.clock, b.trace, b.clock):
         # What is known may span some sampling periods, which look alike, where labels tell one from the next.
@@ -266,6 +266,12 @@ def _interruptions(a: Side, b: Side, known: ClockMap | None, rough: list[PairEst
             if not estimate.verdict.refused:
                 break
     return found
+
+
+def _half_width(pair: PairEstimate) -> float:
+    """How far from the estimate the offset may be in the middle of the evidence, ns: a drift adds to it elsewhere."""
+    region = pair.estimate.region
+    return np.inf if region is None else region.width(region.x0) / 2
 
 
 def _offset(watched: Watched, way: ClockMap) -> float:
@@ -283,18 +289,17 @@ def _within(watched: Watched, known: ClockMap) -> list[tuple[float, float]]:
 
 def _near(watched: Watched, rough: list[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
     """The offsets around those that labels find good: the best ones if they are certain of them, else all."""
-    places = [
-        _offset(watched, pair.way) + away
+    around = [
+        (_offset(watched, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
         for pair in rough
         if pair.estimate.landscape is not None
         for away in (0, *(() if certain else pair.rival_offsets()))
     ]
-    around = _CERTAIN_NS if certain else _AROUND_NS
     windows: list[tuple[float, float]] = []
-    for place in sorted(places):
-        low, high = place - around, place + around
+    for low, high in sorted((place - reach, place + reach) for place, reach in around):
         if windows and low <= windows[-1][1]:
-            low = windows.pop()[0]
+            low, last = windows.pop()
+            high = max(high, last)
         windows.append((low, high))
     return windows
 

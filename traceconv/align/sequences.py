@@ -27,7 +27,7 @@ import numpy as np
 
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Prior, Residuals, Rival, refused, some_of
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
-from traceconv.align.iterations import period_of, same_run
+from traceconv.align.iterations import alike_beside_iterations, period_of, same_run
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.nesting import Nest, best_near, fits_on, possible
 from traceconv.align.pieces import align_pieces, bent, described
@@ -63,6 +63,12 @@ _DRIFT_LIMIT = 1.5  # how far beyond the prior a fit may go before the region cu
 _FIT_PAIRS = 5000
 #: A candidate must beat the best rival by this many standard deviations of the sum over blocks.
 LEAST_MARGIN = 5.0
+#: With this a rival is beaten that cannot be the place at all, since too many calls lie in no operator there.
+_LEAST_MARGIN_OF_IMPOSSIBLE = 2.0
+#: Such rivals hold at most this share of the calls that the best place holds, which are nearly all that could match.
+_SHARE_OF_IMPOSSIBLE, _NEARLY_ALL = 0.7, 0.95
+#: So many calls must match at the best place, and so many must not at an impossible one.
+_CALLS_OF_BEST, _CALLS_OUTSIDE = 16, 4
 #: The only candidate in a window that is known beforehand must beat random places by this many.
 LEAST_NULL_MARGIN = 6.0
 #: Fewer random places tell nothing about chance.
@@ -91,6 +97,10 @@ _LEAST_OF_SHARE = 0.6
 #: With so many durations that can be compared, less rank correlation than this is that of two runs: the least of the
 #: recordings has 0.43, simulated runs of one schedule reach 0.1. Believed is what chance hardly gives, in sigma.
 _LEAST_CHANGES, _CHANCE_ALIKE, _LEAST_SIGMA = 20, 0.3, 4.0
+#: A call that follows the one before within this is not one that some schedule lets wait, ns.
+_AT_ONCE = 300 * _US
+#: With so many matches, all of them close, two runs would have drifted apart.
+_MANY_MATCHES = 24
 #: So many outer events are compared to see whether what matched them lies inside.
 _COMPARED_EVENTS = 2000
 _LEAST_PAUSE = 10e6
@@ -197,27 +207,28 @@ def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None
         inside: whether it is known that what both know lies inside of each other. Else it has to be seen: what a queue
             runs a while after its call may fit into calls as well, and bounds that rest on that are wrong.
     """
-    found = _by_places(a, b, prior, nest)
+    found = _by_places(a, b, prior, nest, inside=inside)
     if found.verdict is Verdict.OK:
         found = _of_one_run(a, b, found)
     return found if inside or found.verdict is not Verdict.OK else _seen_inside(a, b, found)
 
 
-def _by_places(a: Events, b: Events, prior: Prior, nest: Nest | None = None) -> Estimate:
+def _by_places(a: Events, b: Events, prior: Prior, nest: Nest | None = None, *, inside: bool = False) -> Estimate:
     """Where the two fit, be they of one run or not."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         reason = f"only {min(len(a), len(b))} events of common kinds, {_LEAST_EVENTS} are needed"
         return refused(METHOD, Verdict.INSUFFICIENT, reason)
     tried = []
     for of_b in (True, False):
-        found = _from_chunk(a, b, _Chunk.first(a, b, prior, of_b=of_b), prior, nest)
-        if found.verdict is Verdict.OK:
+        found = _from_chunk(a, b, _Chunk.first(a, b, prior, of_b=of_b), prior, nest, inside=inside)
+        if found.verdict is Verdict.OK and found.margin >= LEAST_MARGIN:
             return found
         tried.append(found)
-    return max(tried, key=lambda estimate: (estimate.verdict is Verdict.AMBIGUOUS, estimate.matches))
+    order = (Verdict.AMBIGUOUS, Verdict.OK)
+    return max(tried, key=lambda one: (order.index(one.verdict) if one.verdict in order else -1, one.matches))
 
 
-def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | None) -> Estimate:
+def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | None, *, inside: bool) -> Estimate:
     x0 = _middle(chunk, prior)
     offsets, heights = _correlation(chunk, prior)
     if not len(offsets):
@@ -232,7 +243,10 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | 
     margin = min(margins, default=np.inf)
     null = np.inf if rivals else _null_margin(chunk, best, offsets)
     until = float(chunk.b.start[-1]) if chunk.of_b else float(best.line.map(chunk.a.start[-1]))
-    rivalry = _Rivalry(best, rivals, margin, null)
+    unbeaten = [rival for rival, by in zip(rivals, margins, strict=True) if by < LEAST_MARGIN]
+    if inside and margin >= _LEAST_MARGIN_OF_IMPOSSIBLE:
+        unbeaten = _possible(chunk, best, unbeaten)
+    rivalry = _Rivalry(best, rivals, unbeaten, margin, null)
     found = _judged(a, b, _grown(a, b, best, until, prior), prior, rivalry, (offsets, heights), nest)
     if found.verdict not in (Verdict.OK, Verdict.INSUFFICIENT):
         return found
@@ -466,12 +480,39 @@ def _centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Li
 
 @dataclass(frozen=True, slots=True)
 class _Rivalry:
-    """The best place against the others."""
+    """The best place against the others.
+
+    Attributes:
+        best: the best place.
+        rivals: all others, the best first.
+        unbeaten: those of them that may be the right one, for all that is known.
+        margin: by how many standard deviations the best place beats every other one.
+        null: by how many it beats random ones, if there are no others.
+    """
 
     best: _Candidate
     rivals: list[_Candidate]
+    unbeaten: list[_Candidate]
     margin: float
     null: float
+
+
+def _possible(chunk: _Chunk, best: _Candidate, rivals: list[_Candidate]) -> list[_Candidate]:
+    """The rivals that can be the right place; all of them where the best place does not hold nearly all calls.
+
+    Calls lie inside of operators. Where nearly all do so in one place, another one where many calls lie in none is not
+    possible, however few they are: a short recording has too few blocks for their spread to be known.
+    """
+    pairs, share, _ = _matched(chunk.a, chunk.b, best.line)
+    if share < _NEARLY_ALL or len(pairs) < _CALLS_OF_BEST:
+        return rivals
+    possible = []
+    for rival in rivals:
+        held, held_share, _ = _matched(chunk.a, chunk.b, rival.line)
+        outside = len(held) / max(held_share, 1e-9) - len(held)
+        if held_share > _SHARE_OF_IMPOSSIBLE * share or outside < _CALLS_OUTSIDE:
+            possible.append(rival)
+    return possible
 
 
 def _margin(best: F64, rival: F64) -> float:
@@ -723,12 +764,11 @@ def _verdict(
         return Verdict.INSUFFICIENT, (
             f"only {share:.0%} of the events match, {format_short(residuals.median)} apart, {OTHER_RUN}"
         )
-    rivals = rivalry.rivals
-    if rivals and rivalry.margin < LEAST_MARGIN:
-        spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in rivals)
-        return Verdict.AMBIGUOUS, (
-            f"the traces fit nearly as well in {len(rivals)} other places, the nearest {format_short(spacing)} away"
-        )
+    rivals, unbeaten = rivalry.rivals, rivalry.unbeaten
+    if unbeaten:
+        spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in unbeaten)
+        others = "1 other place" if len(unbeaten) == 1 else f"{len(unbeaten)} other places, the nearest"
+        return Verdict.AMBIGUOUS, f"the traces fit nearly as well in {others} {format_short(spacing)} away"
     if not rivals and rivalry.null < LEAST_NULL_MARGIN:
         return Verdict.AMBIGUOUS, "the traces hardly fit better at the best place than at random ones"
     if not rivals and not prior.known and matches < 2 * _LEAST_EVENTS:
@@ -737,16 +777,23 @@ def _verdict(
 
 
 def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
-    """The answer, if it does not look like that of two runs that were given their work at the same times."""
+    """The answer, if it does not look like that of two runs that were given their work at the same times.
+
+    Where few events match, or the best place beats others only since they are impossible, closeness alone does not tell
+    two runs apart that hardly vary: that they are one has to be shown.
+    """
     if found.pairs is None:
         return found
     rows_a, rows_b = found.pairs
     kinds = a.sorts[rows_a], b.sorts[rows_b]
     outside, inside = since_last(kinds, a.dur[rows_a], b.dur[rows_b])
     apart = float(np.median(np.abs(outside - inside))) if len(outside) else 0.0
-    if max(found.residuals.median, apart) <= _GREATEST_RESIDUAL:
-        return found
     same, count = vary_alike(outside, inside)
+    if found.margin >= LEAST_MARGIN and found.matches >= _MANY_MATCHES:
+        if max(found.residuals.median, apart) <= _GREATEST_RESIDUAL or _surely(same, count):
+            return found
+    elif any(_surely(*alike) for alike in alike_beside_iterations(a, b, found.pairs, _AT_ONCE)):
+        return found
     compared = f"{count} durations vary alike in both, to {max(same, 0):.0%}"
     if count >= _LEAST_CHANGES and same < _CHANCE_ALIKE:
         return replace(
@@ -754,10 +801,13 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
             verdict=Verdict.INSUFFICIENT,
             reason=f"{found.reason}, but durations do not vary alike: these look like two different runs ({compared})",
         )
-    if same < _CHANCE_ALIKE or same * np.sqrt(max(count - 1, 0)) < _LEAST_SIGMA:
-        reason = f"{found.reason}; but they may be of two runs that had the same work at the same times ({compared})"
-        return replace(found, verdict=Verdict.UNVERIFIED, reason=reason)
-    return found
+    reason = f"{found.reason}; but they may be of two runs that had the same work at the same times ({compared})"
+    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason)
+
+
+def _surely(same: float, count: int) -> bool:
+    """Whether so many values vary alike as those of two runs do not."""
+    return same >= _CHANCE_ALIKE and same * float(np.sqrt(max(count - 1, 0))) >= _LEAST_SIGMA
 
 
 def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
@@ -766,7 +816,7 @@ def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
     The place is about right then, but nothing bounds how far off it is.
     """
     same, count = _together(a, b, found)
-    if same >= _CHANCE_ALIKE and same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA:
+    if _surely(same, count):
         return found
     reason = (
         f"{found.reason}; but neither do the formats say that the work of the one lies inside the calls of the other, "

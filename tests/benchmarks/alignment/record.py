@@ -6,8 +6,9 @@ runs a model on the CPU and writes `recordings/NAME/`: the profiler's trace, and
 and the output of the programme between them, both packed; and what is known of their clocks into
 `recordings/truth.json`. It needs the framework alone, whose oneDNN must print time stamps; Python 3.8 will do.
 
-KIND is the model. With PyTorch: `convnet` (trained, images of varied sizes), `transformer` (bfloat16, sequences of
-varied lengths), `lstm`, `steady` (a small convolutional network that always does the same). With MXNet: `mxnet` (a
+KIND is the model. With PyTorch: `convnet` (trained, images of varied sizes), `resnet` (a residual network, trained,
+images of one size), `transformer` (bfloat16, sequences of varied lengths), `encoder` (the same, sequences of one
+length), `lstm`, `steady` (a small convolutional network that always does the same). With MXNet: `mxnet` (a
 convolutional network, images of varied sizes).
 
 oneDNN prints gettimeofday, which is CLOCK_REALTIME, and so does MXNet. The profiler of PyTorch takes the counter of the
@@ -35,7 +36,9 @@ from typing import Any, List, Tuple  # noqa: UP035
 FOLDER = Path(__file__).parent / "recordings"
 TRACE, LOG, READINGS = "kineto_trace.json", "onednn_verbose_with_program_output.log", "readings.json"
 MXNET, DNNL = "mxnet_profile.json", "dnnl_verbose.log"
-ITERATIONS = {"convnet": 60, "transformer": 40, "lstm": 100, "steady": 100, "mxnet": 100}
+ITERATIONS = {
+    "convnet": 60, "resnet": 20, "transformer": 40, "encoder": 40, "lstm": 100, "steady": 100, "mxnet": 100,
+}  # fmt: skip
 _MARK = "clock reading"
 _MARKS_PER_ITERATION = 8
 _GETTIMEOFDAY = "unix milliseconds from gettimeofday, each cut to 1 us and printed from a double, which rounds it"
@@ -135,13 +138,15 @@ def _step(kind: str, torch: Any, rng: random.Random) -> Callable[[], None]:
             optimizer.step()
 
         return train
-    if kind == "transformer":
+    if kind == "resnet":
+        return _residual_training(torch)
+    if kind in ("transformer", "encoder"):
         layer = nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
         encoder = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False).bfloat16().train()
 
         def encode() -> None:
             with torch.no_grad():
-                encoder(torch.rand(2, rng.randrange(8, 200), 128).bfloat16())
+                encoder(torch.rand(2, rng.randrange(8, 200) if kind == "transformer" else 96, 128).bfloat16())
 
         return encode
     if kind == "lstm":
@@ -160,6 +165,36 @@ def _step(kind: str, torch: Any, rng: random.Random) -> Callable[[], None]:
             steady(image)
 
     return infer
+
+
+def _residual_training(torch: Any) -> Callable[[], None]:
+    """One step of training a residual network on images of one size."""
+    nn = torch.nn
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.body = nn.Sequential(
+                nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(),
+                nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width),
+            )  # fmt: skip
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(x + self.body(x))
+
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), Block(16), nn.Conv2d(16, 32, 3, stride=2), Block(32), Block(32),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10),
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    images, classes = torch.rand(4, 3, 32, 32), torch.randint(0, 10, (4,))
+
+    def train() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images), classes).backward()
+        optimizer.step()
+
+    return train
 
 
 def _readings(torch: Any) -> Readings:

@@ -51,6 +51,7 @@ class Case:
         clock: what perf is told to use; "" for its own default.
         stacks: whether perf records call stacks; only the address otherwise.
         stat: whether perf stat counts every 10 ms, instead of samples.
+        rows: the least and the greatest size of a request.
     """
 
     seed: int
@@ -61,6 +62,7 @@ class Case:
     clock: str = "CLOCK_MONOTONIC"
     stacks: bool = True
     stat: bool = False
+    rows: tuple[int, int] = (8, 96)
 
 
 CASES = {
@@ -72,6 +74,19 @@ CASES = {
     "ort_perf_steady_threads": Case(6, requests=900, pause_ms=None, threads=2, stacks=False),
     "ort_stat_pauses": Case(7, requests=800, burst=10, pause_ms=(20.0, 80.0), stat=True),
 }
+_LARGE = (1000, 4000)
+#: Five to ten requests only: small ones of less than a millisecond, or large ones of some 20.
+SHORT = {
+    "short_ort_small_7": Case(107, requests=7),
+    "short_ort_small_10": Case(110, requests=10),
+    "short_ort_5": Case(115, requests=5, rows=_LARGE),
+    "short_ort_6": Case(116, requests=6, rows=_LARGE, clock=""),
+    "short_ort_7": Case(117, requests=7, rows=_LARGE, stacks=False),
+    "short_ort_8": Case(118, requests=8, rows=_LARGE),
+    "short_ort_10": Case(120, requests=10, rows=_LARGE, clock=""),
+    "short_ort_threads_8": Case(128, requests=8, rows=_LARGE, threads=2),
+}
+_ALL = {**CASES, **SHORT}
 
 
 # -- the recorded program -------------------------------------------------------------------------------------------
@@ -108,7 +123,7 @@ def program(case: Case, notes: Path) -> None:
     rng = np.random.default_rng(case.seed)
     marks = [_mark(number) for number in range(_MARKERS)]
     for number in range(1, case.requests + 1):
-        rows = int(rng.integers(8, 96))
+        rows = int(rng.integers(*case.rows))
         request = rng.random((rows, 256), np.float32)
         session.run(None, {"request": request})
         if case.pause_ms and number % case.burst == 0:
@@ -153,7 +168,7 @@ def record(folder: Path, name: str) -> list[dict[str, Any]]:
     Returns:
         Its entry in truth.json.
     """
-    case, place = CASES[name], folder / name
+    case, place = _ALL[name], folder / name
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
         old.unlink()
@@ -269,10 +284,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.alignment.record_activity")
     parser.add_argument("--program", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; all of them if none is given")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(_ALL)}; {', '.join(CASES)} if none is given"
+    )
     args = parser.parse_args()
     if args.program:
-        program(CASES[str(args.folder)], Path(args.cases[0]))
+        program(_ALL[str(args.folder)], Path(args.cases[0]))
         return
     truth = args.folder / "truth.json"
     told = json.loads(truth.read_text(encoding="utf-8")) if truth.exists() else {"recordings": {}}

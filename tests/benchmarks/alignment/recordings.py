@@ -5,6 +5,8 @@ it was recorded, then without what tells the clocks, then with a part of one tra
 new recordings of sequences; those of `TUNED` were looked at while the estimators were made, the others are for the
 report alone.
 
+Those of five to ten iterations were recorded once, after the thresholds that they need had been chosen on others.
+
 Those of `record_activity` were recorded after the thresholds of the alignment by activity had been chosen, on 24 other
 recordings of the same cases; a dozen programs competed for two cores meanwhile (load average 15).
 """
@@ -59,6 +61,8 @@ PAIRS = (
 SEQUENCES = frozenset(name for name, _, other in PAIRS if not other.startswith(PERF))
 
 
+#: How recordings of five to ten iterations are called.
+SHORT_NAME = "short_"
 #: Of the pairs those of samples or counters with slices, which nothing but activity relates beyond metadata.
 ACTIVITY = ("ort_perf_monotonic", "ort_perf_default_clock", *CASES)
 
@@ -174,6 +178,17 @@ def attempts() -> list[Attempt]:
         found.append(attempt(recording, files, "as recorded", traces))
         found.append(attempt(recording, files, "metadata taken away", bare))
         found.append(attempt(recording, files, "and a window cut", [bare[0], middle_of(bare[1])]))
+    return found
+
+
+def short_attempts() -> list[Attempt]:
+    """The pairs of five to ten iterations, without what tells their clocks."""
+    found = []
+    for recording, files in truth().items():
+        if recording.startswith(SHORT_NAME):
+            one, other = files.values()
+            traces = [without_metadata(load(file)) for file in (one, other)]
+            found.append(attempt(recording, (one, other), "metadata taken away", traces))
     return found
 
 

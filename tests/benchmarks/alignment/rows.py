@@ -13,7 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from tests.benchmarks.alignment import trials
-from tests.benchmarks.alignment.recordings import ACTIVITY, PERF, SEQUENCES, TUNED, Attempt, least_bound
+from tests.benchmarks.alignment.recordings import (
+    ACTIVITY,
+    PERF,
+    SEQUENCES,
+    TUNED,
+    Attempt,
+    least_bound,
+    short_attempts,
+)
 from tests.benchmarks.alignment.trials import BIN_NS, FIRST_SEED, Outcome
 from traceconv.align import align
 from traceconv.align.activity import align_bins, align_samples
@@ -86,6 +94,9 @@ def all_rows(
         "wrong": lambda: wrong_accepted(pool.outcomes()),
         "bends": partial(bends, few),
         "beside-a-step": partial(beside_a_step, few),
+        "short-recorded": short_recorded,
+        "short": partial(short, few, trials.short_trial, "named events with timestamps"),
+        "short-samples": partial(short, few, trials.short_watched_trial, "slices and samples"),
         "periodic": partial(periodic, few),
         "equal-layers": partial(equal_layers, few),
         "constant-latency": partial(late, few, False),
@@ -339,6 +350,41 @@ def beside_a_step(count: int) -> Row:
     return Row(regime, "the truth within the bounds, always", text, bool(accepted) and not wrong)
 
 
+def short_recorded() -> Row:
+    """Recordings of five to ten iterations whose metadata is taken away."""
+    found = short_attempts()
+    texts, wrong = [], sum(one.wrong for one in found)
+    for what, pairs in (
+        ("named events", [one for one in found if not one.names[1].startswith(PERF)]),
+        ("slices and samples", [one for one in found if one.names[1].startswith(PERF)]),
+    ):
+        placed = [one for one in pairs if one.related]
+        worst = max((one.error_ns or 0 for one in placed), default=0)
+        bound = max((one.bound_ns or 0 for one in placed), default=0)
+        texts.append(
+            f"{what}: {len(placed)} of {len(pairs)} placed, worst {worst / 1e3:.1f} µs off, "
+            f"stated within ±{bound / 1e3:.0f} µs or less"
+        )
+    good = not wrong and 2 * sum(one.related for one in found) >= len(found)
+    text = f"{wrong} wrong; {'; '.join(texts)}"
+    return Row("five to ten iterations, no metadata, recorded", "half of them placed, none wrong", text, good)
+
+
+def short(count: int, trial: Callable[..., Outcome], what: str) -> Row:
+    """Five to ten iterations, of one run and of two runs of one programme."""
+    seeds = range(FIRST_SEED, FIRST_SEED + 3 * count)
+    right = [one for one in trials.tried(trial, seeds) if one.accepted]
+    others = sum(one.accepted for one in trials.tried(partial(trial, same=False), seeds))
+    wrong = sum(one.wrong and not one.held for one in right)
+    outside = sum(not one.held for one in right)
+    text = (
+        f"{wrong} of {len(right)} accepted wrong, {outside} outside of their bounds; {len(seeds) - len(right)} of "
+        f"{len(seeds)} refused; of two runs {others} accepted"
+    )
+    goal = "none wrong among accepted, two runs never accepted"
+    return Row(f"five to ten iterations, {what}, simulated", goal, text, bool(right) and not wrong + outside + others)
+
+
 def periodic(count: int) -> Row:
     """Runs whose iterations are equal."""
     accepted = sum(one.accepted for one in trials.tried(trials.periodic_trial, range(FIRST_SEED, FIRST_SEED + count)))
@@ -348,22 +394,35 @@ def periodic(count: int) -> Row:
 def equal_layers(count: int) -> Row:
     """Equal layers without jitter: what little tells places apart is missing calls, and the rounding of times."""
     regime = "24 equal layers an iteration, no jitter, calls missing"
-    return _never_wrong(regime, trials.tried(trials.equal_layers_trial, range(FIRST_SEED, FIRST_SEED + count)))
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    varied = trials.tried(partial(trials.equal_layers_trial, jitter=0.02), seeds)
+    return _never_wrong(regime, trials.tried(trials.equal_layers_trial, seeds), "with 2 % of jitter", varied)
 
 
 def late(count: int, queue: bool) -> Row:
     """Calls in one file, the work that they ask for later in the other one."""
     regime = "calls that run ahead of a queue" if queue else "work a constant 10 to 200 µs after its calls"
-    trial = partial(trials.late_trial, queue=queue)
-    return _never_wrong(regime, trials.tried(trial, range(FIRST_SEED, FIRST_SEED + count)))
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    held = trials.tried(trials.held_trial, seeds)
+    return _never_wrong(regime, trials.tried(partial(trials.late_trial, queue=queue), seeds), "work in its calls", held)
 
 
-def _never_wrong(regime: str, found: Sequence[Outcome]) -> Row:
-    """Input that may be refused, but not be put into a wrong place, or within bounds that leave the truth out."""
-    accepted = [one for one in found if one.accepted]
-    wrong = sum(one.wrong or not one.held for one in accepted)
-    text = f"{wrong} wrong among {len(accepted)} accepted, {len(found) - len(accepted)} of {len(found)} refused"
-    return Row(regime, "none wrong among accepted", text, not wrong, refused=not accepted)
+def _never_wrong(regime: str, found: Sequence[Outcome], other: str, easy: Sequence[Outcome]) -> Row:
+    """Input that may be refused, but not be put into a wrong place, or within bounds that leave the truth out.
+
+    Args:
+        regime: what it is.
+        found: what became of it.
+        other: the same input without what makes it hard, of which at least half must be accepted.
+        easy: what became of that.
+    """
+    accepted, right = ([one for one in some if one.accepted] for some in (found, easy))
+    wrong = sum(one.wrong or not one.held for one in (*accepted, *right))
+    text = (
+        f"{len(accepted)} accepted, {len(found) - len(accepted)} of {len(found)} refused; {other}: {len(right)} of "
+        f"{len(easy)} accepted; {wrong} wrong"
+    )
+    return Row(regime, "none wrong among accepted", text, not wrong and 2 * len(right) >= len(easy), not accepted)
 
 
 def unrelated(count: int) -> Row:

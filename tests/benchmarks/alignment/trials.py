@@ -182,14 +182,16 @@ def periodic_trial(seed: int) -> Outcome:
     return judged(align_sequences(a, b, Prior()), truth, a.zero_ns, b.zero_ns, _seen(a, b, truth))
 
 
-def equal_layers_pair(seed: int) -> tuple[Events, Events, Truth]:
-    """A run of equal layers without any jitter, of which one tool lost a fifth to two fifths of the calls.
+def equal_layers_pair(seed: int, jitter: float = 0.0) -> tuple[Events, Events, Truth]:
+    """A run of equal layers, of which one tool lost a fifth to two fifths of the calls.
 
-    Each call takes as long each time, and lies where it lay in the layer before: what is missing is all that differs.
+    Without jitter each call takes as long each time, and lies where it lay in the layer before: what is missing is all
+    that differs.
     """
     rng = np.random.default_rng(seed)
     layers, calls, iterations = 24, int(rng.integers(1, 6)), int(rng.integers(20, 41))
     shape = replace(Shape(iterations=iterations).periodic(), gap_ms=float(rng.choice([0.0, 0.3])))
+    shape = replace(shape, jitter_iteration=jitter / 2, jitter_operator=jitter)
     layer = np.arange(calls) % 4, rng.uniform(40 * US, 400 * US, calls)
     made = run(rng, shape, (np.tile(layer[0], layers), np.tile(layer[1], layers)))
     if seed % 2:
@@ -204,9 +206,9 @@ def equal_layers_pair(seed: int) -> tuple[Events, Events, Truth]:
     return outer(made), Events(begin - zero, end - begin, made.kind[rows].astype(np.int32), int(zero), US), truth
 
 
-def equal_layers_trial(seed: int) -> Outcome:
+def equal_layers_trial(seed: int, jitter: float = 0.0) -> Outcome:
     """Equal layers, by their timestamps."""
-    a, b, truth = equal_layers_pair(seed)
+    a, b, truth = equal_layers_pair(seed, jitter)
     return judged(align_sequences(a, b, Prior()), truth, a.zero_ns, b.zero_ns, _seen(a, b, truth))
 
 
@@ -304,6 +306,75 @@ def set_trial(seed: int) -> Outcome:
     return Outcome(found, np.abs(found.map(x) - x - right), (low <= right) & (right <= high))
 
 
+# -- recordings of five to ten iterations ---------------------------------------------------------------------------
+
+_SHORT_JITTERS = (0.05, 0.02, 0.01, 0.002, 0.0)
+
+
+def short_pair(seed: int, *, same: bool = True) -> tuple[Events, Events, Truth]:
+    """Five to ten iterations of one run, or of two; the inner log may begin earlier, and hold a part only.
+
+    Iterations follow at once or after a pause; a third of the networks are equal layers.
+    """
+    rng = np.random.default_rng(seed)
+    jitter = _SHORT_JITTERS[seed % len(_SHORT_JITTERS)]
+    count, before = int(rng.integers(5, 11)), int(rng.integers(0, 4))
+    operators = int(rng.choice([3, 6, 12, 24]))
+    shape = Shape(
+        iterations=before + count,
+        operators=operators,
+        jitter_iteration=jitter / 2,
+        jitter_operator=jitter,
+        warm_up=int(rng.integers(0, 4)),
+        gap_jitter=5 * jitter,
+        outliers=0.01 if jitter >= 0.01 else 0.0,
+        operator_gap_us=float(rng.choice([0.02, 3.0, 20.0])),
+    )
+    layer = int(rng.integers(1, 4)) if rng.random() < 1 / 3 else operators
+    kinds, typical = network(rng, max(layer, 2))
+    net = (np.resize(kinds[:layer], operators), np.resize(typical[:layer], operators))
+    pause = float(rng.choice([0.0, 0.0, 1.0, 5.0])) * MS
+
+    def one_run() -> Run:
+        made = run(rng, shape, net)
+        later = np.cumsum(2 * MS + rng.exponential(pause, shape.iterations)) if pause else np.zeros(shape.iterations)
+        return replace(made, start=made.start + later[made.iteration])
+
+    first = one_run()
+    second = first if same else one_run()
+    kept = first.iteration >= before
+    seen = Run(*(column[kept] for column in (first.start, first.dur, first.kind, first.iteration)))
+    truth = some_truth(rng)
+    part = ((0.0, 1.0), (0.0, 1.0), (0.0, 0.6), (0.3, 0.8), (0.5, 1.0))[seed // len(_SHORT_JITTERS) % 5]
+    lost, more = float(rng.choice([0.0, 0.0, 0.1, 0.3, 0.5])), float(rng.choice([0.0, 0.05]))
+    events, _ = inner(rng, second, truth, missing=lost, extra=more, twice=more / 5, part=part)
+    return outer(seen), events, truth
+
+
+def short_trial(seed: int, *, same: bool = True) -> Outcome:
+    """Few iterations, by their timestamps."""
+    a, b, truth = short_pair(seed, same=same)
+    estimate = align_sequences(a, b, Prior())
+    return judged(estimate, truth, a.zero_ns, b.zero_ns, _seen(a, b, truth)) if same else Outcome(estimate)
+
+
+def short_watched_trial(seed: int, *, same: bool = True) -> Outcome:
+    """Slices and samples of few iterations, of one run or of two, by all that samples tell."""
+    rng = np.random.default_rng(seed)
+    jitter = float(rng.choice([0.0, 0.002, 0.02, 0.1]))
+    shape = Shape(
+        iterations=int(rng.integers(5, 11)),
+        operators=int(rng.choice([60, 150])),
+        jitter_iteration=jitter / 2,
+        jitter_operator=jitter,
+        warm_up=int(rng.integers(0, 3)),
+        idle_every=seed % 4 and 1,
+        idle_ms=float(rng.choice([2.0, 5.0, 20.0])),
+    )
+    a, b, truth = _watched(rng, shape, PARTS[seed % 2], same=same)
+    return _watched_outcome(a, b, truth, None)
+
+
 # -- work that runs in no call --------------------------------------------------------------------------------------
 
 _WORK = ("convolution", "softmax", "pooling", "matmul")
@@ -360,6 +431,15 @@ def late_trial(seed: int, *, queue: bool) -> Outcome:
     layers = stated if seed % 2 else (None, None)
     traces = [recorded(a, "calls.json", layers[0]), recorded(b, "work.log", layers[1])]
     return merged(traces[:: -1 if seed // 2 % 2 else 1], "calls.json", truth)
+
+
+def held_trial(seed: int) -> Outcome:
+    """Work that runs in its calls, as files in either order, whose formats say so."""
+    rng = np.random.default_rng(seed)
+    made, truth = run(rng, some_shape(rng, JITTERS[seed % 3])), some_truth(rng)
+    b, _ = inner(rng, made, truth, missing=0.2)
+    traces = [recorded(outer(made), "calls.json", Layer.FRAMEWORK), recorded(b, "work.log", Layer.LIBRARY)]
+    return merged(traces[:: -1 if seed % 2 else 1], "calls.json", truth)
 
 
 def merged(traces: Sequence[Trace], outer_name: str, truth: Truth) -> Outcome:
@@ -489,9 +569,16 @@ def watched_pair(seed: int, *, same: bool = True, regular: bool = False) -> tupl
     rng = np.random.default_rng(seed)
     shape = Shape(iterations=250, operators=25, idle_every=4, idle_ms=6.0)
     shape = replace(shape.periodic(), idle_every=0) if regular else shape
+    return _watched(rng, shape, None, same=same)
+
+
+def _watched(
+    rng: np.random.Generator, shape: Shape, part: tuple[float, float] | None, *, same: bool
+) -> tuple[Side, Side, Truth]:
     net = network(rng, shape.operators)
-    begin = rng.uniform(0.0, 0.3)
-    part = (begin, begin + rng.uniform(0.5, 0.7))
+    if part is None:
+        begin = rng.uniform(0.0, 0.3)
+        part = (begin, begin + rng.uniform(0.5, 0.7))
     made, times, working = interrupted(rng, run(rng, shape, net), part=part)
     slices = outer(made if same else interrupted(rng, run(rng, shape, net), part=part)[0])
     truth = some_truth(rng)
@@ -517,6 +604,11 @@ def watched_trial(seed: int, *, narrowed: bool, same: bool = True, regular: bool
         middle = (first + last) // 2
         right = round(float(truth.map(np.array([middle], np.float64))[0])) - middle
         known = ClockMap(right + round(np.random.default_rng(seed).uniform(-0.5, 0.5) * MS), round(1.5 * MS), "names")
+    return _watched_outcome(a, b, truth, known)
+
+
+def _watched_outcome(a: Side, b: Side, truth: Truth, known: ClockMap | None) -> Outcome:
+    first, last = a.span()
     found = estimate_pair(a, b, known, NameMap())
     if found is None:
         return Outcome(refused("", Verdict.INSUFFICIENT, "nothing in common"))
