@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import zlib
@@ -21,10 +22,12 @@ from traceconv.api import LONG_LINE, convert, identify, read
 from traceconv.check import check_file
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, NothingRead
-from traceconv.importers import _perf_zstd
+from traceconv.importers import _perf_zstd, timed_log
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_rows import RowScanner
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._perfetto_packets import PacketReader
+from traceconv.ir.trace import Trace
 from traceconv.limits import Limits, Unpacked
 from traceconv.shortening import LONG_ARG, LONG_NAME
 from traceconv.source import Source
@@ -146,6 +149,133 @@ def test_nothing_but_a_long_line_is_a_failure(tmp_path: Path) -> None:
     path.write_bytes((ROOT / "nsight-compute" / "no_kernels" / "input.csv").read_bytes() + b'"0",' * 2000)
     with pytest.raises(NothingRead, match=r"source\.long_line"):
         read(path, format="nsight-compute", limits=Limits(length=1000))
+
+
+# -- many lines -------------------------------------------------------------------------------------------------------
+
+#: A text of each format that is read line by line.
+TEXTS = [
+    "deepsparse/analysis-csv",
+    "deepsparse/analysis-text",
+    "deepsparse/v030-sr",
+    "furiosa-table/csv",
+    "furiosa-table/printed",
+    "furiosa-table/rngd-cycles",
+    "mxnet-table/json-cut",
+    "mxnet-table/v1.9-text",
+    "nsight-compute/details",
+    "nsight-compute/raw",
+    "nvprof-text/both-traces",
+    "nvprof-text/csv-imported",
+    "onednn-verbose/v35-tensorflow-ts",
+    "openvino/average",
+    "openvino/report",
+    "perf-report/one_event",
+    "perf-script/stacks",
+    "perf-stat/csv_cores",
+    "perf-stat/text_intervals",
+    "pytorch-table/conv",
+    "rocprof/kernels",
+    "timed-log/syslog",
+    "tvm-debugger/start-and-end-times",
+    "tvm-profile/graph-csv",
+    "tvm-profile/graph-text",
+    "vtune/external_tasks",
+    "vtune/hotspots",
+    "vtune/timeline",
+]
+UNITS = {"empty": b"\n", "blank": b" \n", "word": b"x\n", "number": b"0\n", "comma": b",\n", "crlf": b"\r\n"}
+MANY = 20_000
+
+
+def lines_looked_at(path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, int]:
+    """What is read of a file, and how many lines of it an importer was handed."""
+    handed: list[object] = []
+
+    def counted(function: Any) -> Any:
+        return lambda *args, **options: (handed.append(1), function(*args, **options))[1]
+
+    def watched(function: Any) -> Any:
+        return lambda *args, **options: (handed.append(one) or one for one in function(*args, **options))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Source, "lines", watched(Source.lines))
+        patched.setattr(IdleLines, "read", watched(IdleLines.read))
+        patched.setattr(IdleLines, "look_at", counted(IdleLines.look_at))
+        patched.setattr(timed_log._TextReader, "_line", counted(timed_log._TextReader._line))
+        options = {"time": "syslog"} if format == "timed-log" else {}
+        return read(path, format=format, options=options), len(handed)
+
+
+def events_of(trace: Trace) -> list[Any]:
+    return [(len(table.ts), table.ts.tolist()) for table in (trace.slices, trace.instants, trace.counters)]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("kernels", [True, False], ids=["kernel", "python"])
+def test_lines_that_mean_nothing_cost_no_more_than_their_bytes(
+    name: str, unit: str, kernels: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted, and what comes behind them has the number that it has in the file."""
+    if (name, unit) in {("deepsparse/v030-sr", one) for one in ("word", "number", "comma")}:
+        pytest.skip("what the program prints is in the timeline")
+    folder = ROOT / name
+    (source,) = folder.glob("input.*")
+    text = source.read_bytes().rstrip(b"\n") + b"\n"
+    format = folder.parent.name
+    few, many = tmp_path / f"few{source.suffix}", tmp_path / f"many{source.suffix}"
+    few.write_bytes(text + UNITS[unit] * 10 + b"!?\n")
+    many.write_bytes(text + UNITS[unit] * (10 + MANY) + b"!?\n")
+    with using("lines", kernel.module("lines") if kernels else None):
+        expected, first = lines_looked_at(few, format, monkeypatch)
+        found, second = lines_looked_at(many, format, monkeypatch)
+    assert second < first + MANY // 8  # times are looked for in the first 2000 lines of a log
+    assert events_of(found) == events_of(expected)
+    before, after = expected.sources[0].balance, found.sources[0].balance
+    assert after.even
+    if name not in ("deepsparse/analysis-text", "deepsparse/analysis-csv"):  # they count rows
+        assert after.read == before.read + MANY
+    last = text.count(b"\n") + 11
+    moved = re.compile(rf"^few(.*:line ){last}\b")
+    if format == "timed-log":  # they are in its entries, of which long ones are several
+        return
+    places = [place for one in expected.sources[0].diagnostics for place in one.places]
+    assert [place for one in found.sources[0].diagnostics for place in one.places] == [
+        moved.sub(rf"few\g<1>{last + MANY}", place).replace("few", "many", 1) for place in places
+    ]
+
+
+def test_lines_that_mean_nothing_are_looked_at_again_behind_a_heading(tmp_path: Path) -> None:
+    """What a line means may change: without a table it is none of ours, within one it is a row."""
+    path = tmp_path / "a.csv"
+    header, row = (ROOT / "tvm-profile" / "graph-csv" / "input.csv").read_bytes().splitlines(keepends=True)[:2]
+    path.write_bytes(header + b"x\n" * 50 + row + b"x\n" * 50 + row)
+    balance = read(path, format="tvm-profile").sources[0].balance
+    assert (balance.read, balance.written, balance.skipped.total()) == (103, 2, 100)
+
+
+def test_quoted_lines_of_rows_are_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    header, row = (ROOT / "rocprof" / "calls" / "input.csv").read_bytes().splitlines(keepends=True)[:2]
+    name = row.split(b",")[1]
+    quoted = row.replace(name, b'"a\n' + b"x\n" * 5 + b'b"')
+    path.write_bytes(header + b"x\n" * 20 + quoted + b"x\n" * 20 + row)
+    trace = read(path, format="rocprof")
+    assert trace.sources[0].balance.skipped["skipped (rocprof.bad_row)"] == 40
+    assert "a\n" + "x\n" * 5 + "b" in trace.strings
+    assert trace.slices.origin.tolist() == [28, 49]
+
+
+def test_lines_of_a_writer_mean_nothing_and_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    lines = [b"[rank%d]: " % (n % 2) + line for n, line in enumerate([INFO, INFO, *[EXEC, EXEC] * 10])]
+    lines.insert(10, b"\n" * 1000)
+    path.write_bytes(b"".join(lines))
+    trace = read(path)
+    assert trace.sources[0].balance.read == 1022
+    assert trace.sources[0].balance.even
+    assert sorted(trace.slices.origin.tolist()) == [*range(3, 11), *range(1011, 1023)]
 
 
 # -- names and args ---------------------------------------------------------------------------------------------------

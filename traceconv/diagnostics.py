@@ -173,6 +173,11 @@ class Diagnostics:
         entry.skipped += skipped
         return True
 
+    def is_full(self, code: Code) -> bool:
+        """Whether the first places of a code are kept, if it is looked for in the order of the file."""
+        entry = self._by_name.get(code.name)
+        return entry is not None and len(entry.numbers) == _KEPT_PLACES
+
     def extend(self, other: Diagnostics) -> None:
         """Add all of another collection about the same input."""
         for entry in other:

@@ -17,7 +17,7 @@ import sys
 import weakref
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
@@ -33,6 +33,8 @@ from traceconv.spill import close, failures, spooled_file
 #: How much of an input the importers may see when they are asked whether it is theirs.
 HEAD_BYTES = 64 * 1024
 CHUNK_BYTES = 4 * 1024 * 1024
+#: How much of a text is handled as single lines at a time.
+BATCH_BYTES = 64 * 1024
 
 _COPIED = 1 << 20  # bytes at a time
 _GZIP = b"\x1f\x8b"
@@ -264,6 +266,15 @@ class Source:
                 rest.append(data[cut:])
         if any(rest):
             yield b"".join(rest)
+
+    def batches(self) -> Iterator[tuple[Sequence[int], list[bytes]]]:
+        """The lines with their ends, some at a time, and their numbers."""
+        number = 1
+        for chunk in self.chunks():
+            stream = io.BytesIO(chunk)
+            while lines := stream.readlines(BATCH_BYTES):
+                yield range(number, number + len(lines)), lines
+                number += len(lines)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
         """The lines, numbered from 1; line ends may be \\n or \\r\\n.

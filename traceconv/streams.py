@@ -35,7 +35,7 @@ from traceconv.ir.trace import NO_TRACK, ClockId, SourceInfo, Trace, Track, Trac
 from traceconv.merging import concatenate_traces
 from traceconv.patterns import regex
 from traceconv.registry import Certainty, identify, importer_class
-from traceconv.source import Line, Source
+from traceconv.source import BATCH_BYTES, Line, Source
 from traceconv.spill import close, failures, spooled_file
 
 REFUSED = declare(
@@ -58,6 +58,7 @@ _ARRIVALS = (
     regex(rb"()\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"),
     regex(rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+ [\w./-]+(?:\[\d+\])?):" + _GAP),
 )
+_LINE_ENDS = regex(rb"\n{2,}")
 _LEAST_LINES = 3
 #: So many of the lines must bear the mark; others are continued lines or output that went another way.
 _LEAST_SHARE = 0.8
@@ -106,13 +107,13 @@ class _Parted:
         weakref.finalize(self, close, file)
         buffers: dict[bytes, tuple[array[int], bytearray]] = {}
         buffered = 0
-        for number, writer, text in _marked_lines(self._whole, self._mark):
+        for first, count, writer, text in _texts_of_writers(self._whole, self._mark):
             if writer not in buffers:
                 buffers[writer] = (array("q"), bytearray())
             numbers, lines = buffers[writer]
-            numbers.append(number)
+            numbers.extend(range(first, first + count))
             lines += text
-            buffered += 8 + len(text)
+            buffered += 8 * count + len(text)
             if buffered > _BUFFER_BYTES:
                 self._write(file, buffers)
                 buffers, buffered = {}, 0
@@ -127,16 +128,28 @@ class _Parted:
                 file.write(text)
 
 
-def _marked_lines(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Number, writer and text of each line of a log."""
-    writer = b""
-    for number, text in whole.lines(keep_ends=True):
-        found = mark.match(text)
-        if found is None:
-            yield number, writer, text
-        else:
-            writer = found[1]
-            yield number, writer, text[found.end() :]
+def _texts_of_writers(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """The lines of a log, each marked one with those behind it that are not.
+
+    Yields:
+        The number of the first one, how many they are, their writer, and their text.
+    """
+    writer, number = b"", 1
+    marks = re.compile(b"^" + mark.pattern, re.MULTILINE)
+    for chunk in whole.chunks():
+        begin = 0
+        for found in marks.finditer(chunk):
+            if found.start() > begin:
+                text = chunk[begin : found.start()]
+                count = text.count(b"\n")
+                yield number, count, writer, text
+                number += count
+            writer, begin = found[1], found.end()
+        text = chunk[begin:]
+        if text:
+            count = text.count(b"\n") + (not text.endswith(b"\n"))
+            yield number, count, writer, text
+            number += count
 
 
 class Stream(Source):
@@ -191,17 +204,32 @@ class Stream(Source):
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
         """The lines, with their numbers in the log."""
-        for number, text in self._own():
-            yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
+        for numbers, lines in self.batches():
+            for number, text in zip(numbers, lines, strict=True):
+                yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
 
-    def _own(self) -> Iterator[tuple[int, bytes]]:
+    def batches(self) -> Iterator[tuple[Sequence[int], list[bytes]]]:
+        """The lines with their ends, some at a time, and their numbers in the log."""
+        for numbers, text in self._own():
+            stream, at = io.BytesIO(text), 0
+            while lines := stream.readlines(BATCH_BYTES):
+                yield numbers[at : at + len(lines)], lines
+                at += len(lines)
+
+    def _own(self) -> Iterator[tuple[Sequence[int], bytes]]:
+        """The lines, some at a time: their numbers, and their text."""
         if self._parted is None or self._writer is None:
-            for number, writer, text in _marked_lines(self._whole, self._mark):
+            numbers, lines = array("q"), bytearray()
+            for first, count, writer, text in _texts_of_writers(self._whole, self._mark):
                 if self._writer in (None, writer):
-                    yield number, text
+                    numbers.extend(range(first, first + count))
+                    lines += text
+                if len(lines) > BATCH_BYTES:
+                    yield numbers, bytes(lines)
+                    numbers, lines = array("q"), bytearray()
+            yield numbers, bytes(lines)
         else:
-            for numbers, texts in self._parted.pieces(self._writer):
-                yield from zip(numbers, io.BytesIO(texts), strict=True)
+            yield from self._parted.pieces(self._writer)
         self.damage = self._whole.damage
 
 
@@ -251,9 +279,9 @@ def _names(source: Source, mark: re.Pattern[bytes], sure: int) -> list[bytes] | 
     """
     names: dict[bytes, None] = {}
     count = 0
-    for _, text in source.lines():
-        one = mark.match(text)
-        if one is not None:
+    marks = re.compile(b"^" + mark.pattern, re.MULTILINE)
+    for chunk in source.chunks():
+        for one in marks.finditer(_LINE_ENDS.sub(b"\n", chunk)):
             count += 1
             names.setdefault(one[1])
             if len(names) > _MOST_WRITERS:

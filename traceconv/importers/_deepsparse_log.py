@@ -8,9 +8,7 @@ overlap. A line takes LINE_NS. With them a line stands at its timestamp.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, pairwise
 from typing import Any
 
 import msgspec
@@ -20,6 +18,7 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _deepsparse_lines as lines
 from traceconv.importers import _log_times as log_times
 from traceconv.importers._deepsparse_lines import Record
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._log_times import Kind, TimeReader
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
@@ -168,7 +167,7 @@ class LogReader:
         self._owner: _Thread | None = None
         self._waiting: list[_Thread] = []
         self._messages = 0
-        self._messages = 0
+        self._lines = IdleLines(out)
 
     @property
     def found(self) -> bool:
@@ -178,9 +177,8 @@ class LogReader:
     def read(self) -> None:
         """The whole log."""
         self._out.set_clock(self._clock())
-        for line, after in _with_next(self._source.lines(keep_ends=True)):
-            self._out.balance.read += 1
-            self._line(line, after)
+        for line in self._lines.read(self._source, keep_ends=True):
+            self._line(line, self._lines.after)
         self._finish()
 
     def _clock(self) -> ClockDomain:
@@ -263,8 +261,11 @@ class LogReader:
         elif shown.strip():
             self._program_line(line, shown)
         else:
-            self._now += LINE_NS if self._stamps is None else 0
-            self._out.balance.merged["empty lines"] += 1
+            self._lines.idle(self._empty)
+
+    def _empty(self, count: int) -> None:
+        self._now += count * LINE_NS if self._stamps is None else 0
+        self._out.balance.merged["empty lines"] += count
 
     def _program_line(self, line: Line, shown: str) -> None:
         if shown.startswith("[") and " >" not in shown and not line.text.endswith(b"\n"):
@@ -626,12 +627,6 @@ def _stamps(source: Source) -> _Stamps | None:
     if fit is None or fit.form.kind is Kind.SINCE_START or 10 * fit.fits < 9 * count:
         return None
     return _Stamps(fit.form, next(text for text in before if fit.form.pattern.search(text)))
-
-
-def _with_next(all_lines: Iterator[Line]) -> Iterator[tuple[Line, bytes]]:
-    """Each line with the text of the next one."""
-    for line, after in pairwise(chain(all_lines, [Line(0, b"")])):
-        yield line, after.text
 
 
 def _number(text: str) -> int | float | str:

@@ -9,16 +9,17 @@ nothing.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._idle_lines import IdleRows
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
 from traceconv.patterns import regex
@@ -118,6 +119,7 @@ class _Layers:
         self._track = out.track("layers (synthetic)", self._process, description=_HELP)
         self._apart: TrackId | None = None
         self._row = 0
+        self.lines = IdleRows(out)
         out.note(_HELP)
 
     def draw(self, layers: Iterable[Any]) -> None:
@@ -138,6 +140,7 @@ class _Layers:
         dur = milliseconds(layer.get(TIME))
         if dur is None or start + dur > LIMIT_NS:
             self._out.skip(NO_TIME, row, f"{layer.get('name')!s:.60}: {layer.get(TIME)!r:.40}")
+            self.lines.once_placed(NO_TIME, partial(self._without_time, row))
             self._parts(layer, 0, 0, track)
             return 0
         name = str(layer.get("name", "layer"))
@@ -146,6 +149,12 @@ class _Layers:
         balance.written += 1
         self._parts(layer, start, dur, track)
         return dur
+
+    def _without_time(self, row: int, count: int) -> None:
+        """Count further layers like one that has no time."""
+        self._out.balance.read += count
+        self._row += count
+        self._out.skip(NO_TIME, row, count=count)
 
     def _parts(self, layer: dict[str, Any], start: int, dur: int, track: TrackId) -> None:
         """The sub-layers, inside of their layer if they fit."""
@@ -220,19 +229,23 @@ def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
 def read_csv(source: Source, out: Builder) -> None:
     """A report in CSV: one layer a row, columns in any order, sub-layers left out by the tool."""
     out.info.unit = "row"
-    with source.open() as stream:
-        text = stream.read().decode("utf-8-sig", "replace")
     layers = _Layers(out)
-    try:
-        rows = [_typed_row(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
-    except csv.Error as error:
-        raise MalformedInput(source.display, "", f"{error}, expected a table in CSV", hint=_REPORTS_HINT) from None
-    layers.draw(rows)
+    layers.draw(_csv_rows(source, layers))
     layers.describe({})
 
 
-def _typed_row(row: dict[str | None, Any]) -> dict[str, Any]:
-    return {str(key): _typed(value) for key, value in row.items() if key is not None and isinstance(value, str)}
+def _csv_rows(source: Source, layers: _Layers) -> Iterator[dict[str, Any]]:
+    def refuse(error: csv.Error) -> list[str]:
+        raise MalformedInput(source.display, "", f"{error}, expected a table in CSV", hint=_REPORTS_HINT)
+
+    header: list[str] = []
+    for _, cells in layers.lines.rows(source, refuse):
+        if not cells:
+            layers.lines.idle(_nothing)
+        elif not header:
+            header = cells
+        else:
+            yield {key: _typed(cell) for key, cell in zip(header, cells, strict=False)}
 
 
 def _typed(text: str) -> Any:
@@ -251,18 +264,25 @@ def read_text(source: Source, out: Builder) -> None:
     layers, header, facts = _Layers(out), [""], {}
     table: list[dict[str, Any]] = []
     in_table = False
-    for line in source.lines():
-        text = line.text.decode("utf-8", "replace")
+    for _, line in layers.lines.read(source, again=True):
+        text = line.decode("utf-8", "replace")
         total = _TOTALS.match(text.strip())
-        if TEXT_HEADER.match(line.text):
+        if TEXT_HEADER.match(line):
             header, in_table = [cell.strip() for cell in text.split("|")], True
         elif in_table and "|" in text:
             _add_row(table, header, text)
         elif total:
             facts[total["key"]] = _typed(total["value"])
             in_table = False
+        else:
+            layers.lines.idle(_nothing)
     layers.draw(table)
     layers.describe(_finite(facts, out))
+
+
+def _nothing(count: int) -> None:
+    """Lines that are no rows are not counted."""
+    del count
 
 
 def _add_row(table: list[dict[str, Any]], header: list[str], text: str) -> None:

@@ -178,6 +178,9 @@ class TextTables:
     Args:
         out: where problems and the balance go.
         row: takes a row; whether it could be read.
+
+    Attributes:
+        changed: whether the last line has ended or changed a table, though it belongs to none.
     """
 
     def __init__(self, out: Builder, row: RowHandler) -> None:
@@ -186,9 +189,11 @@ class TextTables:
         self._open: OpenTables[_Table] = OpenTables()
         self._shape: tuple[int, int] | None = None
         self.count = 0
+        self.changed = False
 
     def line(self, number: int, line: str) -> bool:
         """Read a line; False if it belongs to no table."""
+        self.changed = False
         shape = _SHAPE.search(line)
         if shape is not None and shape.end() == len(line):
             self._shape = int(re.sub("[_,]", "", shape[1])), int(shape[2])
@@ -350,6 +355,7 @@ class TextTables:
             return self._merged("headings of tables")
         self._open.close(prefix)
         self._close(table)
+        self.changed = True
         return self._merged("headings of tables") if shape is not None or not line.strip() else False
 
     def _pandas_row(self, number: int, table: _Pandas, line: str) -> bool:
@@ -384,6 +390,7 @@ class TextTables:
     # -- CSV --------------------------------------------------------------------------------------------------
 
     def _csv_line(self, number: int, table: _Csv, line: str) -> bool:
+        self.changed = table.quoted != ""
         line = f"{table.quoted}\n{line}" if table.quoted else line
         table.lines += 1
         if line.count('"') % 2 and table.lines < 100:

@@ -50,7 +50,7 @@ _HEAD = regex(
     # 1795245228507.134033 or, in a foreign locale, 1795245228507,134033; gemm lines of 2.7 to 3.1 have 1.79525e+12
     rb"(?:(?P<ts>\d{1,30}(?:[.,]\d{1,30})?(?:e[+-]?\d{1,4})?),)?"
 )
-_MARK = b"_verbose,"
+MARK = b"_verbose,"
 # As printed by %g: 0, 0.0100098, 1e-05, -0.000976562
 _NUMBER = regex(rb"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:e[+-]\d{2,4})?")
 _WHOLE_THEN_FRACTION = regex(rb"(-?\d{1,15}),(\d{1,30}(?:e[+-]\d{2,4})?)")
@@ -141,7 +141,7 @@ def records(line: bytes) -> list[Record]:
     """The records of a line (with its line end): one for each marker, wherever it stands."""
     line = plain(line)
     match = _HEAD.match(line)
-    if match is not None and line.find(_MARK, match.end()) < 0:
+    if match is not None and line.find(MARK, match.end()) < 0:
         return [_record(match, line[match.end() :])]
     matches = list(_HEAD.finditer(line))
     starts = [match.start() for match in matches] + [len(line)]

@@ -24,6 +24,7 @@ from traceconv.errors import MalformedInput
 from traceconv.importers import _tvm_text as text
 from traceconv.importers._chrome_facts import misread_backslashes
 from traceconv.importers._chrome_json import text_of
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.ir.builder import Builder
 from traceconv.patterns import regex
@@ -229,17 +230,17 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
     """The report of a CSV file."""
     report = Report(1, in_order=True)
     titles: list[str] = []
-    for line in source.lines():
-        out.balance.read += 1
+    lines = IdleLines(out)
+    for number, line in lines.read(source):
         if not titles:
-            titles = line.text.strip().decode("utf-8", "replace").split(",")
+            titles = line.strip().decode("utf-8", "replace").split(",")
             out.balance.merged["lines that frame the tables"] += 1
             continue
-        cells = _csv_cells(line.text)
-        if len(cells) != len(titles) or not line.text:
-            out.skip(text.CUT_ROW, line.number, f"{len(cells)} fields, expected {len(titles)}")
+        cells = _csv_cells(line)
+        if len(cells) != len(titles) or not line:
+            lines.skip(text.CUT_ROW, number, f"{len(cells)} fields, expected {len(titles)}")
             continue
-        call = Call(line.number)
+        call = Call(number)
         for title, cell in zip(titles, cells, strict=True):
             if cell is not None:
                 call.cells[title] = _typed(title, cell)
@@ -304,18 +305,18 @@ class TextReader:
         self._in_totals = False
         self._settings: dict[str, str] | None = None
         self._sums: Report | None = None  # the table of a version before 0.8 that is being read
+        self._others = 0
+        self._lines = IdleLines(out)
 
     def read(self, source: Source) -> list[Report]:
         """All reports of a log; their cells are numbers where the whole column is."""
-        others = 0
-        for line in source.lines():
-            self._out.balance.read += 1
-            content = text.clean(line.text)
-            if len(content) > text.MAX_LINE or not self._take(line.number, content):
-                others += 1
-        if others:
-            self._out.balance.skipped["lines outside of tables"] += others
-            self._out.problem(text.OTHER_LINE, count=others)
+        for number, line in self._lines.read(source):
+            content = text.clean(line)
+            if len(content) > text.MAX_LINE or not self._take(number, content):
+                self._others += 1
+        if self._others:
+            self._out.balance.skipped["lines outside of tables"] += self._others
+            self._out.problem(text.OTHER_LINE, count=self._others)
         for report in self.reports:
             _type_columns(report)
         return self.reports
@@ -335,7 +336,7 @@ class TextReader:
         if self._sums is not None and _sums_row(number, line, self._sums):
             return True
         if not self.reports:
-            return False
+            return self._other()
         stripped = line.strip()
         if not stripped:
             return self._blank()
@@ -344,7 +345,15 @@ class TextReader:
             return self._merged("lines that frame the tables")
         if self._settings is not None:
             return self._setting(stripped)
-        return self._columns is not None and self._row(number, line, self._columns)
+        return self._other() if self._columns is None else self._row(number, line, self._columns)
+
+    def _other(self) -> bool:
+        """Count a line outside of tables, which changes none."""
+        self._lines.idle(self._add_others)
+        return True
+
+    def _add_others(self, count: int) -> None:
+        self._others += count
 
     def _merged(self, what: str) -> bool:
         self._out.balance.merged[what] += 1
@@ -352,6 +361,8 @@ class TextReader:
 
     def _blank(self) -> bool:
         """An empty line ends the rows, and the settings if there were any."""
+        if self._columns is None and self._settings is None:
+            return self._other()
         if self._columns is None and not self._settings:
             return False
         self._columns = self._settings = None
@@ -375,8 +386,8 @@ class TextReader:
         found = _aligned(line, columns) or _collapsed(line)
         if found is None:
             if line[:1].isspace() or b"  " not in line.strip():
-                return False
-            self._out.skip(text.CUT_ROW, number, line.strip()[:60].decode("utf-8", "replace"))
+                return self._other()
+            self._lines.skip(text.CUT_ROW, number, line.strip()[:60].decode("utf-8", "replace"))
             return True
         call = Call(number, {title: Cell("string", value) for title, value in found.items()})
         is_total = self._in_totals or (call.text(NAME) == "Total" and PERCENT not in call.cells)

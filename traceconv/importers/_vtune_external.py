@@ -14,7 +14,6 @@ matters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
@@ -23,6 +22,7 @@ from msgspec import Struct
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._local_time import local_ns
 from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import text_of_line
@@ -106,24 +106,22 @@ class _Reader:
         self._heading: External | None = None
         self._tracks: dict[tuple[Any, ...], TrackId] = {}
         self._before: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self._lines = IdleLines(out)
 
     def read(self) -> None:
         out = self._out
-        for number, text in self._lines():
-            out.balance.read += 1
+        for number, line in self._lines.read(self._source):
+            text = text_of_line(line)
             heading = heading_of(text)
             if heading is not None and self._heading is None:
                 self._begin(heading)
                 out.balance.merged["headings"] += 1
             elif not text.strip() or heading is not None or self._heading is None:
-                out.skip(FOREIGN_LINE, number)
+                self._lines.skip(FOREIGN_LINE, number)
             elif self._heading.counters:
                 self._values(self._heading, text, number)
             else:
                 self._interval(self._heading, text, number)
-
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        return ((line.number, text_of_line(line.text)) for line in self._source.lines())
 
     def _begin(self, heading: External) -> None:
         self._heading = heading
@@ -151,13 +149,13 @@ class _Reader:
     def _interval(self, heading: External, text: str, number: int) -> None:
         fields = text.rsplit(heading.mark, 2 + heading.ids)
         if len(fields) != 3 + heading.ids:
-            self._out.skip(BAD_ROW, number, f"{len(fields)} fields, expected {3 + heading.ids}")
+            self._lines.skip(BAD_ROW, number, f"{len(fields)} fields, expected {3 + heading.ids}")
             return
         try:
             start, end = self._time(heading, fields[1]), self._time(heading, fields[2])
             track = self._track(*self._whose(heading, fields))
         except ValueError as error:
-            self._out.skip(BAD_ROW, number, str(error))
+            self._lines.skip(BAD_ROW, number, str(error))
             return
         name = fields[0].strip()
         if len(name) > 1 and name[0] == name[-1] == '"':
@@ -169,14 +167,14 @@ class _Reader:
         fields = text.split(heading.mark)
         wanted = 1 + len(heading.counters) + heading.ids
         if len(fields) != wanted:
-            self._out.skip(BAD_ROW, number, f"{len(fields)} fields, expected {wanted}")
+            self._lines.skip(BAD_ROW, number, f"{len(fields)} fields, expected {wanted}")
             return
         try:
             ts = self._time(heading, fields[0])
             whose = self._whose(heading, fields)
             values = [_number(field) for field in fields[1 : 1 + len(heading.counters)]]
         except ValueError as error:
-            self._out.skip(BAD_ROW, number, str(error))
+            self._lines.skip(BAD_ROW, number, str(error))
             return
         drawn = False
         for (name, kind), value in zip(heading.counters, values, strict=True):

@@ -30,6 +30,7 @@ import msgspec
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
 from traceconv.ir.builder import Builder
@@ -186,6 +187,16 @@ def _fields(text: str, delimiter: str) -> list[str]:
     return fields_of(text, delimiter) if len(delimiter) == 1 else [one.strip('"') for one in text.split(delimiter)]
 
 
+def _may_be_row(line: str) -> bool:
+    """Whether a line is neither empty nor a message of VTune."""
+    return bool(line.strip()) and not line.startswith(("vtune: ", "amplxe: "))
+
+
+def _nothing(count: int) -> None:
+    """Count lines that are counted already."""
+    del count
+
+
 def read_report(source: Source, out: Builder) -> None:
     """Read the whole report."""
     _Reader(source, out).read()
@@ -256,27 +267,24 @@ class _Reader:
 
     def _rows(self, report: Report, *, count: bool = True) -> Iterator[tuple[int, int, list[str]]]:
         """Number, indentation and fields of each row; all else is counted."""
-        out = self._out
-        for line in self._source.lines():
-            text = text_of_line(line.text)
-            out.balance.read += count
-            is_heading = line.number == self._begin or heading_of(text) is not None
-            if line.number <= self._begin or is_heading:
-                if count and is_heading:
-                    out.balance.merged["headings"] += 1
-                elif count:
-                    out.skip(OTHER_LINE, line.number)
-                continue
-            if not text.strip() or text.startswith(("vtune: ", "amplxe: ")):
-                if count:
-                    out.skip(OTHER_LINE, line.number)
-                continue
-            indent, fields = _indented(text, report)
-            if len(fields) < len(report.columns) and report.kind != "summary":
-                if count:
-                    out.skip(BAD_ROW, line.number, f"{len(fields)} fields, expected {len(report.columns)}")
-                continue
-            yield line.number, indent, fields
+        out, lines = self._out, IdleLines(self._out)
+        for number, line in lines.read(self._source, again=not count):
+            text = text_of_line(line)
+            fields: list[str] = []
+            problem, detail = OTHER_LINE, ""
+            is_heading = number == self._begin or heading_of(text) is not None
+            if number > self._begin and not is_heading and _may_be_row(text):
+                indent, fields = _indented(text, report)
+                if len(fields) >= len(report.columns) or report.kind == "summary":
+                    yield number, indent, fields
+                    continue
+                problem, detail = BAD_ROW, f"{len(fields)} fields, expected {len(report.columns)}"
+            if not count:
+                lines.idle(_nothing)
+            elif is_heading:
+                out.balance.merged["headings"] += 1
+            else:
+                lines.skip(problem, number, detail)
 
     def _numbers(self, report: Report) -> Iterable[str]:
         return (one for _, _, fields in self._rows(report, count=False) for one in fields[1:])

@@ -61,6 +61,7 @@ from traceconv.importers._furiosa_tables import (
     TextTables,
     describes_tables,
 )
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
 from traceconv.ir.builder import Builder
@@ -277,17 +278,27 @@ class _Log:
         self._summary: dict[str, Any] = {}
         self._summary_at = 0
         self._summaries = 0
+        self._others = 0
 
     def read(self, source: Source) -> None:
-        others = 0
-        for line in source.lines():
-            self._out.balance.read += 1
-            text = text_of_line(line.text)
-            others += not (self._summary_line(line.number, text) or self._tables.line(line.number, text))
+        lines = IdleLines(self._out)
+        for number, line in lines.read(source):
+            text = text_of_line(line)
+            if self._summary_line(number, text):
+                continue
+            if self._tables.line(number, text):
+                continue
+            if self._tables.changed:
+                self._others += 1
+            else:
+                lines.idle(self._add_others)
         self._tables.end()
         self._end_summary()
-        if others:
-            self._out.skip(OTHER_LINE, count=others)
+        if self._others:
+            self._out.skip(OTHER_LINE, count=self._others)
+
+    def _add_others(self, count: int) -> None:
+        self._others += count
 
     def _row(self, cells: dict[str, str], at: int, table: int) -> bool:
         return self._rows.add(cells, at, table)
@@ -376,9 +387,9 @@ def _read_cycles(source: Source, out: Builder) -> None:
     out.belongs_to(("furiosa",))
     out.balance.unit, out.info.unit = "lines", "line"
     tracks: dict[str, TrackId] = {}
-    for line in source.lines():
-        out.balance.read += 1
-        text = text_of_line(line.text)
+    lines = IdleLines(out)
+    for number, line in lines.read(source):
+        text = text_of_line(line)
         device, _, rest = text.partition(",")
         name, _, cycles = rest.rpartition(",")  # names have commas, whether or not they are quoted
         count = number_of(cycles)
@@ -386,12 +397,12 @@ def _read_cycles(source: Source, out: Builder) -> None:
             if device not in tracks:
                 tracks[device] = out.totals_track(f"RNGD {device}")
             name = name[1:-1].replace('""', '"') if name[:1] == name[-1:] == '"' else name
-            out.totals(tracks[device], name or "[unknown]", "stage", {"cycles": count}, line.number)
+            out.totals(tracks[device], name or "[unknown]", "stage", {"cycles": count}, number)
             out.balance.written += 1
         elif _DEVICE_CYCLES.fullmatch(text.encode() + b"\n"):
             out.balance.merged["headings"] += 1
         else:
-            out.skip(BAD_ROW, line.number, text[:60])
+            lines.skip(BAD_ROW, number, text[:60])
     out.note("cycles of RNGD devices: the file names neither when a stage ran nor the frequency of the clock")
 
 

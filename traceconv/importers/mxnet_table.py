@@ -29,6 +29,7 @@ import msgspec
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.ir.builder import Builder
@@ -191,15 +192,12 @@ class _Reader:
         self._tracks: dict[tuple[int, str], TrackId] = {}
         self._units: dict[str, str] = {}
         self._others = 0
-        self._before = ""
+        self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
-        for line in source.lines():
-            self._out.balance.read += 1
-            text = text_of_line(line.text)
-            if not self._line(line.number, text):
+        for number, line in self._lines.read(source):
+            if not self._line(number, text_of_line(line)):
                 self._others += 1
-            self._before = text
         if self._json is not None:
             self._out.problem(CUT, f"{source.name}: inside {' / '.join(self._json.path)!r}")
         if not self._dumps:
@@ -240,7 +238,15 @@ class _Reader:
             self._tables.open(line[: begin.start()], _Text(self._dumps))
             return self._merged("headings of tables")
         found = self._tables.find(line)
-        return found is not None and self._table_line(number, found[2], found[1])
+        return self._other() if found is None else self._table_line(number, found[2], found[1])
+
+    def _other(self) -> bool:
+        """Count a line that belongs to no table, and changes none."""
+        self._lines.idle(self._add_others)
+        return True
+
+    def _add_others(self, count: int) -> None:
+        self._others += count
 
     def _merged(self, what: str, count: int = 1) -> bool:
         self._out.balance.merged[what] += count
@@ -255,9 +261,14 @@ class _Reader:
             table.numbers, table.is_memory = len(_UNIT.findall(line)), "(kB)" in line
             return self._merged("headings of tables")
         if not line.strip() or _NOTE.fullmatch(line):
+            if not table.numbers:
+                self._lines.merged("headings of tables")
+                return True
             table.numbers = 0
             return self._merged("headings of tables")
         if not table.numbers:
+            if table.title == line.strip():
+                return self._other()
             table.title = line.strip()
             return False
         row = _ROW[3 if table.numbers == 3 else 4].fullmatch(line)
@@ -265,9 +276,9 @@ class _Reader:
             numbers = [float(text) for text in row.groups()[2:]]
             self._write(number, table.dump, row_of(table.section, row[1], int(row[2]), numbers, table.is_memory))
         elif _LIKE_A_ROW.match(line):
-            self._out.skip(BAD_ROW, number, line[:60])
+            self._lines.skip(BAD_ROW, number, line[:60])
         else:
-            return False
+            return self._other()
         return True
 
     def _rule(self, line: str, table: _Text) -> bool:
@@ -295,7 +306,7 @@ class _Reader:
     def _begin_json(self, prefix: str, kind: str) -> None:
         if self._json is not None:
             self._out.problem(CUT, f"inside {' / '.join(self._json.path)!r}")
-        if self._before.removeprefix(prefix).strip() == "{":
+        if text_of_line(self._lines.before).removeprefix(prefix).strip() == "{":
             self._others -= 1  # the bracket that opens the document
             self._merged("lines of JSON around the numbers")
         self._dumps += 1
@@ -314,11 +325,14 @@ class _Reader:
         elif _JSON_CLOSE.fullmatch(line):
             return self._close(number, line.count("}"), document)
         else:
-            return False
+            return self._other()
         return self._merged("lines of JSON around the numbers")
 
     def _close(self, number: int, brackets: int, document: _Json) -> bool:
         """Close objects; the line that closes an entry stands for it in the balance."""
+        if not brackets:
+            self._lines.merged("lines of JSON around the numbers")
+            return True
         counted = False
         for _ in range(brackets):
             if not document.path:

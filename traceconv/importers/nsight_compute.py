@@ -30,6 +30,7 @@ from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _cupti
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.importers._text_tables import text_of_line
 from traceconv.ir.builder import Builder
@@ -164,15 +165,15 @@ class _Reader:
         self._open: dict[tuple[Any, ...], _Kernel] = {}
         self._mark = "."
         self._other = 0
+        self._lines = IdleLines(out)
         self._messages: dict[str, None] = {}
 
     def read(self) -> None:
         self._mark = find_decimal_mark(self._values())
         self._headings.clear()
         balance = self._out.balance
-        for number, line in enumerate(self._lines(), 1):
-            balance.read += 1
-            heading, text = self._place(line, number)
+        for number, line in self._lines.read(self._source):
+            heading, text = self._place(text_of_line(line), number)
             if heading is None:
                 self._other_line(text)
             elif heading.number == number or self._units(heading, text):
@@ -183,14 +184,13 @@ class _Reader:
             self._refuse()
         self._finish()
 
-    def _lines(self) -> Iterator[str]:
-        return (text_of_line(line.text) for line in self._source.lines())
-
     def _values(self) -> Iterator[str]:
         """The fields that may tell the locale."""
-        for number, line in enumerate(self._lines(), 1):
-            heading, text = self._place(line, number)
-            if heading is not None and heading.number != number:
+        for number, line in self._lines.read(self._source, again=True):
+            heading, text = self._place(text_of_line(line), number)
+            if heading is None:
+                self._lines.idle(_nothing)
+            elif heading.number != number:
                 row = zip(heading.columns, fields_of(text, heading.delimiter), strict=False)
                 yield from (_first(value) for column, value in row if heading.is_value(column))
 
@@ -208,10 +208,13 @@ class _Reader:
         return None, line
 
     def _other_line(self, text: str) -> None:
-        self._other += 1
+        self._lines.idle(self._add_others)
         message = _MESSAGE.search(text)
         if message is not None and message[1] != "PROF":
             self._messages[f"ncu {message[1].lower()}: {message[2]:.300}"] = None
+
+    def _add_others(self, count: int) -> None:
+        self._other += count
 
     def _units(self, heading: _Heading, text: str) -> bool:
         """Whether this is the row of units of a page of raw metrics: it has no launch."""
@@ -228,7 +231,7 @@ class _Reader:
         row = fields_of(text, heading.delimiter)
         wrong = _wrong(row, text, heading)
         if wrong:
-            self._out.skip(BAD_ROW, number, wrong)
+            self._lines.skip(BAD_ROW, number, wrong)
             return
         row = (row + [""] * len(heading.columns))[: len(heading.columns)]
         values = dict(zip(heading.columns, row, strict=True))
@@ -314,6 +317,11 @@ class _Reader:
             "Nsight Compute says nothing about when kernels ran, so there is no timeline: merge it with an nvprof or "
             "Nsight Systems recording of the same program to see the metrics beside its kernels"
         )
+
+
+def _nothing(count: int) -> None:
+    """Count lines that are counted when they are read again."""
+    del count
 
 
 def _heading(prefix: str, text: str, number: int) -> _Heading | None:

@@ -28,6 +28,7 @@ from traceconv.errors import MalformedInput
 from traceconv.importers import _cupti
 from traceconv.importers import _nvprof_lines as lines
 from traceconv.importers._ansi import plain
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._nvprof_lines import Header
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
@@ -167,15 +168,13 @@ class _Reader:
         self._timed = 0
         self._other = 0
         self._tables: list[str] = []
+        self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
         """All lines."""
-        last = b"\n"
-        for number, line in source.lines(keep_ends=True):
-            self._out.balance.read += 1
-            last = line
-            self._line(number, plain(line.rstrip(b"\r\n")))
-        if not last.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
+        for number, line in self._lines.read(source):
+            self._line(number, plain(line))
+        if not self._lines.before.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
             self._out.problem(NO_LINE_END)
         if not self._tables and not self._commands:
             raise MalformedInput(
@@ -195,12 +194,15 @@ class _Reader:
             self._keep("titles and messages")
             return
         text = line.decode("utf-8", "replace")
+        group = self._table.group
         if not text.strip():
-            self._keep("blank lines")
+            self._lines.merged("blank lines")
         elif self._is_header(text):
             self._keep("header rows")
         elif self._table.header is None or not self._row(number, text):
             self._other_line(number, text)
+        if self._table.group != group:
+            self._lines.forget()
 
     def _keep(self, what: str) -> None:
         self._out.balance.merged[what] += 1
@@ -212,10 +214,15 @@ class _Reader:
                 self._totals_track(), f"Total {total['what']}", args={"count": int(total["count"])}, at=number
             )
             self._out.balance.written += 1
-        elif self._is_context(text) or _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
+        elif self._is_context(text):
             self._keep("titles and messages")
+        elif _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
+            self._lines.merged("titles and messages")
         else:
-            self._other += 1
+            self._lines.idle(self._add_others)
+
+    def _add_others(self, count: int) -> None:
+        self._other += count
 
     def _prefixed(self, prefix: re.Match[bytes]) -> None:
         pid = int(prefix["pid"]) if prefix["pid"] else None
@@ -287,7 +294,7 @@ class _Reader:
             return False
         cells = lines.cells_of(text, header)
         if cells is None:
-            self._out.skip(CUT_ROW, number, f"{len(first)} of {len(header.columns)} cells" if header.csv else "")
+            self._lines.skip(CUT_ROW, number, f"{len(first)} of {len(header.columns)} cells" if header.csv else "")
             return True
         no_length = cells[1].strip() in _NONE
         dur = None if no_length else lines.time_ns(cells[1].strip(), self._unit("Duration"))

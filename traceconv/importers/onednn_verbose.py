@@ -30,8 +30,9 @@ from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _onednn_lines as lines
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._onednn_alike import AlikeLines, Fields, Rows
-from traceconv.importers._onednn_lines import Kind, Malformed, Record, Shape
+from traceconv.importers._onednn_lines import MARK, Kind, Malformed, Record, Shape
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import I64, NO_TRACK, ClockId, Layer, TrackId, occurring
 from traceconv.patterns import regex
@@ -194,13 +195,14 @@ class _Reader:
         self._versions = {b"", b"0", b"1"}
         self._markers: set[bytes] = set()
         self._other_lines = 0
+        self._lines = IdleLines(out)
         self._slices = 0
 
     def read(self, source: Source) -> None:
         if kernel.module("lines") is not None and source.is_whole:
             self._read_chunks(source)
         else:
-            for line in source.lines(keep_ends=True):
+            for line in self._lines.read(source, keep_ends=True, again=True):
                 self._line(line.number, line.text)
         if not self._markers:
             raise MalformedInput(
@@ -219,9 +221,13 @@ class _Reader:
         for data in source.chunks():
             at = 0
             while (at := alike.read(data, at)) < len(data):
-                alike.flush()
-                at = self._single_line(alike, data, at)
+                other = self._pass_others(alike, data, at)
+                if other == at:
+                    alike.flush()
+                    other = self._single_line(alike, data, at)
+                at = other
         alike.flush()
+        self._lines.finish()
 
     def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
         """What a line with a timestamp says besides it; None if it is all but plain."""
@@ -261,12 +267,25 @@ class _Reader:
             run.latest = int(latest[-1])
         run.last = (int(ts[-1]), WALL_CLOCK)
 
+    def _pass_others(self, alike: AlikeLines, data: bytes, at: int) -> int:
+        """Count the lines from a place on that are not of oneDNN; where the first one begins that may be."""
+        mark = data.find(MARK, at)
+        end = data.rfind(b"\n", at, mark) + 1 if mark >= 0 else len(data)
+        if end <= at:
+            return at
+        count = data.count(b"\n", at, end) + (data[end - 1 : end] != b"\n")
+        alike.number += count
+        self._add_others(count)
+        return end
+
+    def _add_others(self, count: int) -> None:
+        self._out.balance.read += count
+        self._other_lines += count
+
     def _single_line(self, alike: AlikeLines, data: bytes, at: int) -> int:
         """Read the line at a place; where the next one begins."""
-        end = data.find(b"\n", at) + 1 or len(data)
         runs = len(self._runs)
-        self._line(alike.number, data[at:end])
-        alike.number += 1
+        end, alike.number = self._lines.look_at(data, at, self._line, alike.number)
         if len(self._runs) != runs:  # lines belong to the new run from now on
             alike.forget()
         return end
@@ -276,11 +295,11 @@ class _Reader:
     def _line(self, number: int, line: bytes) -> None:
         """Each line is counted once, however many records it holds."""
         balance = self._out.balance
-        balance.read += 1
-        found = lines.records(line) if b"_verbose," in line else []
+        found = lines.records(line) if MARK in line else []
         if not found:
-            self._other_lines += 1
+            self._lines.idle(self._add_others)
             return
+        balance.read += 1
         written, lost = False, []
         for record in found:
             try:
@@ -536,7 +555,7 @@ class OnednnVerbose(msgspec.Struct, frozen=True):
             return Match.no("a trace in JSON")
         glued = False
         for line in head.data.splitlines():
-            if b"_verbose," not in line:
+            if MARK not in line:
                 continue
             certain = [record for record in lines.records(line) if lines.looks_certain(record)]
             if certain and line.startswith((certain[0].marker, b"\x1b[", b"\xef\xbb\xbf")):

@@ -29,6 +29,7 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _openvino_json as as_json
 from traceconv.importers._ansi import plain
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, Layer, Level, TrackId
 from traceconv.patterns import regex
@@ -149,15 +150,16 @@ class _Reader(msgspec.Struct):
 
     def _lines(self, source: Source) -> None:
         self.out.info.unit, self.out.balance.unit = "line", "lines"
-        balance = self.out.balance
-        for line in source.lines():
-            text = plain(line.text).strip()
-            balance.read += 1
+        lines = IdleLines(self.out)
+        for number, line in lines.read(source):
+            text = plain(line).strip()
             if not text:
-                balance.skipped["blank lines"] += 1
-            elif not self._line(line.number, text):
-                balance.skipped["lines that are not of OpenVINO"] += 1
-                self.out.problem(FOREIGN_LINE, line.number)
+                lines.idle(self._blank)
+            elif not self._line(number, text):
+                lines.problem(FOREIGN_LINE, number, "lines that are not of OpenVINO")
+
+    def _blank(self, count: int) -> None:
+        self.out.balance.skipped["blank lines"] += count
 
     def _line(self, number: int, text: bytes) -> bool:
         """Whether the line is known. Each is counted once."""

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from traceconv.clocks import ClockDomain
 from traceconv.errors import MalformedInput
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._perf_text import add_header_line, begins_header
 from traceconv.importers._perf_tracks import PERF_CLOCK, Header
 from traceconv.ir.builder import Builder
@@ -60,8 +61,10 @@ class PerfHeader(Struct, frozen=True):
         out.info.unit = "line"
         out.balance.unit = "lines"
         header = Header()
-        for number, line in source.lines():
-            out.balance.read += 1
+        lines = IdleLines(out)
+        for number, line in lines.read(source):
+            if line.strip() in (b"", b"#"):
+                lines.idle(lambda _: None)
             if line.strip() and not line.startswith(b"#"):
                 raise MalformedInput(
                     source.display,

@@ -23,6 +23,7 @@ from msgspec import Struct
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._perf_text import add_header_line
 from traceconv.importers._perf_tracks import Header
 from traceconv.ir.builder import Builder
@@ -64,11 +65,11 @@ class _Reader:
         self._events: list[dict[str, Any]] = []
         self._heading = ""
         self._table: _Table | None = None
+        self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
         """All lines."""
-        for number, line in source.lines():
-            self._out.balance.read += 1
+        for number, line in self._lines.read(source):
             self._line(number, line)
         if self._table is None:
             raise MalformedInput(
@@ -83,15 +84,18 @@ class _Reader:
 
     def _line(self, number: int, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
-        if line.startswith(b"#"):
+        if line == b"#":
+            self._heading = "#"
+            self._lines.merged("headings kept as metadata")
+        elif line.startswith(b"#"):
             self._comment(line, text)
             self._out.balance.merged["headings kept as metadata"] += 1
         elif not line.strip():
-            self._out.balance.merged["empty lines"] += 1
+            self._lines.merged("empty lines")
         elif self._table is not None and _ROW.match(text):
             self._row(number, text)
         else:
-            self._out.skip(CHAIN_LINE, number, text.strip()[:60])
+            self._lines.skip(CHAIN_LINE, number, text.strip()[:60])
 
     def _comment(self, line: bytes, text: str) -> None:
         samples, count, lost = _SAMPLES.fullmatch(text.rstrip()), _COUNT.match(text), _LOST.match(text)

@@ -24,6 +24,7 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_text as text
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._local_time import local_ns, local_time, refuse_zone, zone_of
 from traceconv.importers._perf_alike import AlikeSamples
 from traceconv.importers._perf_tracks import (
@@ -139,6 +140,7 @@ class _Reader:
         self._first = self._latest = 0
         self._steps_back = 0
         self._alike: AlikeSamples | None = None
+        self._lines = IdleLines(out)
 
     @property
     def relative(self) -> bool:
@@ -150,9 +152,8 @@ class _Reader:
         if kernel.module("lines") is not None and source.is_whole and not self._delta:
             self._read_chunks(source)
             return
-        known = self._frames
-        count, number, line = 0, 0, b"\n"
-        for count, (number, line) in enumerate(source.lines(keep_ends=True), 1):  # noqa: B007 - of one writer of several
+        known, number = self._frames, 0
+        for number, line in self._lines.read(source, keep_ends=True):
             if line[:1] == b"\t":
                 frame = known.get(line)
                 if frame is not None and self._event is not None:
@@ -160,12 +161,12 @@ class _Reader:
                     self._frame_lines += 1
                     continue
             self._line(number, line)
-        self._end(source, count, number, line)
+        self._end(source, number, self._lines.before)
 
     def _read_chunks(self, source: Source) -> None:
         """Whole chunks: samples whose lines are known but for times and periods are read many at a time."""
         alike = self._alike = AlikeSamples(self._tracks, self._written_together, self._flush)
-        rest, line = b"", b"\n"
+        rest = b""
         for chunk in source.chunks():
             data, at = rest + chunk, 0
             while at < len(data):
@@ -174,28 +175,26 @@ class _Reader:
                     break
                 alike.flush()
                 while at < len(data):  # up to where the next sample may begin
-                    line = self._single_line(alike, data, at)
-                    at += len(line)
+                    at = self._single_line(alike, data, at)
                     if self._event is None or data[at : at + 1] != b"\t":
                         break
             rest = data[at:]
         alike.flush()
         at = 0
         while at < len(rest):
-            line = self._single_line(alike, rest, at)
-            at += len(line)
+            at = self._single_line(alike, rest, at)
+        self._lines.finish()
         self._frame_lines += alike.reader.frame_lines
         self._ends += alike.reader.blank_lines
         if alike.reader.six_decimals:
             self.resolution_ns = 1000
-        self._end(source, alike.number - 1, alike.number - 1, line)
+        self._out.balance.read = alike.number - 1
+        self._end(source, alike.number - 1, self._lines.before)
 
-    def _single_line(self, alike: AlikeSamples, data: bytes, at: int) -> bytes:
-        """Read the line at a place, which is handed back."""
-        line = data[at : data.find(b"\n", at) + 1 or len(data)]
-        self._line(alike.number, line)
-        alike.number += 1
-        return line
+    def _single_line(self, alike: AlikeSamples, data: bytes, at: int) -> int:
+        """Read the line at a place; where the next one begins that may mean something."""
+        at, alike.number = self._lines.look_at(data, at, self._line, alike.number)
+        return at
 
     def _written_together(self, ts: I64) -> None:
         """Note what many samples say about the whole: a single one came before them."""
@@ -206,16 +205,18 @@ class _Reader:
         self._events += count
         self._out.balance.written += count
 
-    def _end(self, source: Source, count: int, number: int, line: bytes) -> None:
+    def _end(self, source: Source, number: int, line: bytes) -> None:
         in_stack = text.may_be_frame(line) and text.EVENT.fullmatch(line.rstrip()) is None
         if self._event is not None and (in_stack or not line.endswith(b"\n")):
             self._out.problem(CUT_STACK, number)
         self._flush()
-        self._finish(source, count)
+        self._finish(source)
 
     def _line(self, number: int, line: bytes) -> None:
         stripped = line.rstrip()
-        if not stripped:
+        if not stripped and self._event is None:
+            self._lines.idle(self._add_ends)
+        elif not stripped:
             self._flush()
             self._ends += 1
         elif line[:1] == b"\t":
@@ -233,9 +234,18 @@ class _Reader:
     def _header_line(self, number: int, line: bytes) -> None:
         if self._events and line.startswith(b"# captured on"):
             self._out.problem(SECOND_HEADER, number)
-        if not self._events:
+            self._header_lines += 1
+        elif not self._events and line != b"#":
             text.add_header_line(self.header, line)
-        self._header_lines += 1
+            self._header_lines += 1
+        else:
+            self._lines.idle(self._add_header_lines)
+
+    def _add_ends(self, count: int) -> None:
+        self._ends += count
+
+    def _add_header_lines(self, count: int) -> None:
+        self._header_lines += count
 
     def _frame(self, number: int, line: bytes) -> None:
         """A line that is no event: a frame of the last one, its place in the source, or something else."""
@@ -252,9 +262,9 @@ class _Reader:
         frame = text.frame_of(stripped) if text.may_be_frame(line) else None
         if frame is None:
             code = MESSAGE if text.is_message(stripped) else OTHER_LINE
-            self._out.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")))
+            self._lines.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")))
         elif event is None:
-            self._out.skip(LONE_FRAME, number)
+            self._lines.skip(LONE_FRAME, number)
         else:
             self._know(line, frame)
             event.frames.append(frame)
@@ -437,7 +447,7 @@ class _Reader:
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def _finish(self, source: Source, lines: int) -> None:
+    def _finish(self, source: Source) -> None:
         if not self._events:
             raise MalformedInput(
                 source.display,
@@ -453,7 +463,6 @@ class _Reader:
                 hint="-O deltatime=true reads them as the time since the event before",
             )
         balance = self._out.balance
-        balance.read = lines
         counts = {
             _FRAMES: self._frame_lines,
             _FIELDS: self._field_lines,

@@ -29,6 +29,7 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_stat_lines as lines
 from traceconv.importers._ansi import plain
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._local_time import local_time, seconds_since_1970, zone_of
 from traceconv.importers._perf_stat_lines import NOT_SUPPORTED, Row
 from traceconv.ir.builder import Builder
@@ -69,7 +70,8 @@ MULTIPLEXED = declare(
     "an event was on a counter for only a part of the time (`running` below 100 %): perf scaled its count up",
 )
 
-_STARTED = regex(r"# started on (\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*")
+_BEGIN = "# started on "
+_STARTED = regex(_BEGIN + r"(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*")
 _TITLE = regex(r"\s*Performance counter stats for (.*?)(?: \((\d+) runs\))?:\s*")
 _ELAPSED = regex(
     r"(?a)\s*(\d{1,9}[.,]\d+)(?: \+- (\d{1,9}[.,]\d+))? seconds time elapsed(?:\s+\( \+-\s*(\d+[.,]\d+)% \))?\s*"
@@ -133,11 +135,11 @@ class _Reader:
         self._separator = ""
         self._latest: Row | None = None
         self._unsupported: set[str] = set()
+        self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
         """All lines."""
-        for number, line in source.lines():
-            self._out.balance.read += 1
+        for number, line in self._lines.read(source):
             self._line(number, plain(line))
         self._close()
         if all(recording.empty for recording in self.recordings):
@@ -150,24 +152,28 @@ class _Reader:
         self._out.metadata("perf_stat", [recording.facts for recording in self.recordings])
 
     def _line(self, number: int, line: bytes) -> None:
-        text = line.decode("utf-8", "replace")
+        text, separator = line.decode("utf-8", "replace"), self._separator
         if len(text) > _MAX_LINE:
             self._out.skip(OTHER_LINE, number, f"{len(text)} characters")
         elif not text.strip():
-            self._out.balance.merged["empty lines"] += 1
+            self._lines.merged("empty lines")
         elif text.startswith("{"):
             self._json(number, line)
+        elif text.startswith("#") and not text.startswith(_BEGIN):
+            self._lines.merged("headings and totals of the run")
         elif self._about_run(text):
             self._out.balance.merged["headings and totals of the run"] += 1
         else:
             row = self._row_of(text)
             if row is not None:
                 self._row(number, row)
-            elif lines.NOT_COUNTED in text or lines.find_separator(text):
-                self._out.skip(BAD_LINE, number, repr(text[:60]))
+                return
+            skip = self._lines.skip if self._separator == separator else self._out.skip
+            if lines.NOT_COUNTED in text or lines.find_separator(text):
+                skip(BAD_LINE, number, repr(text[:60]))
             else:
                 unread = (METRIC_ONLY if self._now.empty else BAD_LINE) if _has_time(text) else OTHER_LINE
-                self._out.skip(unread, number, repr(text.strip()[:60]))
+                skip(unread, number, repr(text.strip()[:60]))
 
     def _json(self, number: int, line: bytes) -> None:
         try:
@@ -175,15 +181,15 @@ class _Reader:
         except ValueError:  # a time that is none
             found = None
         if found is None:
-            self._out.skip(BAD_LINE, number, repr(line[:60].decode("utf-8", "replace")))
+            self._lines.skip(BAD_LINE, number, repr(line[:60].decode("utf-8", "replace")))
             return
         row, more = found
         if row.event or row.metrics:
             self._row(number, row)
         elif more:
-            self._out.skip(METRIC_ONLY, number)
+            self._lines.skip(METRIC_ONLY, number)
         else:
-            self._out.balance.merged["empty lines"] += 1
+            self._lines.merged("empty lines")
 
     def _row_of(self, text: str) -> Row | None:
         """A line with a count or a metric, of the form with separators or the one for people."""
@@ -201,7 +207,7 @@ class _Reader:
     def _about_run(self, text: str) -> bool:
         """Whether a line says something about the whole run, which is kept."""
         recording = self._now
-        if text.startswith("# started on "):
+        if text.startswith(_BEGIN):
             self._begin(text)
         elif title := _TITLE.fullmatch(text):
             if recording.elapsed is not None:

@@ -25,6 +25,7 @@ import msgspec
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
@@ -166,11 +167,11 @@ class _Reader:
         self._count = 0
         self._others = 0
         self._totals: list[dict[str, int]] = []
+        self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
-        for line in source.lines():
-            self._out.balance.read += 1
-            if not self._line(line.number, text_of_line(line.text)):
+        for number, line in self._lines.read(source):
+            if not self._line(number, text_of_line(line)):
                 self._others += 1
         for table in self._tables.all():
             self._end(table)
@@ -193,7 +194,7 @@ class _Reader:
             return self._rule(line[: rule.start()], rule)
         found = self._tables.find(line)
         if found is None:
-            return False
+            return self._other()
         prefix, table, rest = found
         footer = _FOOTER.fullmatch(rest)
         if footer is not None and table.headings:
@@ -208,6 +209,14 @@ class _Reader:
         table.headings = _in_order(headings)
         self._count += 1
         return self._merged("headings of tables")
+
+    def _other(self) -> bool:
+        """Count a line that belongs to no table, and changes none."""
+        self._lines.idle(self._add_others)
+        return True
+
+    def _add_others(self, count: int) -> None:
+        self._others += count
 
     def _merged(self, what: str) -> bool:
         self._out.balance.merged[what] += 1
@@ -251,8 +260,8 @@ class _Reader:
     def _misfit(self, number: int, table: _Table, line: str) -> bool:
         """A line that is no row: a cut row if it looks like one, else other output."""
         if not line.strip() or not re.search(r"\d%(?: |$)|\d[um]?s(?: |$)", line):
-            return False
-        self._out.skip(BAD_ROW, number, line.strip()[:60])
+            return self._other()
+        self._lines.skip(BAD_ROW, number, line.strip()[:60])
         return True
 
     def _args(self, number: int, values: dict[str, str]) -> dict[str, Any]:

@@ -19,10 +19,7 @@ for each counter, and Chrome JSON for traces.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,9 +30,9 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _cupti
-from traceconv.importers._ansi import plain_text
 from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
+from traceconv.importers._idle_lines import IdleRows
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, Layer, SliceId, TrackId
@@ -201,34 +198,33 @@ class _Table:
         self._keys: dict[str, str] = {}  # what the values of the columns are called as args
         self._counted: dict[tuple[str, str], dict[str, Any]] = {}  # the args of each dispatch with counters
         self._kernels: list[_Kernel] = []  # which wait for more counters
+        self._lines = IdleRows(out)
 
     def read(self, source: Source) -> None:
         header: list[str] | None = None
-        balance = self._out.balance
-        with source.open() as stream:
-            text = io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", "replace", newline="")  # type: ignore[type-var]
-            reader = csv.reader(map(plain_text, text))
-            for cells in _rows(reader):
-                number = reader.line_num
-                balance.read += 1
-                if not cells:
-                    balance.skipped["blank lines"] += 1
-                elif header is None or _is_heading(cells):
-                    header = self._heading(cells, number, header)
-                else:
-                    self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
-            text.detach()
+        for number, cells in self._lines.rows(source, lambda error: [str(error)]):
+            if not cells:
+                self._lines.idle(self._blank)
+            elif header is None or _is_heading(cells):
+                header = self._heading(cells, number, header)
+            else:
+                self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
         for kernel in self._kernels:
             self._draw(kernel)
 
+    def _blank(self, count: int) -> None:
+        self._out.balance.read += count
+        self._out.balance.skipped["blank lines"] += count
+
     def _heading(self, cells: list[str], number: int, before: list[str] | None) -> list[str] | None:
         if _is_heading(cells):
+            self._out.balance.read += 1
             self._out.balance.merged["headings"] += 1
             header = [_plain(cell) for cell in cells]
             self._has_times |= not {"start_timestamp", "begin_ns"}.isdisjoint(header)
             self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}
             return header
-        self._out.skip(FOREIGN_LINE, number)
+        self._lines.skip(FOREIGN_LINE, number)
         return before
 
     def _row(self, row: dict[str, str], cut: bool, number: int) -> None:
@@ -237,10 +233,12 @@ class _Table:
                 raise ValueError("the row is cut")
             if "calls" in row:
                 self._sum(row, number)
-                return
-            self._record(row, number)
+            else:
+                self._record(row, number)
         except (ValueError, KeyError) as error:
-            self._out.skip(BAD_ROW, number, str(error))
+            self._lines.skip(BAD_ROW, number, str(error))
+        else:
+            self._out.balance.read += 1
 
     def _sum(self, row: dict[str, str], number: int) -> None:
         if self._totals == NO_TRACK:
@@ -320,17 +318,6 @@ class _Table:
     def _args(self, row: dict[str, str]) -> dict[str, Any]:
         """What is left of a row after its times, name and place were taken."""
         return {self._keys[key]: _number(value) for key, value in row.items() if value}
-
-
-def _rows(reader: Any) -> Iterator[list[str]]:
-    """The rows; a broken one (a NUL, an endless field) ends nothing but itself."""
-    while True:
-        try:
-            yield next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield [str(error)]
 
 
 def _is_heading(cells: list[str]) -> bool:

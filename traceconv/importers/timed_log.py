@@ -20,6 +20,7 @@ Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://go
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import islice
@@ -80,6 +81,8 @@ LONG_ENTRY = declare(
 #: As many lines as are read to find out what form the times have.
 _SAMPLE = 2000
 _ENTRY_LINES = 500
+#: Lines without a time that are kept in mind: how many, and how long they may be.
+_MOST_KNOWN, _SHORT = 1 << 12, 512
 _BACK_NS = 10**9
 #: What may stand between the begin of a line and its time, besides fields.
 _OPENING = regex(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
@@ -136,8 +139,9 @@ class _Tracks(msgspec.Struct):
 class _Writer:
     """Writes entries, from text or from JSON."""
 
-    def __init__(self, out: Builder, real_tids: bool = False) -> None:
+    def __init__(self, out: Builder, text_of: Callable[[bytes], str], real_tids: bool = False) -> None:
         self._out = out
+        self._text_of = text_of
         self._tracks = _Tracks(out, out.info.name, real_tids)
         self._entry: _Entry | None = None
         self._before: list[str] = []
@@ -160,18 +164,49 @@ class _Writer:
         self._out.balance.written += 1
         self.entries += 1
 
-    def more(self, text: str, at: int) -> None:
-        """A line without a time."""
-        entry = self._entry
-        if entry is None:
-            self._before.append(text)
-        elif len(entry.lines) >= _ENTRY_LINES:
-            self._out.problem(LONG_ENTRY, at)
-            self.flush()
-            self._entry = _Entry(entry.ts, entry.track, entry.fields, [text], at)
-        else:
-            entry.lines.append(text)
-        self._out.balance.merged["lines without a time, in the entry that they belong to"] += 1
+    def read_lines(self, source: Source, read: Callable[[int, bytes], bool]) -> None:
+        """All lines.
+
+        Args:
+            source: the log.
+            read: reads a line, whose number it is told; False if neither this one nor any like it has a time.
+        """
+        timeless: dict[bytes, str] = {}
+        for numbers, lines in source.batches():
+            self._out.balance.read += len(lines)
+            if timeless.keys() >= set(lines):
+                self.more([timeless[line] for line in lines], numbers)
+                continue
+            for number, line in zip(numbers, lines, strict=True):
+                text = timeless.get(line)
+                if text is None:
+                    plain_line = line.rstrip(b"\r\n")
+                    if read(number, plain_line):
+                        continue
+                    text = self._text_of(plain_line)
+                    if len(line) <= _SHORT:
+                        timeless[line] = text
+                    if len(timeless) > _MOST_KNOWN:
+                        timeless.clear()
+                self.more([text], [number])
+        self.flush()
+
+    def more(self, texts: list[str], numbers: Sequence[int]) -> None:
+        """Lines without a time, which follow each other."""
+        self._out.balance.merged["lines without a time, in the entry that they belong to"] += len(texts)
+        if self._entry is None:
+            self._before += texts
+            return
+        at = 0
+        while at < len(texts):
+            entry = self._entry
+            if len(entry.lines) >= _ENTRY_LINES:
+                self._out.problem(LONG_ENTRY, numbers[at])
+                self.flush()
+                entry = self._entry = _Entry(entry.ts, entry.track, entry.fields, [], numbers[at])
+            end = at + _ENTRY_LINES - len(entry.lines)
+            entry.lines += texts[at:end]
+            at = end
 
     def _entry_before(self, ts: int) -> None:
         """Lines above the first one with a time: an entry at that time, which says so."""
@@ -205,28 +240,26 @@ class _TextReader:
         self._times = times
         self._keep_time = keep_time
         self._search = times.form.pattern.search
-        self._writer = _Writer(out, real_tids)
+        self._writer = _Writer(out, lambda line: _text(plain(line)), real_tids)
         self.first = ""
 
     def read(self, source: Source) -> int:
         """All lines; how many hold a time."""
-        for line in source.lines():
-            self._out.balance.read += 1
-            self._line(line.number, plain(line.text))
-        self._writer.flush()
+        self._writer.read_lines(source, self._line)
         return self._writer.entries
 
-    def _line(self, number: int, line: bytes) -> None:
+    def _line(self, number: int, line: bytes) -> bool:
+        line = plain(line)
         match = self._search(line, 0, log_times.REACH)
-        groups = log_times.groups_of(match) if match else {}
+        if match is None:
+            return False
+        groups = log_times.groups_of(match)
         try:
-            ts = self._times.read(groups) if match else None
+            ts = self._times.read(groups)
         except ValueError:
-            self._out.problem(BAD_TIME, number, repr(_text(match[0])) if match else "")
-            ts = None
-        if ts is None or match is None:
-            self._writer.more(_text(line), number)
-            return
+            self._out.problem(BAD_TIME, number, repr(_text(match[0])))
+            self._writer.more([_text(line)], [number])
+            return True
         self.first = self.first or log_times.text_of_time(match)
         fields = Fields(args={"time": log_times.text_of_time(match)} if self._keep_time else {})
         left = self._before(_text(line[: match.start()]), fields) if match.start() else ""
@@ -236,6 +269,7 @@ class _TextReader:
         text = quoted["text"] if quoted else text
         text = f"{left} {text}" if left else text
         self._writer.entry(ts, fields, text, number, self._durations(text, number))
+        return True
 
     def _before(self, text: str, fields: Fields) -> str:
         """What stands before the time, without its fields."""
@@ -252,6 +286,11 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
+def _distinct(source: Source) -> Iterator[bytes]:
+    """The lines, most that are equal once."""
+    return (plain(line) for _, lines in source.batches() for line in set(lines))
+
+
 class _JsonReader:
     """Reads a log of one JSON object a line."""
 
@@ -259,22 +298,25 @@ class _JsonReader:
         self._out = out
         self._where = where
         self._times = TimeReader(where.form, None, ahead_ns) if where.form else None
-        self._writer = _Writer(out)
+        self._writer = _Writer(out, _text)
 
     def read(self, source: Source) -> int:
         """All lines; how many hold a time."""
-        for line in source.lines():
-            self._out.balance.read += 1
-            record = timed_json.decode(line.text)
-            try:
-                ts = self._where.read(record or {}, self._times)
-            except ValueError:
-                self._writer.more(_text(line.text), line.number)
-                continue
-            fields, text, found = timed_json.read_record(record or {}, self._where.key)
-            self._writer.entry(ts, fields, text, line.number, found)
-        self._writer.flush()
+        self._writer.read_lines(source, self._line)
         return self._writer.entries
+
+    def _line(self, number: int, line: bytes) -> bool:
+        record = timed_json.decode(line)
+        if not record:
+            return False
+        try:
+            ts = self._where.read(record, self._times)
+        except ValueError:
+            self._writer.more([_text(line)], [number])
+            return True
+        fields, text, found = timed_json.read_record(record, self._where.key)
+        self._writer.entry(ts, fields, text, number, found)
+        return True
 
 
 @importer
@@ -413,7 +455,7 @@ class TimedLog(msgspec.Struct, frozen=True):
     def _sure_of_date(self, source: Source, form: Form, sample: list[bytes]) -> Form:
         """The form, with the order of day and month that the file tells. Raises MalformedInput if a date is unclear."""
         if form.name in log_times.ORDERS:
-            order = log_times.date_order(sample) or log_times.date_order(plain(line.text) for line in source.lines())
+            order = log_times.date_order(sample) or log_times.date_order(_distinct(source))
             if order is not None:
                 return order
             raise MalformedInput(

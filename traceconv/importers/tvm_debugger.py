@@ -37,6 +37,7 @@ from traceconv.importers import _tvm_dump as dumps
 from traceconv.importers import _tvm_report as reports
 from traceconv.importers import _tvm_table as tables
 from traceconv.importers import _tvm_text as text
+from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._local_time import local_ns, local_time, zone_of
 from traceconv.importers._tvm_dump import Dump
 from traceconv.importers._tvm_table import Row, Table
@@ -389,15 +390,19 @@ class TvmDebugger(Struct, frozen=True):
 def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, log: tables.LogReader) -> None:
     """Each line is counted once; those of neither reader are the program's own."""
     others: Counter[str] = Counter()
-    for line in source.lines(keep_ends=True):
-        out.balance.read += 1
-        content = text.clean(line.text)
+    lines = IdleLines(out)
+
+    def add(count: int) -> None:
+        others["lines outside of tables"] += count
+
+    for number, line in lines.read(source, keep_ends=True):
+        content = text.clean(line)
         if len(content) > text.MAX_LINE or not (
-            log.take(line.number, content) or table_reader.take(line.number, content, line.text.endswith(b"\n"))
+            log.take(number, content) or table_reader.take(number, content, line.endswith(b"\n"))
         ):
-            others["lines outside of tables"] += 1
             if b"Duration" in content and reports.is_header(content):
-                out.note(f"line {line.number} begins a profiling report: read it with --from tvm-profile")
+                out.note(f"line {number} begins a profiling report: read it with --from tvm-profile")
+            lines.idle(add)
     out.balance.skipped.update(others)
     if others:
         out.problem(text.OTHER_LINE, count=others.total())
