@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from tests.golden import ROOT
 from tests.kernels import using
 from tests.make_perfetto import Packets
-from traceconv import check, kernel, limits
+from traceconv import kernel, limits
 from traceconv.api import LONG_LINE, convert, identify, read
-from traceconv.check import check_file
+from traceconv.check import _events, _shapes, check_file, chrome_json
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, NothingRead
 from traceconv.importers import _perf_zstd, timed_log
@@ -425,22 +425,72 @@ def test_empty_packets_cost_no_more_than_their_bytes(
     assert check_file(path).counts["packets"] == 500_000 + 2 * 4
 
 
-def test_check_refuses_objects_that_take_far_more_than_the_file(
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak stands there")
+@pytest.mark.parametrize("unit", ['{"a":1},', "{},", "[],"])
+def test_a_check_takes_no_more_memory_than_the_file(unit: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[" + unit * (12 * MB // len(unit)) + "{}]")
+    code, size = measured("check", path)
+    assert code == 1
+    assert size < 120  # it took up to 500
+
+
+@pytest.mark.parametrize("unit", ["{},", "1,", '{"a":1},', '{"ph":"Z","pid":1},\n'])
+def test_short_events_that_are_equal_are_checked_once(
+    unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = []
+    one = chrome_json._Checker._event
+    monkeypatch.setattr(chrome_json._Checker, "_event", lambda *args: (looked_at.append(1), one(*args))[1])
+    path = tmp_path / "a.json"
+    path.write_text("[" + unit * 200_000 + json.dumps(EVENT) + "]")
+    report = check_file(path)
+    assert report.counts["events"] == 200_001
+    assert report.counts["slices"] == 1
+    assert {problem.count for problem in report.problems} == {200_000}
+    assert len(looked_at) < 1000
+
+
+@pytest.mark.parametrize("window", [10, 1000])
+def test_events_are_checked_some_at_a_time_with_the_same_outcome(
+    window: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = [path.read_bytes() for path in sorted(ROOT.glob("*/*/input.json"))[::5]]
+    inputs += [b"[{},,{}", b"[,{}]", b"[1]]", b"[ ]", b"[{},", b'[{"a":[{"b":1},{"c":2}]},{}']
+    inputs += [text[: len(text) * 2 // 3] for text in inputs]
+    expected = [chrome_json.check_chrome_json(text) for text in inputs]
+    monkeypatch.setattr(_events, "_WINDOW_BYTES", window)
+    monkeypatch.setattr(_events, "_TAIL_BYTES", window)
+    assert [chrome_json.check_chrome_json(text) for text in inputs] == expected
+
+
+def test_large_values_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    large = {**EVENT, "args": {str(n): n for n in range(1000)}, "other": [1] * 1000}
+    path.write_text(json.dumps({"traceEvents": [large, EVENT], "metadata": {"a": "x" * 2000}}))
+    assert [problem.code for problem in check_file(path).problems] == []
+    for module in (chrome_json, _shapes):
+        monkeypatch.setattr(module, "LARGE_BYTES", 1000)
+    report = check_file(path)
+    assert [(one.code, one.count) for one in report.problems] == [("check-json.large_member", 2)]
+    assert report.counts["slices"] == 2
+
+
+def test_a_check_keeps_no_more_threads_and_shapes_than_recordings_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.json"
-    path.write_text("[" + "{}," * 100_000 + "{}]")
-    assert check_file(path).counts["events"] == 100_001
-    monkeypatch.setattr(check, "_MOST_BYTES", MB)
-    with pytest.raises(InputError, match="objects so small") as error:
-        check_file(path)
-    assert "--max-ratio 0" in error.value.hint
-    assert check_file(path, limits=Limits(ratio=0)).counts["events"] == 100_001
-    path.write_text("[" + "{ } ,{} ," * 50_000 + "{}]")
-    with pytest.raises(InputError, match="objects so small"):
-        check_file(path)
-    path.write_text(json.dumps([{**EVENT, "args": {"a": {"b": 1}}}] * 20_000, sort_keys=True))
-    assert check_file(path).counts["events"] == 20_000
+    path.write_text(json.dumps([{**EVENT, "tid": tid, f"other {tid}": 1} for tid in range(1, 100)]))
+    assert [problem.code for problem in check_file(path).problems] == []
+    monkeypatch.setattr(chrome_json, "_MOST_THREADS", 10)
+    report = check_file(path)
+    assert [(one.code, one.count) for one in report.problems] == [("check-json.many_threads", 89)]
+    assert report.counts["threads"] == 10
+    members = ("cat", "tts", "tdur", "cname", "sf", "esf")
+    events = [{**EVENT, **dict.fromkeys(members[:n], "1")} for n in range(len(members))]
+    path.write_text(json.dumps(events))
+    monkeypatch.setattr(_shapes, "_MOST_SHAPES", 3)
+    assert "check-json.many_shapes" in [problem.code for problem in check_file(path).problems]
 
 
 def test_the_limits_are_options_of_each_command(tmp_path: Path) -> None:

@@ -7,12 +7,10 @@ that it can judge their output as well as files of other tools.
 from __future__ import annotations
 
 import os
-import re
 from typing import BinaryIO, cast
 
 from traceconv.check._report import CheckReport, Problem, declare, extend_report
 from traceconv.diagnostics import Diagnostics, Severity
-from traceconv.errors import InputError
 from traceconv.limits import DEFAULT_LIMITS, Limits, Unpacked
 from traceconv.source import Source
 
@@ -26,10 +24,7 @@ DAMAGED = declare(
 UTF16 = declare("check.utf16", Severity.ERROR, "the file is UTF-16; viewers read UTF-8 only and refuse it")
 
 _PACKET_TAG = b"\x0a"
-_EMPTY = re.compile(rb"\{\s*+\}|\[\s*+\]")
-#: What an object takes while a JSON file is checked, and how much more than the file all of them may take.
-_OBJECT_BYTES = 64
-_MOST_BYTES = 400 << 20
+_READ_BYTES = 4 << 20
 
 
 def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> CheckReport:
@@ -45,7 +40,7 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
     source = Source(path, limits=limits)
     first = source.head().data[:1]
     with source.open() as plain:
-        report = _check_stream(cast(BinaryIO, plain), first, source.unpacked, source.display, not limits.ratio)
+        report = _check_stream(cast(BinaryIO, plain), first, source.unpacked)
     found = Diagnostics()
     if source.damage:
         found.add(DAMAGED, f"{source.display}: {source.damage}")
@@ -54,7 +49,7 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
     return extend_report(report, found)
 
 
-def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked, display: str, any_size: bool) -> CheckReport:
+def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked) -> CheckReport:
     # Either check pulls in its own heavy library: the other one is not paid for.
     if first == _PACKET_TAG:
         from traceconv.check.pftrace import check_pftrace
@@ -62,17 +57,7 @@ def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked, display: str
         return check_pftrace(file, unpacked)
     from traceconv.check.chrome_json import check_chrome_json
 
-    data = file.read()
-    if not any_size:
-        _refuse_tiny(data, display)
+    data = bytearray()  # file.read() would have all of it twice for a moment
+    while piece := file.read(_READ_BYTES):
+        data += piece
     return check_chrome_json(data)
-
-
-def _refuse_tiny(data: bytes, display: str) -> None:
-    """Raise InputError where the objects are so many and so small that they take far more memory than the file."""
-    needed = _OBJECT_BYTES * sum(1 for _ in _EMPTY.finditer(data))
-    if needed > len(data) + _MOST_BYTES:
-        raise InputError(
-            f"{display}: its {len(data) >> 20} MB hold objects so small that checking them takes {needed >> 20} MB",
-            hint="--max-ratio 0 checks it all the same",
-        )

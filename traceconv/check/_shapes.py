@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -34,23 +35,60 @@ _NAMED_METADATA = frozenset(
 
 raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
+#: Of an event or member that is larger, only what viewers know is looked at, and of its large values only the kind.
+LARGE_BYTES = 1 << 20
+_MOST_SHAPES = 1 << 10
+_EMPTY_OF = {ord("{"): b"{}", ord("["): b"[]", ord('"'): b'""'}
+
+
+def abbreviated(value: msgspec.Raw) -> msgspec.Raw:
+    """An empty value of the same kind, or 0."""
+    return msgspec.Raw(_EMPTY_OF.get(memoryview(value)[0], b"0"))
+
+
+def members_of(raw: msgspec.Raw, size: int) -> tuple[RawEvent, bool]:
+    """The members of an event, and whether it is so large that they are not all, and large ones are abbreviated."""
+    if size <= LARGE_BYTES:
+        return {key: bytes(value) for key, value in raw_members.decode(raw).items()}, False
+    values = msgspec.structs.asdict(_known_members().decode(raw))
+    known = {key: value for key, value in values.items() if value is not msgspec.UNSET}
+    large = {key: abbreviated(value) for key, value in known.items() if memoryview(value).nbytes > LARGE_BYTES}
+    return {key: bytes(value) for key, value in (known | large).items()}, True
+
+
+@cache
+def _known_members() -> msgspec.json.Decoder[Any]:
+    """Decodes the members that the schema knows, undecoded, and passes over others."""
+    names = load_schema(_SCHEMA_NAME)["$defs"]["event"]["properties"]
+    fields = [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names]
+    return msgspec.json.Decoder(msgspec.defstruct("Event", fields))
+
 
 class Shapes:
-    """The verdicts of the schema on the shapes met so far."""
+    """The verdicts of the schema on the shapes met so far.
+
+    Attributes:
+        all_seen: whether each shape was compared with the schema; recordings have some tens of them.
+    """
 
     def __init__(self) -> None:
         self._validator = Draft202012Validator(_part("event"))
+        self._known = frozenset(_part("event")["properties"])  # others may be there, and may hold anything
         self._verdicts: dict[object, str] = {}
+        self.all_seen = True
 
     def verdict(self, event: RawEvent) -> str:
         """What is wrong with the event, or an empty text."""
-        shape: object = tuple([(key, _kind(key, value)) for key, value in event.items()])
+        shape: object = tuple([(key, _kind(key, value)) for key, value in event.items() if key in self._known])
         if event.get("ph") in _ARGS_MATTER:
             name = event.get("name")
             shape = (shape, name if name in _NAMED_METADATA else None, _inner_shape(event, "args"))
         elif "id2" in event:
             shape = (shape, _inner_shape(event, "id2"))
         known = self._verdicts.get(shape)
+        if known is None and len(self._verdicts) >= _MOST_SHAPES:
+            self.all_seen = False
+            return ""
         if known is None:
             known = self._verdicts[shape] = self._validate(event)
         return known

@@ -16,14 +16,26 @@ import codecs
 import re
 import sys
 from array import array
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
 
+from traceconv.check._events import UNREADABLE, Events, byte_of, is_list, list_of
 from traceconv.check._report import CheckReport, declare, make_report
-from traceconv.check._shapes import RawEvent, Shapes, raw_members, top_level_problems
+from traceconv.check._rows import Rows, Texts
+from traceconv.check._shapes import (
+    LARGE_BYTES,
+    RawEvent,
+    Shapes,
+    abbreviated,
+    members_of,
+    raw_members,
+    top_level_problems,
+)
 from traceconv.diagnostics import Code, Diagnostics, Severity
 from traceconv.times import US, parse_ns
 
@@ -51,6 +63,21 @@ FINAL_BACKSLASH = declare(
     Severity.ERROR,
     "a text of an event ends with an escaped backslash: Perfetto takes the quote behind it for escaped, too, and "
     "refuses the file; write \\u005c",
+)
+LARGE_MEMBER = declare(
+    "check-json.large_member",
+    Severity.NOTICE,
+    "an event or a member beside the events has more than a megabyte: its large values were not looked into",
+)
+MANY_SHAPES = declare(
+    "check-json.many_shapes",
+    Severity.NOTICE,
+    "the events have other members or kinds of values again and again: some were not compared with the format",
+)
+MANY_THREADS = declare(
+    "check-json.many_threads",
+    Severity.NOTICE,
+    "there are more than 100,000 threads: whether slices of further ones overlap was not checked",
 )
 SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "not as the Trace Event Format has it")
 LONE_SURROGATE = declare(
@@ -155,7 +182,6 @@ _SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a
 _INTEGER = re.compile(rb"-?\d{1,30}")
 _FINAL_BACKSLASH = re.compile(rb'(?<!\\)(?:\\\\)+"')
 _DELETE = b"\x7f"
-_BYTE_IN_MESSAGE = re.compile(r"\(byte (\d+)\)")
 _NOT_FINITE = re.compile(rb"-?(nan|inf)", re.IGNORECASE)
 
 # These are about the whole trace, so no process is needed.
@@ -166,49 +192,47 @@ _NEED_ID = frozenset([b'"b"', b'"n"', b'"e"', b'"s"', b'"t"', b'"f"'])
 _OF_NUMBERS = frozenset([b"-", *(b"%d" % digit for digit in range(10))])
 _OLD_ASYNC = frozenset([b'"S"', b'"T"', b'"p"', b'"F"'])
 
-# ts in ns, position in the file, begin or end, name
-_Edge = tuple[int, int, bool, bytes]
-
-# The decoder gives up on some thousand brackets inside each other.
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-_EMPTY = msgspec.Raw(b"{}")
-_raw_list = msgspec.json.Decoder(list[msgspec.Raw])
+_SOME_ROWS = 1 << 14
+_MOST_THREADS, _MOST_COUNTERS = 1 << 17, 1 << 17
+_SHORT, _MOST_SHORT = 64, 1 << 15
+_MANY = 1 << 14  # events of a batch, which are short then
 
 
-def check_chrome_json(data: bytes) -> CheckReport:
+def check_chrome_json(data: bytes | bytearray) -> CheckReport:
     """Check the text of a Chrome JSON trace."""
     found = Diagnostics()
     events = _load(data, found)
     if events is None:
         return make_report("chrome-json", found, {"events": 0}, is_trace=False)
-    if not events:
-        found.add(EMPTY_LIST if data.lstrip()[:1] == b"[" else NO_EVENTS)
     checker = _Checker(found)
-    for position, raw in enumerate(events):
-        checker.event(position, raw)
+    position = 0
+    for batch in events.batches():
+        checker.events(position, batch)
+        position += len(batch)
+    if not position:
+        found.add(EMPTY_LIST if is_list(memoryview(data)) else NO_EVENTS)
     return make_report("chrome-json", found, checker.finish())
 
 
-def _load(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
-    if data.startswith(codecs.BOM_UTF8):
+def _load(data: bytes | bytearray, found: Diagnostics) -> Events | None:
+    bom = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+    if bom:
         found.add(BOM, "byte 0")
-        data = data[len(codecs.BOM_UTF8) :]
-    data = _as_utf8(data, found)
+    text = memoryview(_as_utf8(data, found))[bom:]
     try:
-        return _events_of(data, found)
-    except _UNREADABLE as error:
-        if b"\\u" not in data or not (healed := _without_lone_surrogates(data, found)):
-            _report_not_json(data, error, found)
+        return _events_of(text, found)
+    except UNREADABLE as error:
+        if b"\\u" not in data or not (healed := _without_lone_surrogates(text, found)):
+            _report_not_json(text, error, found)
             return None
     try:
-        return _events_of(healed, found)
-    except _UNREADABLE as error:
-        _report_not_json(healed, error, found)
+        return _events_of(memoryview(healed), found)
+    except UNREADABLE as error:
+        _report_not_json(memoryview(healed), error, found)
         return None
 
 
-def _as_utf8(data: bytes, found: Diagnostics) -> bytes:
+def _as_utf8(data: bytes | bytearray, found: Diagnostics) -> bytes | bytearray:
     """The text with what is not UTF-8 replaced, as browsers do it."""
     if data.isascii():
         return data
@@ -222,7 +246,7 @@ def _as_utf8(data: bytes, found: Diagnostics) -> bytes:
     return data
 
 
-def _without_lone_surrogates(data: bytes, found: Diagnostics) -> bytes | None:
+def _without_lone_surrogates(data: memoryview, found: Diagnostics) -> bytes | None:
     """The text with each lone half replaced, or None if there is none."""
 
     def replace(match: re.Match[bytes]) -> bytes:
@@ -235,39 +259,52 @@ def _without_lone_surrogates(data: bytes, found: Diagnostics) -> bytes | None:
     return healed if found.count(LONE_SURROGATE) else None
 
 
-def _events_of(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
+def _events_of(text: memoryview, found: Diagnostics) -> Events | None:
     """The events, undecoded; None (and a problem) when this is no trace at all."""
-    if data.lstrip()[:1] != b"[":
-        return _events_of_object(data, found)
-    try:
-        return _raw_list.decode(data)
-    except msgspec.DecodeError:
-        closed = data.rstrip().removesuffix(b"]").rstrip().removesuffix(b",") + b"]"
-        events = _raw_list.decode(closed)
-    found.add(UNCLOSED, f"byte {len(data)}")
+    if not is_list(text):
+        return _events_of_object(text, found)
+    events, closed = list_of(text)
+    if not closed:
+        found.add(UNCLOSED, f"byte {len(text)}")
     return events
 
 
-def _events_of_object(data: bytes, found: Diagnostics) -> list[msgspec.Raw] | None:
+def _events_of_object(text: memoryview, found: Diagnostics) -> Events | None:
     try:
-        top = raw_members.decode(data)
-        facts = {key: msgspec.json.decode(raw) for key, raw in top.items() if key != "traceEvents"}
-        events = _raw_list.decode(top["traceEvents"]) if "traceEvents" in top else None
+        top = raw_members.decode(text)
     except msgspec.ValidationError:
+        top = None
+    inner = memoryview(top["traceEvents"]) if top and "traceEvents" in top else None
+    if top is None or (inner is not None and bytes(inner[:1]) != b"["):
         found.add(SCHEMA, "the file is neither a list of events nor an object with a list traceEvents")
         return None
-    if events is not None:
+    facts = {key: _fact(key, raw, found) for key, raw in top.items() if key != "traceEvents"}
+    events = None
+    if inner is not None:
         facts["traceEvents"] = []
-    if _DELETE in data and (outside := data.count(_DELETE) - bytes(top.get("traceEvents", b"")).count(_DELETE)):
+        events, _ = list_of(inner)
+    if outside := _deletes(text) - (_deletes(inner) if inner is not None else 0):
         found.add(RAW_DELETE, "outside of traceEvents", outside)
     for problem in top_level_problems(facts):
         found.add(SCHEMA, f"top level, {problem}")
     return events
 
 
-def _report_not_json(data: bytes, error: Exception, found: Diagnostics) -> None:
-    match = _BYTE_IN_MESSAGE.search(str(error))
-    at = int(match[1]) if match else len(data)
+def _fact(key: str, raw: msgspec.Raw, found: Diagnostics) -> Any:
+    """What stands beside the events, for the schema; of what is large, what kind of value it is."""
+    if memoryview(raw).nbytes > LARGE_BYTES:
+        found.add(LARGE_MEMBER, f"top level, {key}")
+        raw = abbreviated(raw)
+    return msgspec.json.decode(raw)
+
+
+def _deletes(text: memoryview) -> int:
+    return sum(bytes(text[at : at + _UTF8_STEP]).count(_DELETE) for at in range(0, len(text), _UTF8_STEP))
+
+
+def _report_not_json(data: memoryview, error: Exception, found: Diagnostics) -> None:
+    place = byte_of(error)
+    at = len(data) if place is None else place
     if _NOT_FINITE.match(data, at) or _NOT_FINITE.match(data, at - 1):
         found.add(NOT_FINITE, f"byte {at}")
     else:
@@ -282,12 +319,17 @@ class _Checker:
         self._shapes = Shapes()
         self._counts: Counter[str] = Counter()
         self._slices: dict[bytes, _Slices] = defaultdict(_Slices)
-        self._edges: dict[bytes, list[_Edge]] = defaultdict(list)
-        self._async: dict[bytes, list[_Edge]] = defaultdict(list)
-        self._flows: dict[bytes, list[tuple[int, int, bytes]]] = defaultdict(list)
+        # By thread: ts in ns, position in the file, begin or end, name
+        self._edges: dict[bytes, Rows] = defaultdict(lambda: Rows(4))
+        self._async = Rows(5)  # and the id
+        self._flows = Rows(4)  # ts, position, phase, id
         # By thread, as flows hang on slices: ts, position, whether the next slice will do instead of the enclosing one
-        self._hooks: dict[bytes, list[tuple[int, int, bool]]] = defaultdict(list)
-        self._bound: dict[bytes, list[int]] = {}
+        self._hooks: dict[bytes, Rows] = defaultdict(lambda: Rows(3))
+        self._bound = Rows(4)  # position, whether the flow goes out, whether it comes in, its id
+        self._texts = Texts()
+        # What was found in short events of which nothing else is noted, and how often they came after that.
+        self._short: dict[bytes, dict[Code, int]] = {}
+        self._again: dict[bytes, int] = {}
         self._handlers: dict[bytes, Callable[[int, RawEvent, int], None]] = self._handlers_by_phase()
         self._any_large = False
         self._first_complete, self._earliest_complete = sys.maxsize, sys.maxsize
@@ -305,24 +347,55 @@ class _Checker:
         }
         return {b'"%c"' % ord(ph): method for letters, method in by_letters.items() for ph in letters}
 
-    def event(self, position: int, raw: msgspec.Raw) -> None:
-        """Check one event on its own and note it."""
-        self._counts["events"] += 1
-        if raw == _EMPTY and self._found.count_late(EMPTY_EVENT):
+    def events(self, position: int, batch: list[msgspec.Raw]) -> None:
+        """Check some events, the first of which is at a position, on their own and note them."""
+        self._counts["events"] += len(batch)
+        if len(batch) > _MANY and self._again:
+            texts = list(map(bytes, batch))
+            if self._again.keys() >= set(texts):
+                for text, count in Counter(texts).items():
+                    self._again[text] += count
+                return
+        for number, raw in enumerate(batch, position):
+            self._one(number, raw)
+
+    def _one(self, position: int, raw: msgspec.Raw) -> None:
+        size = memoryview(raw).nbytes
+        if size > _SHORT:
+            self._event(position, raw, size)
             return
+        text = bytes(raw)
+        if text in self._again:
+            self._again[text] += 1
+        elif text in self._short:
+            before = {entry.code: entry.count for entry in self._found}
+            self._event(position, raw, size)
+            found = {entry.code: entry.count - before.get(entry.code, 0) for entry in self._found}
+            if all(self._found.is_full(code) for code, count in found.items() if count):
+                self._again[text] = 0
+                self._short[text] = found
+        elif not self._event(position, raw, size) and len(self._short) < _MOST_SHORT:
+            self._short[text] = {}
+
+    def _event(self, position: int, raw: msgspec.Raw, size: int) -> bool:
+        """Check one event on its own and note it; whether more than its problems is noted."""
         try:
-            event = {key: bytes(value) for key, value in raw_members.decode(raw).items()}
-        except _UNREADABLE as error:
+            event, is_large = members_of(raw, size)
+        except UNREADABLE as error:
             self._found.add(SCHEMA, f"event {position}: {error}")
-            return
-        if not event:
+            return False
+        if not event and not is_large:
             self._found.add(EMPTY_EVENT, f"event {position}")
-            return
-        if b'\\\\"' in bytes(raw) and _FINAL_BACKSLASH.search(raw):
+            return False
+        if is_large:
+            self._found.add(LARGE_MEMBER, f"event {position}")
+        if (is_large or b'\\\\"' in bytes(raw)) and _FINAL_BACKSLASH.search(raw):
             self._found.add(FINAL_BACKSLASH, f"event {position}")
         problem = self._shapes.verdict(event)
         if problem:
             self._found.add(SCHEMA, f"event {position}: {problem}")
+        if not self._shapes.all_seen and not self._found.count(MANY_SHAPES):
+            self._found.add(MANY_SHAPES, f"event {position}")
         self._check_values(position, event)
         handler = self._handlers.get(event.get("ph", b""))
         if handler is not None:
@@ -331,9 +404,13 @@ class _Checker:
                 self._found.add(NEGATIVE_TIME, f"event {position}: ts {_shown(event['ts'])}")
             if ts is not None:
                 handler(position, event, ts)
+        return handler is not None or "bind_id" in event
 
     def finish(self) -> dict[str, int]:
         """Check what needs all events, and count."""
+        for text, times in self._again.items():
+            for code, count in self._short[text].items():
+                self._found.add(code, count=times * count)
         self._counts["threads"] = len(self._slices.keys() | self._edges.keys())
         for thread, edges in self._edges.items():
             self._pair(edges, self._slices[thread])
@@ -344,8 +421,8 @@ class _Checker:
         for thread, hooks in self._hooks.items():
             for position in self._slices[thread].without_slice(hooks):
                 self._found.add(FLOW_LOOSE, f"event {position}")
-        for edges in self._async.values():
-            self._pair_async(edges)
+        for of_one_id in self._async.groups():
+            self._pair_async(of_one_id)
         self._finish_flows()
         wanted = ("events", "slices", "async slices", "instants", "counters", "flows", "threads")
         return {what: self._counts[what] for what in wanted}
@@ -389,9 +466,11 @@ class _Checker:
             self._found.add(LARGE_TIMES, f"event {position}")
         return ns
 
-    def _thread(self, position: int, event: RawEvent) -> bytes:
-        """The thread that Perfetto takes that of the event for."""
+    def _thread(self, position: int, event: RawEvent) -> bytes | None:
+        """The thread that Perfetto takes that of the event for; None if there are too many of them."""
         thread, is_another = self._tasks.thread(event.get("pid", b""), event.get("tid", b""))
+        if thread is None:
+            self._found.add(MANY_THREADS, f"event {position}")
         if is_another:
             self._found.add(
                 TASKS_MERGED, f"event {position}: {_shown(event.get('pid', b''))}/{_shown(event.get('tid', b''))}"
@@ -409,11 +488,16 @@ class _Checker:
         if dur < 0:
             self._found.add(NEGATIVE_DUR, f"event {position}: dur {_shown(event['dur'])}")
             return
-        self._slices[self._thread(position, event)].add(ts, ts + dur, position)
+        thread = self._thread(position, event)
+        if thread is not None:
+            self._slices[thread].add(ts, ts + dur, position)
 
     def _edge(self, position: int, event: RawEvent, ts: int) -> None:
         is_begin = event["ph"] == b'"B"'
-        self._edges[self._thread(position, event)].append((ts, position, is_begin, event.get("name", b"")))
+        name = self._texts.number(event.get("name", b""))
+        thread = self._thread(position, event)
+        if thread is not None:
+            self._edges[thread].add(ts, position, is_begin, name)
 
     def _async_edge(self, position: int, event: RawEvent, ts: int) -> None:
         if event["ph"] in _OLD_ASYNC:
@@ -423,7 +507,7 @@ class _Checker:
             id += event.get("pid", b"")
         key = b"\0".join((event.get("cat", b""), id, event.get("scope", b"")))
         is_begin = event["ph"] in (b'"b"', b'"S"')
-        self._async[key].append((ts, position, is_begin, event.get("name", b"")))
+        self._async.add(ts, position, is_begin, hash(event.get("name", b"")), hash(key))
 
     def _instant(self, position: int, event: RawEvent, ts: int) -> None:
         self._counts["instants"] += 1
@@ -443,6 +527,8 @@ class _Checker:
                 self._found.add(COUNTER_RANGE, f"event {position}: {_shown(value)}")
         id = event.get("id", b"")
         key = event.get("pid", b""), event.get("name", b"")
+        if len(self._counter_ids) >= _MOST_COUNTERS and key not in self._counter_ids:
+            return
         if id[:1] in _OF_NUMBERS and self._counter_ids.setdefault(key, id) != id:
             self._found.add(COUNTER_IDS, f"event {position}: id {_shown(id)}")
 
@@ -451,50 +537,53 @@ class _Checker:
         if id.startswith(b'"') and not _HEX_ID.fullmatch(id):
             self._found.add(FLOW_ID, f"event {position}: id {_shown(id)}")
         key = b"\0".join((event.get("cat", b""), event.get("name", b""), id))
-        self._flows[key].append((ts, position, event["ph"]))
+        self._flows.add(ts, position, event["ph"] == b'"s"', hash(key))
         to_next = event["ph"] == b'"f"' and "bp" not in event
-        self._hooks[self._thread(position, event)].append((ts, position, to_next))
+        thread = self._thread(position, event)
+        if thread is not None:
+            self._hooks[thread].add(ts, position, to_next)
 
     def _bind(self, position: int, event: RawEvent) -> None:
         """Flows of the second version: slices that name the flow they are part of."""
         if b"true" not in (event.get("flow_in"), event.get("flow_out")):
             self._found.add(FLOW_NO_DIRECTION, f"event {position}")
-        ends = self._bound.setdefault(event["bind_id"], [0, 0, position])
-        ends[0] += event.get("flow_out") == b"true"
-        ends[1] += event.get("flow_in") == b"true"
+        goes, comes = event.get("flow_out") == b"true", event.get("flow_in") == b"true"
+        self._bound.add(position, goes, comes, hash(event["bind_id"]))
 
     # What needs all events.
 
-    def _pair(self, edges: list[_Edge], slices: _Slices) -> None:
+    def _pair(self, edges: Rows, slices: _Slices) -> None:
         """Begins and ends of a thread: an end closes the innermost open slice."""
-        edges.sort()
-        stack: list[_Edge] = []
-        for ts, position, is_begin, name in edges:
+        starts, positions, names = array("q"), array("q"), array("q")  # of the open ones
+        for ts, position, is_begin, name in edges.in_order():
             if is_begin:
-                stack.append((ts, position, is_begin, name))
+                starts.append(ts)
+                positions.append(position)
+                names.append(name)
                 continue
-            if not stack:
+            if not starts:
                 self._found.add(END_ALONE, f"event {position}")
                 continue
-            start, begun, _, expected = stack.pop()
+            start, begun, expected = starts.pop(), positions.pop(), names.pop()
             slices.add(start, ts, begun)
             if start == ts and (begun > self._first_complete or ts > self._earliest_complete):
                 self._found.add(EMPTY_PAIR, f"event {begun}")
             if name and name != expected:
-                self._found.add(END_NAME, f"event {position}: {_shown(name)} closes {_shown(expected)}")
-        for _, position, _, _ in stack:
+                shown = (_shown(self._texts.text(one)) for one in (name, expected))
+                self._found.add(END_NAME, f"event {position}: {' closes '.join(shown)}")
+        for position in positions:
             self._found.add(BEGIN_ALONE, f"event {position}")
 
-    def _pair_async(self, edges: list[_Edge]) -> None:
+    def _pair_async(self, edges: Iterable[tuple[int, ...]]) -> None:
         """Begins and ends of an async id: an end closes the innermost open slice of its name."""
-        edges.sort()
-        open_slices: list[tuple[bytes, int]] = []
-        names: Counter[bytes] = Counter()
-        other = b""
-        for _, position, is_begin, name in edges:
+        open_names, open_positions = array("q"), array("q")
+        names: Counter[int] = Counter()
+        other = 0
+        for _, position, is_begin, name, _ in edges:
             if is_begin:
                 self._counts["async slices"] += 1
-                open_slices.append((name, position))
+                open_names.append(name)
+                open_positions.append(position)
                 names[name] += 1
                 continue
             if not names[name]:
@@ -502,23 +591,31 @@ class _Checker:
                 continue
             closed = 0
             while not closed or other != name:
-                other, _ = open_slices.pop()
+                other = open_names.pop()
+                open_positions.pop()
                 names[other] -= 1
                 closed += 1
             if closed > 1:
                 self._found.add(ASYNC_CROSSES, f"event {position}")
-        for _, position in open_slices:
+        for position in open_positions:
             self._found.add(ASYNC_BEGIN_ALONE, f"event {position}")
 
     def _finish_flows(self) -> None:
-        for points in self._flows.values():
-            points.sort()
-            for code, position in _flow_problems(points):
+        for points in self._flows.groups():
+            times, positions, starts = array("q"), array("q"), bytearray()
+            for ts, position, is_start, _ in points:
+                times.append(ts)
+                positions.append(position)
+                starts.append(is_start)
+            for code, position in _flow_problems(times, positions, starts):
                 self._found.add(code, f"event {position}")
-            phases = {phase for _, _, phase in points}
-            self._counts["flows"] += b'"s"' in phases and len(phases) > 1
-        for outs, ins, position in self._bound.values():
-            self._counts["flows"] += bool(outs and ins)
+            self._counts["flows"] += 0 in starts and 1 in starts
+        for ends in self._bound.groups():
+            position, outs, ins, _ = next(ends)
+            for _, goes, comes, _ in ends:
+                outs |= goes
+                ins |= comes
+            self._counts["flows"] += outs & ins
             if not ins:
                 self._found.add(FLOW_NO_END, f"event {position}")
             elif not outs:
@@ -543,50 +640,57 @@ class _Slices:
         starts = np.array(self.starts, np.int64)
         ends = np.array(self.ends, np.int64)
         order = np.lexsort((np.array(self.positions, np.int64), -ends, starts))
-        stack: list[int] = []
-        rows = zip(starts[order].tolist(), ends[order].tolist(), order.tolist(), strict=True)
-        for start, end, row in rows:
-            while stack and stack[-1] <= start:
-                stack.pop()
-            if stack and end > stack[-1]:
-                yield self.positions[row]
-            else:
-                stack.append(end)
+        stack = array("q")
+        for at in range(0, len(order), _SOME_ROWS):
+            some = order[at : at + _SOME_ROWS]
+            for start, end, row in zip(starts[some].tolist(), ends[some].tolist(), some.tolist(), strict=True):
+                while stack and stack[-1] <= start:
+                    stack.pop()
+                if stack and end > stack[-1]:
+                    yield self.positions[row]
+                else:
+                    stack.append(end)
 
-    def without_slice(self, hooks: list[tuple[int, int, bool]]) -> Iterator[int]:
+    def without_slice(self, hooks: Rows) -> Iterator[int]:
         """Positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
         starts = np.sort(np.array(self.starts, np.int64))
         ends = np.maximum.accumulate(np.array(self.ends, np.int64)[np.argsort(self.starts, kind="stable")])
-        times = np.array([ts for ts, _, _ in hooks], np.int64)
-        begun = np.searchsorted(starts, times, "right")
-        for (ts, position, to_next), count in zip(hooks, begun.tolist(), strict=True):
-            # Of the slices begun so far, the one that lasts longest is open, or none is.
-            if not (count and ends[count - 1] >= ts) and not (to_next and count < len(starts)):
-                yield position
+        times, positions, to_next = map(hooks.column, range(3))
+        count = np.searchsorted(starts, times, "right")
+        # Of the slices begun so far, the one that lasts longest is open, or none is.
+        is_open = count > 0
+        is_open[is_open] = ends[count[is_open] - 1] >= times[is_open]
+        yield from positions[~is_open & ~((to_next > 0) & (count < len(starts)))].tolist()
 
 
-def _flow_problems(points: list[tuple[int, int, bytes]]) -> Iterator[tuple[Code, int]]:
+def _flow_problems(times: array[int], positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:
     """The problems of one flow id. A finish at the very time of the start, but before it in the file, is in order."""
-    starts = [(ts, position) for ts, position, phase in points if phase == b'"s"']
-    if not starts:
-        yield from ((FLOW_NO_START, position) for _, position, _ in points)
+    first = starts.find(1)
+    if first < 0:
+        yield from ((FLOW_NO_START, position) for position in positions)
         return
-    if len(starts) == len(points):
-        yield FLOW_NO_END, starts[0][1]
-    yield from ((FLOW_NO_START, position) for ts, position, _ in points if ts < starts[0][0])
-    yield from ((FLOW_TWICE, position) for _, position in starts[1:])
+    if 0 not in starts:
+        yield FLOW_NO_END, positions[first]
+    before = bisect_left(times, times[first])
+    yield from ((FLOW_NO_START, position) for position in positions[:before])
+    yield from ((FLOW_TWICE, positions[row]) for row in range(first + 1, len(starts)) if starts[row])
 
 
 class _Tasks:
     """Which processes and threads Perfetto takes for which."""
 
     def __init__(self) -> None:
-        self._threads: dict[tuple[bytes, bytes], tuple[bytes, bool]] = {}
+        self._threads: dict[tuple[bytes, bytes], tuple[bytes | None, bool]] = {}
         self._first: dict[bytes, bytes] = {}
 
-    def thread(self, pid: bytes, tid: bytes) -> tuple[bytes, bool]:
-        """A name of the thread, and whether another process or thread of the file has it, or its process, too."""
+    def thread(self, pid: bytes, tid: bytes) -> tuple[bytes | None, bool]:
+        """A name of the thread, and whether another process or thread of the file has it, or its process, too.
+
+        There is none for threads that come when there are too many.
+        """
         known = self._threads.get((pid, tid))
+        if known is None and len(self._threads) >= _MOST_THREADS:
+            return None, False
         if known is None:
             process, thread = _number(pid), _number(tid)
             thread = process + b"/" + (process if thread == b"0" else thread)

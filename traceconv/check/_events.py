@@ -1,0 +1,136 @@
+"""The list of events in a Chrome JSON trace, some at a time: all of them at once take far more memory than the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+#: What the decoder raises; it gives up on some thousand brackets inside each other.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+_WINDOW_BYTES = 1 << 20
+#: How far before a place a comma between events is looked for, and how many of them are tried.
+_TAIL_BYTES = 1 << 16
+_MOST_CUTS = 4
+_PARTS = 4
+_SPACE = re.compile(rb"\s*+")
+_BETWEEN_OBJECTS = re.compile(rb"\}\s*+(,)(?=\s*+\{)")
+_COMMA = re.compile(rb"(,)")
+_BYTE_IN_MESSAGE = re.compile(r"\(byte (\d+)\)")
+
+_raw_list = msgspec.json.Decoder(list[msgspec.Raw])
+_raw = msgspec.json.Decoder(msgspec.Raw)
+
+
+class Events:
+    """The events between two places of a text.
+
+    Args:
+        text: holds a list of JSON.
+        begin: behind the bracket that opens the list.
+        end: where the bracket is, or should be, that closes it.
+    """
+
+    def __init__(self, text: memoryview, begin: int, end: int) -> None:
+        self._text, self._begin, self._end = text, begin, end
+
+    def batches(self) -> Iterator[list[msgspec.Raw]]:
+        """The events, undecoded, some at a time; each of them has at least one.
+
+        Raises one of UNREADABLE with its place in the text if it is no list of JSON.
+        """
+        at, size = self._begin, _WINDOW_BYTES
+        while at < self._end:
+            cut, events = self._some(at, size)
+            if events:
+                yield events
+                at, size = cut + 1, _WINDOW_BYTES
+            elif cut == self._end:
+                return  # an empty list
+            else:
+                size *= 2
+
+    def _some(self, at: int, size: int) -> tuple[int, list[msgspec.Raw]]:
+        """The events up to a comma, which is told, or to the end; none if none were found in so many bytes."""
+        if at + size >= self._end:
+            try:
+                events = self._decode(at, self._end)
+            except msgspec.DecodeError as error:
+                raise _shifted(error, at - 1) from None
+            if not events and at > self._begin:
+                raise msgspec.DecodeError(f"JSON is malformed: trailing comma in array (byte {self._end})")
+            return self._end, events
+        for cut in self._cuts(at, size):
+            try:
+                events = self._decode(at, cut)
+            except UNREADABLE:
+                continue
+            if events:
+                return cut, events
+        return at, []
+
+    def _cuts(self, at: int, size: int) -> Iterator[int]:
+        """Commas that may stand between events: what precedes one is a list of JSON if it does."""
+        for part in range(_PARTS, 0, -1):
+            end = at + size * part // _PARTS
+            begin = max(at, end - _TAIL_BYTES)
+            found = [match.start(1) for match in _BETWEEN_OBJECTS.finditer(self._text, begin, end)]
+            found = found or [match.start(1) for match in _COMMA.finditer(self._text, begin, end)]
+            yield from found[: -1 - _MOST_CUTS : -1]
+
+    def _decode(self, begin: int, end: int) -> list[msgspec.Raw]:
+        if begin == self._begin and bytes(self._text[end : end + 1]) == b"]":
+            return _raw_list.decode(self._text[begin - 1 : end + 1])  # without a copy
+        return _raw_list.decode(b"".join((b"[", self._text[begin:end], b"]")))
+
+
+def list_of(text: memoryview) -> tuple[Events, bool]:
+    """The events of a text that is a list, and whether it is closed. Raises one of UNREADABLE for other texts."""
+    begin = _first_place(text) + 1
+    end = _without_space(text, len(text))
+    try:
+        _raw.decode(text)
+    except msgspec.DecodeError:
+        for mark in (b"]", b","):
+            if end > begin and bytes(text[end - 1 : end]) == mark:
+                end = _without_space(text, end - 1)
+        for _ in (events := Events(text, begin, end)).batches():
+            pass
+        return events, False
+    return Events(text, begin, end - 1), True
+
+
+def is_list(text: memoryview) -> bool:
+    """Whether a text begins as a list does."""
+    begin = _first_place(text)
+    return bytes(text[begin : begin + 1]) == b"["
+
+
+def _first_place(text: memoryview) -> int:
+    """Where the white space at the begin of a text ends."""
+    found = _SPACE.match(text)
+    return found.end() if found else 0
+
+
+def byte_of(error: Exception) -> int | None:
+    """The place that the decoder names."""
+    found = _BYTE_IN_MESSAGE.search(str(error))
+    return int(found[1]) if found else None
+
+
+def _shifted(error: msgspec.DecodeError, by: int) -> msgspec.DecodeError:
+    """The error of a piece of the text, with its place in the text."""
+    return msgspec.DecodeError(_BYTE_IN_MESSAGE.sub(lambda found: f"(byte {int(found[1]) + by})", str(error)))
+
+
+def _without_space(text: memoryview, end: int) -> int:
+    """Where the white space before a place begins."""
+    while end:
+        begin = max(0, end - _TAIL_BYTES)
+        kept = len(bytes(text[begin:end]).rstrip())
+        if kept:
+            return begin + kept
+        end = begin
+    return 0

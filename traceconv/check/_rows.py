@@ -1,0 +1,74 @@
+"""Rows that are kept until all events were seen, as columns: a million tuples take five times as much."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+
+from traceconv.ir.trace import I64
+
+_SOME = 1 << 14
+_MOST_TEXTS = 1 << 16
+
+
+class Texts:
+    """Tells texts apart by their hashes, and knows some of them for messages."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bytes] = {0: b""}
+
+    def number(self, text: bytes) -> int:
+        """The same number for the same text; 0 for an empty one."""
+        number = hash(text)
+        if number not in self._known and len(self._known) < _MOST_TEXTS:
+            self._known[number] = text
+        return number
+
+    def text(self, number: int) -> bytes:
+        """The text, if it is known."""
+        return self._known.get(number, b"...")
+
+
+class Rows:
+    """Rows of whole numbers, of which the first is a time."""
+
+    def __init__(self, columns: int) -> None:
+        self._columns = [array("q") for _ in range(columns)]
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def add(self, *values: int) -> None:
+        """Add a row."""
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
+
+    def column(self, number: int) -> I64:
+        """The values of a column in the order in which they came."""
+        return np.frombuffer(self._columns[number], np.int64)
+
+    def in_order(self) -> Iterator[tuple[int, ...]]:
+        """The rows by their times, those of one time as they came."""
+        return self._some(np.argsort(self.column(0), kind="stable"))
+
+    def _some(self, order: I64) -> Iterator[tuple[int, ...]]:
+        for at in range(0, len(order), _SOME):
+            some = order[at : at + _SOME]
+            columns = [self.column(number)[some].tolist() for number in range(len(self._columns))]
+            yield from zip(*columns, strict=True)
+
+    def groups(self) -> Iterator[Iterator[tuple[int, ...]]]:
+        """The rows of each group, which the last column tells, by their times; the group that came first is first."""
+        if not len(self):
+            return
+        _, first, group = np.unique(self.column(-1), return_index=True, return_inverse=True)
+        rank = first[group]
+        del first, group
+        order = np.lexsort((self.column(0), rank))
+        del rank
+        for _, rows in groupby(self._some(order), itemgetter(-1)):
+            yield rows
