@@ -22,7 +22,7 @@ from traceconv.api import LONG_LINE, convert, identify, read
 from traceconv.check import _events, _shapes, check_file, chrome_json
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, NothingRead
-from traceconv.importers import _perf_zstd, timed_log
+from traceconv.importers import _chrome_json, _perf_zstd, timed_log
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_rows import RowScanner
 from traceconv.importers._idle_lines import IdleLines
@@ -433,6 +433,21 @@ def test_a_check_takes_no_more_memory_than_the_file(unit: str, tmp_path: Path) -
     code, size = measured("check", path)
     assert code == 1
     assert size < 120  # it took up to 500
+
+
+def test_a_large_event_is_joined_a_few_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece of 4 MB that was read had all before it copied."""
+    filled = []
+    fill = _chrome_json.ChromeReader._fill
+    monkeypatch.setattr(
+        _chrome_json.ChromeReader, "_fill", lambda self, *args: (filled.append(len(self._data)), fill(self, *args))[1]
+    )
+    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", 1 << 16)
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{**EVENT, "args": {"a": "x" * 8 * MB}}, EVENT]))
+    trace = read(path)
+    assert trace.slices.origin.tolist() == [1, 2]
+    assert sum(filled) < 4 * path.stat().st_size
 
 
 @pytest.mark.parametrize("unit", ["{},", "1,", '{"a":1},', '{"ph":"Z","pid":1},\n'])

@@ -284,7 +284,7 @@ class ChromeEvents:
 
     def _columns(self, plain: list[Event]) -> _Columns | None:
         """Times, durations and args of complete events; None if one of them needs a closer look."""
-        args = [compact(bytes(event.args)) for event in plain]
+        args = [compact(memoryview(event.args)) for event in plain]
         for piece in args:
             if piece[:1] not in (b"{", b"") or (len(piece) > _SHALLOW and may_be_deep(piece)):
                 return None

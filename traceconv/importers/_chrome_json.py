@@ -132,9 +132,9 @@ def decode_event(raw: bytes) -> Event:
         return event_of(_decode_member(raw))
 
 
-def compact(raw: bytes) -> bytes:
+def compact(raw: bytes | memoryview) -> bytes:
     """A valid JSON text without the white space between its parts."""
-    return msgspec.json.format(raw, indent=-1) if raw else raw
+    return bytes(msgspec.json.format(raw, indent=-1)) if raw else b""
 
 
 def event_of(members: dict[str, Raw]) -> Event:
@@ -582,7 +582,9 @@ class ChromeReader:
         window = _WINDOWS[0]
         while True:
             self._peek(window)
-            text = self._data[self._pos : self._pos + window]
+            # A large event is not copied: it may take most of the memory there is.
+            data = memoryview(self._data) if window > CHUNK_BYTES else self._data
+            text = data[self._pos : self._pos + window]
             try:
                 return self._take(text)
             except msgspec.DecodeError as error:
@@ -597,9 +599,11 @@ class ChromeReader:
             if window > _STRICT_EASE * self._limit():
                 return None
 
-    def _take(self, text: bytes) -> Event:
+    def _take(self, text: bytes | memoryview) -> Event:
         event = event_of(_decode_member(text))
         self._pos += len(text)
+        if len(text) > CHUNK_BYTES:  # it holds what it is made of itself
+            self._dropped, self._data, self._pos = self._dropped + self._pos, self._data[self._pos :], 0
         return event
 
     def _skip_cut(self) -> None:
@@ -648,7 +652,7 @@ class ChromeReader:
 
     def _peek(self, count: int) -> None:
         """Have that many bytes in the buffer, if the file has them."""
-        while len(self._data) - self._pos < count and self._fill():
+        while (missing := count - len(self._data) + self._pos) > 0 and self._fill(missing):
             pass
 
     def _looks_like(self, start: re.Pattern[bytes]) -> re.Match[bytes] | None:
