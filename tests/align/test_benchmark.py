@@ -192,6 +192,6 @@ def test_an_error_is_measured_against_the_truth() -> None:
 
 def test_the_truth_of_each_recording_has_a_source() -> None:
     files = [file for recording in truth().values() for file in recording.values()]
-    assert len(files) == 35
+    assert len(files) == 75
     assert all(0 <= file.uncertainty_ns < 20_000 for file in files if file.name != "perf.stat.csv.gz")
     assert [file.uncertainty_ns for file in files if file.name == "perf.stat.csv.gz"] == [30_000]
