@@ -60,7 +60,7 @@ def _shorten_args(trace: Trace, length: int) -> None:
     parts, end = list(trace.args.parts), len(trace.args)
     for table in (trace.slices, trace.instants, trace.logs):
         for row in np.flatnonzero(np.asarray(table.args_len) > length).tolist():
-            args = trace.args.get(int(table.args_at[row]), int(table.args_len[row]))
+            args = trace.args.view(int(table.args_at[row]), int(table.args_len[row]))
             short = _without_long(args, length, int(table.origin[row]), trace.sources[0])
             table.args_at[row], table.args_len[row] = end, len(short)
             parts.append(short)
@@ -69,11 +69,11 @@ def _shorten_args(trace: Trace, length: int) -> None:
         trace.args = Args(parts)
 
 
-def _without_long(args: bytes, length: int, origin: int, source: SourceInfo) -> bytes:
+def _without_long(args: memoryview, length: int, origin: int, source: SourceInfo) -> bytes:
     """The args of one event without those that are too long."""
     kept: dict[str, msgspec.Raw] = {}
     for key, value in _members(args).items():
-        size = len(bytes(value))
+        size = memoryview(value).nbytes
         if size <= length and not _is_long(key, length):
             kept[key] = value
         else:
