@@ -519,3 +519,31 @@ def test_the_limits_are_options_of_each_command(tmp_path: Path) -> None:
         result = CliRunner().invoke(cli, ["info", str(path), "--max-length", size])
         assert result.exit_code == 0
         assert said in result.output
+
+
+def test_a_first_look_at_a_text_changes_nothing_of_what_is_counted(tmp_path: Path) -> None:
+    """Nsight Compute is read twice: first only until a number tells the decimal mark."""
+    columns = "ID,Process ID,Process Name,Host Name,Kernel Name,Context,Stream,Block Size,Grid Size,Device,CC,"
+    row = '"0","1","python","h","k","1","7","(1, 1, 1)","(1, 1, 1)","0","9.0","S","{}","cycle","{}"'
+    heading = ",".join(f'"{name}"' for name in f"{columns}Section Name,Metric Name,Metric Unit,Metric Value".split(","))
+    lines = ["", heading, row.format("M", "12"), "", row.format("N", "0.25")]
+    path = tmp_path / "ncu.csv"
+    path.write_text("\n".join(lines) + "\n")
+    trace = read(path)
+    balance = trace.sources[0].balance
+    assert (balance.read, sum(balance.skipped.values())) == (5, 2)
+
+
+@pytest.mark.parametrize("way", ["compiled", "plain"])
+def test_the_line_of_a_cut_stack_is_the_last_one_of_the_text(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines behind it that mean nothing are counted together."""
+    if way == "plain":
+        monkeypatch.setattr(kernel, "module", lambda name: None)
+    sample = "proc 12 [000] {}.000000:     1000 cycles: \n\t    ffffffff81000000 foo ([kernel.kallsyms])\n"
+    text = "# captured on    : Mon Nov 23 10:00:00 2026\n" + "\n".join(map(sample.format, range(1, 5)))
+    path = tmp_path / "perf.txt"
+    path.write_text(text + "\tsome output of the program\n" * 40)
+    (cut,) = [one for one in read(path).sources[0].diagnostics if one.code.name == "perf-script.cut"]
+    assert cut.places == [f"perf.txt:line {text.count(chr(10)) + 40}"]

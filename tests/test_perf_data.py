@@ -118,13 +118,17 @@ def test_a_recording_and_its_text_in_one_merge_are_said_to_be_one(recording: str
     direct, of_text = read(ROOT / "perf-data" / recording / "input.data"), read(tmp_path / "out.txt")
     ((index, said),) = warnings_of_twins([direct, of_text], ["vm", ""])
     assert index == 1
-    times = len({(direct.tracks[track].tid, ts) for track, ts in zip(*columns(direct), strict=True)})
+    names = direct.samples.name.tolist()
+    rows = zip(names, *columns(direct), strict=True)
+    count = len({(name, direct.tracks[track].tid, ts) for name, track, ts in rows})
+    same = "samples are of the same events, threads and times as samples of"
     assert said == (
-        f"{times} of its {len(of_text.samples.ts)} samples are of the same threads and times as samples of input.data: "
-        "they are drawn twice; leave one of the two out"
+        f"{count} of its {len(of_text.samples.ts)} {same} input.data: they are drawn twice; leave one of the two out"
     )
     ((_, turned),) = warnings_of_twins([of_text, direct], ["", ""])
-    assert turned.startswith(f"{times} of its {len(direct.samples.ts)} samples are of the same threads and times")
+    assert turned.startswith(f"{count} of its {len(direct.samples.ts)} {same}")
+    (tmp_path / "out.txt").write_text(re.sub(r"(\d:.*) ([-\w]+): *$", r"\1 other-\2:", text, flags=re.M))
+    assert not [*warnings_of_twins([direct, read(tmp_path / "out.txt")], ["", ""])]  # other events of a group
     assert not [*warnings_of_twins([direct, of_text], ["vm", "node8"])]  # threads of another machine
     (tmp_path / "out.txt").write_text(re.sub(r"/\d+ ", "/77 ", text))
     assert not [*warnings_of_twins([direct, read(tmp_path / "out.txt")], ["", ""])]  # another thread

@@ -131,6 +131,10 @@ class Joined:
     moved: tuple[Seen, ...]
 
 
+#: Reasons that lie in the files, so that they hold for all their processes.
+_OF_FILES = (Why.MACHINES, Why.RANKS, Why.TWICE)
+
+
 @dataclass(frozen=True, slots=True)
 class Apart:
     """What could be one and stays apart: the first of `seen`, and what it could be one with.
@@ -159,7 +163,12 @@ class Together:
     def describe(self) -> list[str]:
         """A line for each process and file that joined it, and for each that stays apart."""
         lines = [_joined_words(self.recordings, one) for one in self.joined]
-        return lines + [_apart_words(self.recordings, one) for one in self.apart if one.why is not Why.UNSAID]
+        alike: dict[tuple[Why, tuple[int, ...], int], list[Apart]] = defaultdict(list)
+        for number, one in enumerate(self.apart):
+            if one.why is not Why.UNSAID:
+                own = 0 if one.why in _OF_FILES else number
+                alike[one.why, tuple(seen.input for seen in one.seen), own].append(one)
+        return lines + [_apart_words(self.recordings, ones) for ones in alike.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
         """For the report and the metadata of the output."""
@@ -568,19 +577,23 @@ def _basis_words(recordings: Sequence[Recording], one: Joined) -> str:
     return f"assumed: {none}, all others are of {f'host {host}' if host else 'one machine'}"
 
 
-def _apart_words(recordings: Sequence[Recording], one: Apart) -> str:
+def _apart_words(recordings: Sequence[Recording], alike: Sequence[Apart]) -> str:
+    """What is said of what stays apart in the same files for the same reason."""
+    one = alike[0]
     first, *others = one.seen
+    names = _few([_name(each.seen[0]) for each in alike])
+    apart = "not one process" if len(alike) == 1 else "not one process each"
     files = _few([recordings[seen.input].file for seen in one.seen])
     if one.why is Why.MACHINES:
         hosts = dict.fromkeys(recordings[seen.input].machine.host for seen in one.seen)
         words = f"the hosts {_few(list(hosts))}" if len(hosts) > 1 and all(hosts) else "different boots"
-        return f"{_name(first)}: not one process in {files}: they are of {words}"
+        return f"{names}: {apart} in {files}: they are of {words}"
     if one.why is Why.RANKS:
         ranks = _few([str(recordings[seen.input].rank) for seen in one.seen])
-        return f"{_name(first)}: not one process in {files}: they are of the ranks {ranks}"
+        return f"{names}: {apart} in {files}: they are of the ranks {ranks}"
     if one.why is Why.TWICE:
         format = recordings[first.input].format
-        return f"{_name(first)}: not one process in {files}: both are recordings of {format} at the same time"
+        return f"{names}: {apart} in {files}: both are recordings of {format} at the same time"
     if one.why is Why.UNSAID:
         return f"{_name(first)}: not one process in {files}: nothing says that these are of one machine"
     file = recordings[first.input].file
@@ -623,7 +636,7 @@ def _apart_json(recordings: Sequence[Recording], one: Apart) -> dict[str, Any]:
         "by": str(one.why),
         "machine": None,
         "assumed": False,
-        "words": _apart_words(recordings, one),
+        "words": _apart_words(recordings, [one]),
     }
 
 

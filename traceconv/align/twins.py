@@ -55,7 +55,7 @@ def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
 
 
 def shared_samples(one: Trace, other: Trace) -> int:
-    """How many samples of two inputs are of one thread and one time, as written and as far as both have digits.
+    """How many samples of two inputs are of one event, thread and time, as written and as far as both have digits.
 
     A recording of perf and what is printed of it have nothing else in common.
     """
@@ -66,19 +66,30 @@ def shared_samples(one: Trace, other: Trace) -> int:
         for trace in (one, other)
         for track in occurring(trace.samples.track)
     )
-    first, second = (_thread_times(trace, step) for trace in (one, other))
+    names: dict[str, int] = {}
+    first, second = (_thread_times(trace, step, names) for trace in (one, other))
     either = _different(np.concatenate((first, second), axis=1))
     return len(first[0]) + len(second[0]) - len(either[0])
 
 
-def _thread_times(trace: Trace, step: int) -> I64:
-    """The threads and times of the samples of an input, each pair once; times in steps."""
-    tids = np.array([-1 if track.tid is None else track.tid for track in trace.tracks], np.int64)[trace.samples.track]
-    return _different(np.stack((tids, trace.samples.ts // step))[:, tids >= 0])
+def _thread_times(trace: Trace, step: int, names: dict[str, int]) -> I64:
+    """The events, threads and times of the samples of an input, each once; times in steps.
+
+    Args:
+        trace: the input.
+        step: ns.
+        names: a number for each name of an event; new ones are added.
+    """
+    samples = trace.samples
+    tids = np.array([-1 if track.tid is None else track.tid for track in trace.tracks], np.int64)[samples.track]
+    events = np.zeros(len(trace.strings), np.int64)
+    for name in occurring(samples.name):
+        events[name] = names.setdefault(trace.strings[name], len(names))
+    return _different(np.stack((events[samples.name], tids, samples.ts // step))[:, tids >= 0])
 
 
 def _different(pairs: I64) -> I64:
-    """Pairs in order, each once; `np.unique` would load numpy's masked arrays."""
+    """Columns in order, each once; `np.unique` would load numpy's masked arrays."""
     pairs = pairs[:, np.lexsort(pairs)]
     return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
 
@@ -98,5 +109,5 @@ def warnings_of_twins(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator
             shared = shared_samples(one, other)
             if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), len(other.samples.ts)):
                 its = f"{shared} of its {len(other.samples.ts)} samples"
-                text = f"{its} are of the same threads and times as samples of {name}: they are drawn twice; {_LEAVE}"
+                text = f"{its} are of the same events, threads and times as samples of {name}: they are drawn twice; {_LEAVE}"
                 yield index, text

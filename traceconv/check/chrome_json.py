@@ -77,7 +77,7 @@ MANY_SHAPES = declare(
 MANY_THREADS = declare(
     "check-json.many_threads",
     Severity.NOTICE,
-    "there are more than 100,000 threads: whether slices of further ones overlap was not checked",
+    "there are more than 131,072 threads: whether slices of further ones overlap was not checked",
 )
 SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "not as the Trace Event Format has it")
 LONE_SURROGATE = declare(

@@ -36,10 +36,12 @@ class IdleLines:
     Attributes:
         before: the line before the one at hand, or the last one, with its end; empty where there is none.
         after: the line behind the one at hand, likewise.
+        last: the number of the last line of all that were read, 0 before.
     """
 
     def __init__(self, out: Builder) -> None:
         self.before = self.after = b""
+        self.last = 0
         self._out = out
         self._count: Callable[[int], None] | None = None
         self._known: dict[bytes, Callable[[int], None]] = {}
@@ -57,7 +59,10 @@ class IdleLines:
             again: whether the text was read before, so that its lines are counted as read already.
         """
         known, seen, last = self._known, self._seen, b""
+        known.clear()  # whoever read before may have stopped on the way, and have meant something else
+        seen.clear()
         for (numbers, lines), (_, following) in _with_next(source.batches()):
+            self.last = numbers[-1]
             if not again:
                 self._out.balance.read += len(lines)
             if known and known.keys() >= set(lines):
@@ -79,7 +84,6 @@ class IdleLines:
             last = lines[-1]
         self.before, self.after = last, b""
         self.finish()
-        known.clear()
 
     def look_at(self, data: bytes, at: int, read: Callable[[int, bytes], None], number: int) -> tuple[int, int]:
         """Have an importer read the line at a place of some data, and pass over the known ones behind it.

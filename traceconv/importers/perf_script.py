@@ -152,7 +152,7 @@ class _Reader:
         if kernel.module("lines") is not None and source.is_whole and not self._delta:
             self._read_chunks(source)
             return
-        known, number = self._frames, 0
+        known = self._frames
         for number, line in self._lines.read(source, keep_ends=True):
             if line[:1] == b"\t":
                 frame = known.get(line)
@@ -161,7 +161,7 @@ class _Reader:
                     self._frame_lines += 1
                     continue
             self._line(number, line)
-        self._end(source, number, self._lines.before)
+        self._end(source, self._lines.last, self._lines.before)
 
     def _read_chunks(self, source: Source) -> None:
         """Whole chunks: samples whose lines are known but for times and periods are read many at a time."""
