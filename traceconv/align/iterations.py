@@ -33,7 +33,9 @@ _USUAL = 8.0  # times the median deviation
 _LEAST_RESOLUTION = 0.1
 _LEAST_LABELLED = 0.85
 _MOST_COMPARED = 2000
-_LEAST_BURSTS, _LONGER = 4, 3.0
+_LEAST_BURSTS, _LONGER, _NEARLY_NONE = 4, 3.0, 0.2
+#: By so much what varies may come again by chance, in sigma, at any of the distances that are looked at.
+_REPEATED_SIGMA = 2.5
 
 
 def log_durations(events: Events) -> F64:
@@ -272,8 +274,8 @@ def alike_beside_iterations(
 def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
     """For each event its number within its burst, and that of the burst; None if the work is not done in equal bursts.
 
-    A burst does the same as each other one in the same order, and the pause before it is longer than those in it. So
-    bursts are iterations: neither parts of one, of which each may take its own time in every run, nor several.
+    A burst does the same as each other one in the same order, and nearly every pause before one is longer than those
+    in it. Bursts may still be parts of an iteration, of which each takes its own time in every run: `_repeats` tells.
     """
     pause = np.append(np.inf, events.start[1:] - np.maximum.accumulate(events.end)[:-1])
     what = np.unique(np.column_stack((events.kind, events.sorts)), axis=0, return_inverse=True)[1].ravel()
@@ -281,8 +283,9 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
     for size in range(2, len(events) // _LEAST_BURSTS + 1):
         if np.array_equal(what[size:], what[:-size]):
             whole = len(events) // size * size
-            usual = np.median(pause[:whole].reshape(-1, size), axis=0)
-            if usual[0] > _LONGER * max(float(np.max(usual[1:])), 1.0):
+            pauses = pause[:whole].reshape(-1, size)
+            least = float(np.quantile(pauses[:, 0], _NEARLY_NONE, method="lower"))
+            if least > _LONGER * max(float(np.max(np.median(pauses[:, 1:], axis=0))), 1.0):
                 return rows % size, rows // size
     return None
 
@@ -296,7 +299,26 @@ def _own_alike(label: Array, number: Array, outside: F64, inside: F64) -> tuple[
     known = np.isfinite(own[0]) & np.isfinite(own[1])
     if not known.any():
         return 0.0, 0
-    return vary_alike(own[0][known], own[1][known])
+    label, number, own = label[known], number[known], [side[known] for side in own]
+    same, count = vary_alike(*own)
+    return (0.0, count) if any(_repeats(label, number, side, same / 2) for side in own) else (same, count)
+
+
+def _repeats(label: Array, number: Array, own: F64, most: float) -> bool:
+    """Whether what varies comes again some bursts later, by more than a rank correlation: it is of every run then.
+
+    What varies by chance does not. What belongs to a part of an iteration does, an iteration later.
+    """
+    bursts = int(np.max(number)) + 1
+    table = np.full((int(np.max(label)) + 1, bursts), np.nan)
+    table[label, number] = own
+    for distance in range(1, bursts - _LEAST_BURSTS + 2):
+        before, after = table[:, :-distance].ravel(), table[:, distance:].ravel()
+        both = np.isfinite(before) & np.isfinite(after)
+        alike, count = vary_alike(before[both], after[both]) if both.any() else (0.0, 0)
+        if alike > most and alike * np.sqrt(max(count - 1, 0)) > _REPEATED_SIGMA:
+            return True
+    return False
 
 
 def _deviation(logs: F64, label: Array) -> F64:

@@ -789,10 +789,11 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
     outside, inside = since_last(kinds, a.dur[rows_a], b.dur[rows_b])
     apart = float(np.median(np.abs(outside - inside))) if len(outside) else 0.0
     same, count = vary_alike(outside, inside)
-    if found.margin >= LEAST_MARGIN and found.matches >= _MANY_MATCHES:
-        if max(found.residuals.median, apart) <= _GREATEST_RESIDUAL or _surely(same, count):
-            return found
-    elif any(_surely(*alike) for alike in alike_beside_iterations(a, b, found.pairs, _AT_ONCE)):
+    many = found.margin >= LEAST_MARGIN and found.matches >= _MANY_MATCHES
+    if many and max(found.residuals.median, apart) <= _GREATEST_RESIDUAL:
+        return found
+    shown = [*alike_beside_iterations(a, b, found.pairs, _AT_ONCE), *([(same, count)] if many else [])]
+    if any(_surely(*alike) for alike in shown):
         return found
     compared = f"{count} durations vary alike in both, to {max(same, 0):.0%}"
     if count >= _LEAST_CHANGES and same < _CHANCE_ALIKE:
@@ -839,6 +840,4 @@ def _together(a: Events, b: Events, found: Estimate) -> tuple[float, int]:
     order = order[rows_a[order] < rows_a[order[0]] + _COMPARED_EVENTS]
     rows_a, rows_b = rows_a[order], rows_b[order]
     period = period_of(a)
-    if period is not None:
-        return same_run(a, b, (rows_a, rows_b), period) or (0.0, 0)
-    return vary_alike(*since_last((a.sorts[rows_a], b.sorts[rows_b]), a.dur[rows_a], b.dur[rows_b]))
+    return (period is not None and same_run(a, b, (rows_a, rows_b), period)) or (0.0, 0)
