@@ -442,7 +442,12 @@ def define_name(iid: int, name: str) -> Fill:
 
 
 def unsequenced(id: int) -> Fill:
-    return lambda b: setattr(b.packet(), "trusted_packet_sequence_id", id)
+    def fill(b: Builder) -> None:
+        packet = b.packet()
+        packet.trusted_packet_sequence_id = id
+        packet.clock_snapshot.primary_trace_clock = 6
+
+    return fill
 
 
 def nested(levels: int) -> Fill:

@@ -60,6 +60,21 @@ def on_cpus(trace: Trace) -> list[tuple[int, int]]:
 # -- against perf's own figures ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("task", ["", " 18764", " 18764/18770", " 18764 [003]"])
+def test_events_without_frames_are_known(task: str, tmp_path: Path) -> None:
+    """As perf script -F comm,pid,time,event and the like print them, with and without a header."""
+    lines = [f"          python{task}  5421.66{number}121: cpu-clock: \n" for number in range(8)]
+    path = tmp_path / "out.txt"
+    path.write_text("".join(lines))
+    assert identify(path)[0] == "perf-script"
+    assert len(read(path).samples.ts) == 8
+    path.write_text("# ========\n# captured on    : Mon Nov 23 10:00:00 2026\n#\n" + "".join(lines))
+    assert len(read(path).samples.ts) == 8
+    path.write_text("".join(lines[:7]) + "python: 12.345678: something: else\n")
+    with pytest.raises(UnrecognizedFormat):
+        read(path)
+
+
 def test_samples_agree_with_perf_report() -> None:
     """The same perf.data, printed by perf script and summed by perf report: each row of the report."""
     script = read(DATA / "ort_rec.script.txt.gz")

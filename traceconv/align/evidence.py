@@ -198,7 +198,7 @@ def _pairs(
             believed = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
             against = None
             if rough is not None and (not believed or rough.bound_ns is None):
-                against = contradiction(side, partner, rough, policy.names, pair, said.warnings)
+                against = contradiction(side, partner, rough, policy, pair, said.warnings)
             if rough is not None and against is not None:
                 made.append(replace(against, taken=True))
                 ways = [there.to_trace_time(one) for one in (domain, other)]

@@ -21,10 +21,11 @@ from traceconv.align.geometry import F64
 from traceconv.align.interruptions import align_interruptions
 from traceconv.align.launches import METHOD as LAUNCHES
 from traceconv.align.launches import align_launches, launches_of
+from traceconv.align.matching import Line
 from traceconv.align.names import NameMap
 from traceconv.align.rates import Known
 from traceconv.align.sequences import METHOD as SEQUENCE
-from traceconv.align.sequences import align_sequences
+from traceconv.align.sequences import align_sequences, share_inside
 from traceconv.align.twins import METHOD as TWINS
 from traceconv.align.twins import same_recording
 from traceconv.align.views import View, nested_work, shared_work
@@ -340,6 +341,30 @@ def _nested(a: Side, b: Side, views: tuple[View, View], known: ClockMap | None, 
     made = _made(a, b, before.restored(estimate), (one.zero_ns, other.zero_ns), known)
     matched = estimate.pairs
     return made if matched is None else replace(made, rows=(views[0].rows[matched[0]], views[1].rows[matched[1]]))
+
+
+def share_inside_as_known(a: Side, b: Side, known: ClockMap, names: NameMap, within_ns: int) -> tuple[int, int]:
+    """How many of the events that lie in others by what the formats say do so on known clocks, and how many could.
+
+    Args:
+        a, b: two clocks.
+        known: from a to b.
+        names: which names mean the same work.
+        within_ns: how far off that may be.
+
+    Returns:
+        Zeros where the formats say nothing.
+    """
+    outer = stated_outer(a, b)
+    if outer is None or Layer.DEVICE in (a.layer, b.layer):
+        return 0, 0
+    inner, way = (b, known) if outer is a else (a, known.inverse())
+    views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
+    if views is None:
+        return 0, 0
+    one, other = (view.events for view in views)
+    line = Line(float(way.at(one.zero_ns) - other.zero_ns), way.drift * DRIFT_UNIT, 0.0)
+    return share_inside(one, other, line, float(within_ns))
 
 
 def _typical(events: Events) -> float:

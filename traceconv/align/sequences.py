@@ -591,20 +591,23 @@ def _grown(a: Events, b: Events, seed: _Candidate, until: float, prior: Prior) -
         until = min(max(first + 2 * (until - first), until + 1e6), last)
 
 
-def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float, float]:
-    """The pairs, the share of the events of b that could match and do, and the least share along the way.
+def share_inside(a: Events, b: Events, line: Line, tolerance: float) -> tuple[int, int]:
+    """How many of the inner events lie in an outer one of their kind on a line, and how many could.
 
-    Events of b could match unless a is at rest where they are: a profiler may pause.
+    Args:
+        a: the outer events.
+        b: the inner ones.
+        line: from the clock of a to that of b.
+        tolerance: by how much one may stick out, ns.
     """
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, _NEAR), line)
-    at = line.back(b.start)
-    latest = np.maximum.accumulate(a.end)
-    before = np.searchsorted(a.start, at, "right") - 1
-    possible = (at >= a.start[0] - _BIN) & (at <= latest[-1] + _BIN)
-    pauses = a.start[1:] - latest[:-1]
-    long = max(_LEAST_PAUSE, 10 * float(np.quantile(pauses, 0.99)))
-    paused = np.append(pauses, 0.0)[before] > long
-    possible &= ~(paused & (at > latest[before] + _BIN) & (at < a.start[np.minimum(before + 1, len(a) - 1)] - _BIN))
+    pairs, share, _ = _matched(a, b, line, tolerance)
+    return len(pairs), round(len(pairs) / share) if len(pairs) else int(np.count_nonzero(_could_match(a, b, line)))
+
+
+def _matched(a: Events, b: Events, line: Line, tolerance: float = _NEAR) -> tuple[Pairs, float, float]:
+    """The pairs, the share of the events of b that could match and do, and the least share along the way."""
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, tolerance), line)
+    possible = _could_match(a, b, line)
     hit = np.zeros(len(b), bool)
     hit[pairs.b] = True
     hit = hit[possible | hit]
@@ -614,6 +617,19 @@ def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float, float]:
     blocks = np.array_split(hit, min(_STRETCHES, max(1, len(hit) // _BLOCK_EVENTS)))
     chance = [2 * np.sqrt(share * (1 - share) / len(block)) for block in blocks]
     return pairs, share, min(float(block.mean()) + more for block, more in zip(blocks, chance, strict=True))
+
+
+def _could_match(a: Events, b: Events, line: Line) -> Array:
+    """For each event of b whether it could match: unless a is at rest where it is, since a profiler may pause."""
+    at = line.back(b.start)
+    latest = np.maximum.accumulate(a.end)
+    before = np.searchsorted(a.start, at, "right") - 1
+    possible = (at >= a.start[0] - _BIN) & (at <= latest[-1] + _BIN)
+    pauses = a.start[1:] - latest[:-1]
+    long = max(_LEAST_PAUSE, 10 * float(np.quantile(pauses, 0.99)))
+    paused = np.append(pauses, 0.0)[before] > long
+    within = (at > latest[before] + _BIN) & (at < a.start[np.minimum(before + 1, len(a) - 1)] - _BIN)
+    return np.asarray(possible & ~(paused & within))
 
 
 def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:

@@ -108,6 +108,5 @@ def warnings_of_twins(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
             shared = shared_samples(one, other)
             if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), len(other.samples.ts)):
-                its = f"{shared} of its {len(other.samples.ts)} samples"
-                text = f"{its} are of the same events, threads and times as samples of {name}: they are drawn twice; {_LEAVE}"
-                yield index, text
+                its = f"{shared} of its {len(other.samples.ts)} samples are of the same events, threads and times"
+                yield index, f"{its} as samples of {name}: they are drawn twice; {_LEAVE}"

@@ -160,8 +160,7 @@ class _Checker:
         self._found.add(code, f"packet {self._position}: {detail}" if detail else f"packet {self._position}")
 
     def empty(self, count: int) -> None:
-        """Note empty packets, so many one after the other."""
-        self._found.add(NO_SEQUENCE, f"packet {self._position + 1}", count)
+        """Pass empty packets, so many one after the other: they hold nothing that could be dropped."""
         self._position += count
 
     def packet(self, data: bytes, unpacked: bool = False) -> None:
@@ -209,7 +208,7 @@ class _Checker:
 
     def _enter_sequence(self, packet: Any) -> _Sequence:
         id = packet.trusted_packet_sequence_id
-        if not id and not packet.HasField("track_descriptor"):
+        if not id and packet.WhichOneof("data") not in (None, "track_descriptor"):
             self._add(NO_SEQUENCE)
         sequence = self._sequences[id]
         flags = packet.sequence_flags

@@ -12,6 +12,7 @@ which only an option can tell from that.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
@@ -96,6 +97,8 @@ _NO_NAME = "samples"
 _NO_TID = -2
 _EVENTS_TO_JUDGE = 8
 _LINES_TO_JUDGE = 2000
+#: So many lines without frames, one after the other, are of perf script and of nothing else.
+_BARE_LINES = 8
 _MOST_KNOWN = 1 << 18
 
 #: What a line of the file can be merged into.
@@ -499,8 +502,8 @@ class PerfScript(msgspec.Struct, frozen=True):
     title: ClassVar[str] = "Linux perf script text"
     url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
     versions: ClassVar[str] = (
-        "checked with perf 6.1; any choice of fields with a time, with or without header; also report_sample.py of "
-        "Android's simpleperf"
+        "checked with perf 6.1; any choice of fields with time and event, with or without header; also "
+        "report_sample.py of Android's simpleperf"
     )
     clock: ClassVar[ClockDomain] = PERF_CLOCK
     record: ClassVar[str] = (
@@ -544,12 +547,14 @@ class PerfScript(msgspec.Struct, frozen=True):
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by an event line, with a frame, the fields of a tracepoint or a record of the kernel."""
+        """YES by an event line with a frame, the fields of a tracepoint or a record, or by nothing but event lines."""
         lines = head.data.splitlines()[:_LINES_TO_JUDGE]
         for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
             match = text.EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None
             if match is not None and _is_certain(match, after):
                 return Match.yes("an event line of perf script")
+        if _are_bare_events(lines):
+            return Match.yes("event lines of perf script without frames")
         return Match.no("no event line of perf script")
 
     def read(self, source: Source, out: Builder) -> None:
@@ -591,6 +596,13 @@ def _is_certain(match: re.Match[bytes], after: bytes) -> bool:
     if after[:1] == b"\t":
         return text.FRAME.fullmatch(after) is not None
     return rest.endswith(b")") and text.FRAME.fullmatch(rest) is not None
+
+
+def _are_bare_events(lines: Sequence[bytes]) -> bool:
+    """Whether the first lines are nothing but times with the names of events behind them."""
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    found = [text.EVENT.fullmatch(line) for line in first]
+    return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
 
 
 def _header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
