@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.benchmarks.alignment.recordings import load, truth
+from tests.benchmarks.alignment.recordings import load, truth, without_metadata
 from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
@@ -499,3 +499,13 @@ def test_the_user_settles_that_it_is_one_run() -> None:
     one, other = (load(file) for file in truth()["short_torch_steady_10"].values())
     with pytest.raises(InconsistentClocks, match=r"contradict their events: 30 events fit if .* is moved by "):
         align([one, _moved(other, 2_000_000)], policy=Policy(same_run=True))
+
+
+def test_what_the_user_settles_rests_on_the_word_of_the_user() -> None:
+    """Sizes of images differ from one iteration to the next: nothing in ten of them shows that it is one run."""
+    traces = [without_metadata(load(file)) for file in truth()["short_torch_convnet_10"].values()]
+    with pytest.raises(UnrelatedClocks, match="they may be of two runs") as caught:
+        align(traces)
+    assert "--same-run" in caught.value.hint
+    verdicts = [line.verdict for line in align(traces, policy=Policy(same_run=True)).receipt]
+    assert sorted(verdicts) == ["assumed", "ok"]

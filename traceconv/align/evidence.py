@@ -196,6 +196,8 @@ def _pairs(
             exact = rough is not None and rough.uncertainty <= WELL_KNOWN_NS
             pair = None if exact else estimate_pair(side, partner, rough, policy.names)
             believed = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
+            if believed and pair is not None and pair.way.verdict is Verdict.UNVERIFIED:
+                pair = replace(pair, way=replace(pair.way, verdict=Verdict.ASSUMED))  # the user says that it is one run
             against = None
             if rough is not None and (not believed or rough.bound_ns is None):
                 against = contradiction(side, partner, rough, policy, pair, said.warnings)
