@@ -547,3 +547,12 @@ def test_the_line_of_a_cut_stack_is_the_last_one_of_the_text(
     path.write_text(text + "\tsome output of the program\n" * 40)
     (cut,) = [one for one in read(path).sources[0].diagnostics if one.code.name == "perf-script.cut"]
     assert cut.places == [f"perf.txt:line {text.count(chr(10)) + 40}"]
+
+
+def test_an_escape_that_stops_viewers_is_seen_in_a_large_name_too(tmp_path: Path) -> None:
+    name = "a" * (_shapes.LARGE_BYTES + 1)
+    path = tmp_path / "trace.json"
+    path.write_text(f'{{"traceEvents":[{{"ph":"i","pid":1,"tid":1,"ts":4,"s":"t","name":"{name}\\ud83d\\ude00"}}]}}')
+    report = check_file(path)
+    assert {one.code for one in report.problems} == {"check-json.large_member", "check-json.surrogate_escape"}
+    assert not report.ok

@@ -38,12 +38,18 @@ raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 #: Of an event or member that is larger, only what viewers know is looked at, and of its large values only the kind.
 LARGE_BYTES = 1 << 20
 _MOST_SHAPES = 1 << 10
+#: The escape of the first half of a surrogate pair, behind an even number of backslashes.
+SURROGATE_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]")
+_QUOTE, _ESCAPED = ord('"'), b'"\\ud83d\\ude00"'
 _EMPTY_OF = {ord("{"): b"{}", ord("["): b"[]", ord('"'): b'""'}
 
 
 def abbreviated(value: msgspec.Raw) -> msgspec.Raw:
-    """An empty value of the same kind, or 0."""
-    return msgspec.Raw(_EMPTY_OF.get(memoryview(value)[0], b"0"))
+    """An empty value of the same kind, or 0; of a text with an escape that stops viewers the escape is left."""
+    view = memoryview(value)
+    if view[0] == _QUOTE and SURROGATE_ESCAPE.search(view):
+        return msgspec.Raw(_ESCAPED)
+    return msgspec.Raw(_EMPTY_OF.get(view[0], b"0"))
 
 
 def members_of(raw: msgspec.Raw, size: int) -> tuple[RawEvent, bool]:

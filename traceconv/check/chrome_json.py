@@ -29,6 +29,7 @@ from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._rows import Rows, Texts
 from traceconv.check._shapes import (
     LARGE_BYTES,
+    SURROGATE_ESCAPE,
     RawEvent,
     Shapes,
     abbreviated,
@@ -176,7 +177,6 @@ _INT64 = range(-(2**63), 2**63)
 _BEGIN, _END = True, False
 
 _HEX_ID = re.compile(rb'"(0[xX])?[0-9a-fA-F]+"')
-_SURROGATE_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]")
 # Escaped backslash, whole pair, or a lone half: only the last has a group.
 _SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})", re.DOTALL)
 _INTEGER = re.compile(rb"-?\d{1,30}")
@@ -432,7 +432,7 @@ class _Checker:
     def _check_values(self, position: int, event: RawEvent) -> None:
         for key in ("name", "cat"):
             text = event.get(key)
-            if text is not None and b"\\u" in text and _SURROGATE_ESCAPE.search(text):
+            if text is not None and b"\\u" in text and SURROGATE_ESCAPE.search(text):
                 self._found.add(SURROGATE, f"event {position}")
         for key in ("pid", "tid"):
             task = event.get(key)
