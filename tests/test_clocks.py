@@ -22,7 +22,9 @@ from traceconv.clocks import (
     ClockGraph,
     ClockMap,
     ClockSnapshot,
+    Provenance,
     Run,
+    Step,
     Verdict,
     Zero,
 )
@@ -84,37 +86,41 @@ def test_words() -> None:
 
 def test_a_snapshot_leads_both_ways() -> None:
     graph = ClockGraph([A, B], [snap(A, 100, B, 1000, 7, "read")])
-    assert graph.maps_to(B) == {B: ClockMap(), A: ClockMap(900, 7, "read")}
-    assert graph.maps_to(A) == {A: ClockMap(), B: ClockMap(-900, 7, "read")}
+    assert graph.maps_to(B) == {B: ClockMap(), A: ClockMap(900, 7, (Step("read"),))}
+    assert graph.maps_to(A) == {A: ClockMap(), B: ClockMap(-900, 7, (Step("read"),))}
 
 
 def test_bounds_and_methods_add_up_along_the_way() -> None:
     graph = ClockGraph([A, B, C, D], [snap(A, 0, B, 10, 1), snap(C, 0, B, 100, 2), snap(C, 0, D, 1000, 4)])
-    assert graph.maps_to(D)[A] == ClockMap(10 - 100 + 1000, 7, "A-B, then C-B, then C-D")
-    assert graph.maps_to(A)[D] == ClockMap(-(10 - 100 + 1000), 7, "C-D, then C-B, then A-B")
+    assert graph.maps_to(D)[A] == ClockMap(10 - 100 + 1000, 7, (Step("A-B"), Step("C-B"), Step("C-D")))
+    assert graph.maps_to(A)[D] == ClockMap(-(10 - 100 + 1000), 7, (Step("C-D"), Step("C-B"), Step("A-B")))
 
 
 def test_the_smallest_bound_wins_not_the_shortest_way() -> None:
     graph = ClockGraph([A, B, C], [snap(A, 0, C, 50, 100), snap(A, 0, B, 20, 30), snap(B, 0, C, 31, 30)])
-    assert graph.maps_to(C)[A] == ClockMap(51, 60, "A-B, then B-C")
-    assert graph.maps_to(C)[B] == ClockMap(31, 30, "B-C")
+    assert graph.maps_to(C)[A] == ClockMap(51, 60, (Step("A-B"), Step("B-C")))
+    assert graph.maps_to(C)[B] == ClockMap(31, 30, (Step("B-C"),))
 
 
 def test_of_equal_bounds_the_shorter_way_wins() -> None:
     graph = ClockGraph([A, B, C], [snap(A, 0, B, 1), snap(B, 0, C, 1), snap(A, 0, C, 5)])
-    assert graph.maps_to(C)[A] == ClockMap(5, 0, "A-C")
+    assert graph.maps_to(C)[A] == ClockMap(5, 0, (Step("A-C"),))
 
 
 def test_of_two_snapshots_the_better_one_wins() -> None:
     for order in (1, -1):
         graph = ClockGraph([A, B], [snap(A, 0, B, 5, 9, "bad"), snap(A, 0, B, 6, 2, "good")][::order])
-        assert graph.maps_to(B)[A] == ClockMap(6, 2, "good")
+        assert graph.maps_to(B)[A] == ClockMap(6, 2, (Step("good"),))
 
 
 def test_equal_timebases_are_joined_for_nothing() -> None:
     wall = ClockDomain("system_clock", Zero.UNIX_EPOCH, Run.WALL, 1000)
     graph = ClockGraph([wall, A], [snap(A, 0, REALTIME, 5, 3)])
-    assert graph.maps_to(wall) == {wall: ClockMap(), REALTIME: ClockMap(), A: ClockMap(5, 3, "A-CLOCK_REALTIME")}
+    assert graph.maps_to(wall) == {
+        wall: ClockMap(),
+        REALTIME: ClockMap(),
+        A: ClockMap(5, 3, (Step("A-CLOCK_REALTIME"),)),
+    }
 
 
 def test_what_is_unrelated_has_no_map() -> None:
@@ -344,8 +350,8 @@ def test_a_map_with_drift(offset: int, drift: int, at: int, away: list[int]) -> 
 
 def test_maps_with_drift_follow_each_other() -> None:
     first, second = (
-        ClockMap(100, 3, "a", drift=50_000_000, at_ns=1000),
-        ClockMap(-7, 4, "b", drift=-20_000_000, at_ns=0),
+        ClockMap(100, 3, (Step("a"),), drift=50_000_000, at_ns=1000),
+        ClockMap(-7, 4, (Step("b"),), drift=-20_000_000, at_ns=0),
     )
     both = first.then(second)
     for t in (0, 1000, 10**12):
@@ -369,7 +375,7 @@ _PPM = round(1e-6 / DRIFT_UNIT)
 
 def bent(start: int, drift: int, parts: list[tuple[int, int, int]]) -> ClockMap:
     """A map of lines that follow each other: each after some ns, a step ahead, along a drift."""
-    way, at = ClockMap(start, 7, "bent", drift=drift, at_ns=0), 0
+    way, at = ClockMap(start, 7, (Step("bent"),), drift=drift, at_ns=0), 0
     for after, step, its in parts:
         at += after
         way = replace(way, bends=(*way.bends, Bend(at, way.at(at) - at + step, its)))
@@ -425,3 +431,12 @@ def test_the_worst_verdict_counts() -> None:
     )
     assert ok.then(assumed).verdict is Verdict.ASSUMED
     assert unverified.then(assumed).then(ok).verdict is Verdict.UNVERIFIED
+
+
+@pytest.mark.parametrize("text", ["--offset", "start time given by the user", "as --same-machine says", "a, then --tz"])
+def test_what_a_text_says_decides_nothing(text: str) -> None:
+    """File names stand in such texts, too."""
+    assert not ClockMap(5, 0, (Step(text),)).by_user
+    assert ClockMap(5, 0, (Step("anything", Provenance.USER),)).then(ClockMap(1, 0, (Step(text),))).by_user
+    snapshot = ClockSnapshot(A, 0, B, 5, 0, "anything", provenance=Provenance.USER)
+    assert ClockGraph([A, B], [snapshot]).maps_to(B)[A].by_user

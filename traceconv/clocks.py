@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import heapq
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -39,6 +38,28 @@ class Run(enum.Enum):
     TOTALS = "no times: totals only"
 
 
+class Provenance(enum.StrEnum):
+    """Who says how two clocks relate."""
+
+    METADATA = "the files"
+    USER = "the user"
+    ASSUMED = "nobody: it was assumed"
+    ESTIMATED = "the events of both"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step from a clock to another one.
+
+    Attributes:
+        text: where it is known from, for people.
+        provenance: who says so.
+    """
+
+    text: str
+    provenance: Provenance = Provenance.METADATA
+
+
 class Verdict(enum.StrEnum):
     """How far to trust an alignment, from the best to the worst."""
 
@@ -55,9 +76,6 @@ class Verdict(enum.StrEnum):
         """Whether the traces are not put together on this."""
         return self not in (Verdict.OK, Verdict.ASSUMED, Verdict.UNVERIFIED)
 
-
-#: How methods begin that are the word of the user, also where they are one step of several.
-_USERS_WORDS = re.compile(r"(?:^|, then |^\d+ x |, then \d+ x )--[a-z]|given by the user|--same-machine says")
 
 #: What machines without a name call themselves: many are called so, so it tells none from another.
 _NO_NAMES = frozenset(("", "localhost", "localhost.localdomain", "(none)"))
@@ -204,11 +222,6 @@ def as_one(domain: ClockDomain) -> ClockDomain:
     return domain if domain.owner else replace(domain, resolution_ns=1, exact_durations=False)
 
 
-def is_users_word(method: str) -> bool:
-    """Whether a method is what the user says, and not what a file says or what was guessed."""
-    return _USERS_WORDS.search(method) is not None
-
-
 @dataclass(frozen=True, slots=True)
 class LocalTime:
     """What a local time without a zone was taken for.
@@ -233,6 +246,7 @@ class ClockSnapshot:
         method: where this is known from, for the receipt: "baseTimeNanoseconds of the file".
         assumed: whether this rests on the word of the user or on an assumption, and not on the file.
         local: what a local time was taken for, where it rests on one.
+        provenance: who says so.
     """
 
     clock: ClockDomain
@@ -243,6 +257,12 @@ class ClockSnapshot:
     method: str
     assumed: bool = False
     local: LocalTime | None = None
+    provenance: Provenance = Provenance.METADATA
+
+    @property
+    def step(self) -> Step:
+        """Where it is known from."""
+        return Step(self.method, self.provenance)
 
     def between(self, clock: ClockDomain, other: ClockDomain) -> ClockSnapshot:
         """The same reading, of domains by other names."""
@@ -274,7 +294,7 @@ class ClockMap:
     Attributes:
         offset_ns: what is added at `at_ns`.
         bound_ns: how wrong the result is at most; None: not known.
-        method: where it is known from.
+        steps: where it is known from, step by step; none where both are the same clock.
         verdict: how far to trust it.
         drift: how much faster the other clock runs, in units of DRIFT_UNIT: the times stay integers.
         at_ns: where the offset holds; of no account without drift.
@@ -286,7 +306,7 @@ class ClockMap:
 
     offset_ns: int = 0
     bound_ns: int | None = 0
-    method: str = "same clock"
+    steps: tuple[Step, ...] = ()
     verdict: Verdict = Verdict.OK
     drift: int = 0
     at_ns: int = 0
@@ -355,9 +375,14 @@ class ClockMap:
         return replace(self, offset_ns=-self.offset_ns, drift=_back(self.drift), at_ns=at, bends=tuple(bends))
 
     @property
+    def method(self) -> str:
+        """Where it is known from, for people."""
+        return ", then ".join(step.text for step in self.steps) or "same clock"
+
+    @property
     def by_user(self) -> bool:
-        """Whether it rests on the word of the user, at least in part."""
-        return is_users_word(self.method)
+        """Whether the user says it, at least in part."""
+        return any(step.provenance is Provenance.USER for step in self.steps)
 
     @property
     def bound_in_step_ns(self) -> int | None:
@@ -370,8 +395,7 @@ class ClockMap:
         return _WORST if self.bound_ns is None else self.bound_ns
 
     def then(self, after: ClockMap) -> ClockMap:
-        """This map followed by another one; an identity adds nothing to the method."""
-        methods = [m.method for m in (self, after) if m.method != "same clock"]
+        """This map followed by another one."""
         two_hosts = self.two_hosts or after.two_hosts
         first, other = self.lines[0], after.lines[0]
         at = first.at_ns if first.drift else other.at_ns - first.offset_ns if other.drift else 0
@@ -380,7 +404,7 @@ class ClockMap:
         return ClockMap(
             first.offset_ns,
             _sum(self.bound_ns, after.bound_ns),
-            ", then ".join(methods) or "same clock",
+            self.steps + after.steps,
             worse(self.verdict, after.verdict),
             first.drift,
             first.at_ns,
@@ -397,7 +421,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 #: From the wall clock of one host to that of another one.
-_IN_STEP = ClockMap(0, None, TWO_HOSTS, Verdict.ASSUMED, two_hosts=True, in_step_ns=0)
+_IN_STEP = ClockMap(0, None, (Step(TWO_HOSTS, Provenance.ASSUMED),), Verdict.ASSUMED, two_hosts=True, in_step_ns=0)
 
 
 def _on_line(ts: I64, line: Bend) -> I64:
@@ -445,7 +469,7 @@ class ClockGraph:
     def _add(self, snap: ClockSnapshot) -> None:
         offset = snap.other_ts - snap.ts
         verdict = Verdict.ASSUMED if snap.assumed else Verdict.OK
-        self.relate(snap.clock, snap.other, ClockMap(offset, snap.bound_ns, snap.method, verdict))
+        self.relate(snap.clock, snap.other, ClockMap(offset, snap.bound_ns, (snap.step,), verdict))
 
     def relate(self, clock: ClockDomain, other: ClockDomain, way: ClockMap, back: ClockMap | None = None) -> None:
         """Add an edge: how times of `clock` become times of `other`, and back, if that has another bound."""

@@ -12,7 +12,18 @@ import pytest
 from tests.align.pairs import private, recordings
 from traceconv.align import Alignment, _refuse_far, align
 from traceconv.align.causality import Breaches, Limit, Rule, believed, causality
-from traceconv.clocks import MOST_DRIFT, NO_TIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Verdict, Zero
+from traceconv.clocks import (
+    MOST_DRIFT,
+    NO_TIME,
+    REALTIME,
+    ClockDomain,
+    ClockMap,
+    ClockSnapshot,
+    Provenance,
+    Step,
+    Verdict,
+    Zero,
+)
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
@@ -168,7 +179,8 @@ def test_what_its_own_checks_contradict_is_inconsistent(traces: list[Trace], ali
 
 
 def test_the_word_of_the_user_stays_with_a_warning(traces: list[Trace], alignment: Alignment) -> None:
-    wrong = moved(alignment, 1000 * US, method="--drift, then the same events in both", verdict=Verdict.ASSUMED)
+    steps = (Step("--drift", Provenance.USER), Step("the same events in both", Provenance.ESTIMATED))
+    wrong = moved(alignment, 1000 * US, steps=steps, verdict=Verdict.ASSUMED)
     found = causality(traces, wrong)
     lines = believed(wrong, found).receipt
     assert lines[1].verdict == "assumed"

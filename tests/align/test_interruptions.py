@@ -15,7 +15,13 @@ from traceconv.align.geometry import F64
 from traceconv.align.interruptions import METHOD, align_interruptions
 from traceconv.align.ladder import estimate_pair
 from traceconv.align.names import NameMap
-from traceconv.clocks import ClockDomain, ClockMap, Verdict, Zero
+from traceconv.clocks import (
+    ClockDomain,
+    ClockMap,
+    Step,
+    Verdict,
+    Zero,
+)
 from traceconv.clocks import Run as ClockRun
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
@@ -155,7 +161,7 @@ def test_what_is_known_better_already_stays() -> None:
     a, b, truth = watched_pair(1)
     middle = sum(a.span()) // 2
     right = round(float(truth.map(np.array([middle], np.float64))[0])) - middle
-    found = estimate_pair(a, b, ClockMap(right, 3_000, "exactly"), NameMap())
+    found = estimate_pair(a, b, ClockMap(right, 3_000, (Step("exactly"),)), NameMap())
     assert found is not None
     assert found.estimate.verdict.refused
 

@@ -14,7 +14,14 @@ from traceconv.align.estimate import Estimate, Prior
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair
 from traceconv.align.launches import METHOD, _longest_ascent, align_launches, launches_of
 from traceconv.align.names import NameMap
-from traceconv.clocks import ClockDomain, ClockMap, Run, Verdict, Zero
+from traceconv.clocks import (
+    ClockDomain,
+    ClockMap,
+    Run,
+    Step,
+    Verdict,
+    Zero,
+)
 from traceconv.errors import TraceconvError
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
@@ -178,7 +185,7 @@ def test_another_run_without_waits_is_refused_also_near_what_is_known() -> None:
     for seed in range(30):
         made, other = run(seed, waits=False), run(500 + seed, waits=False)
         offset = DEVICE_ZERO - HOST_ZERO
-        known = ClockMap(offset, 5_000_000, "a guess")
+        known = ClockMap(offset, 5_000_000, (Step("a guess"),))
         estimate = related(host_file(made), device_file(other, 0.0, 0.0), known).estimate
         assert estimate.verdict is not Verdict.OK
 
@@ -228,7 +235,7 @@ def test_what_is_known_is_the_other_side() -> None:
     """The kernels of a launch begin 2 us after it at the earliest: the later half of what is known is ruled out."""
     made = run(5, waits=False, jitter=0.6)
     shift = 90 * US
-    known = ClockMap(int(DEVICE_ZERO - HOST_ZERO + shift), 100_000, "known to 0.1 ms")
+    known = ClockMap(int(DEVICE_ZERO - HOST_ZERO + shift), 100_000, (Step("known to 0.1 ms"),))
     pair = related(host_file(made), device_file(made, 0.0, 0.0), known)
     assert pair.estimate.verdict is Verdict.OK
     assert pair.bound_ns < 20 * US
@@ -237,7 +244,7 @@ def test_what_is_known_is_the_other_side() -> None:
 
 def test_what_is_known_and_impossible_is_said() -> None:
     made = run(5)
-    known = ClockMap(DEVICE_ZERO - HOST_ZERO + 5_000_000, 1_000_000, "wrong")
+    known = ClockMap(DEVICE_ZERO - HOST_ZERO + 5_000_000, 1_000_000, (Step("wrong"),))
     estimate = related(host_file(made), device_file(made, 0.0, 0.0), known).estimate
     assert estimate.verdict is Verdict.INCONSISTENT
 

@@ -27,7 +27,7 @@ def truth_of(rng: np.random.Generator, clocks: int, drift: float = 0.0) -> list[
     for number in range(1, clocks):
         zero = int(rng.integers(0, 10**15)) + (EPOCH_NS if number % 2 else 0)
         drifts = round(rng.uniform(-drift, drift) / DRIFT_UNIT)
-        maps.append(ClockMap(zero, 0, "", Verdict.OK, drifts, SPAN_NS // 2 - zero))
+        maps.append(ClockMap(zero, 0, (), Verdict.OK, drifts, SPAN_NS // 2 - zero))
     return maps
 
 
@@ -42,7 +42,7 @@ def edge(
     drift = way.drift
     at = (first + last) // 2
     offset = back.at(maps[a].at(at)) - at + error
-    return Edge(a, b, ClockMap(offset, bound, "", Verdict.OK, drift, at), (first, last), exact)
+    return Edge(a, b, ClockMap(offset, bound, (), Verdict.OK, drift, at), (first, last), exact)
 
 
 def off(found: ClockMap, true: ClockMap) -> int:

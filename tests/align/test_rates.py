@@ -17,7 +17,13 @@ from traceconv.align.geometry import box
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair
 from traceconv.align.names import NameMap
 from traceconv.align.rates import Known
-from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Verdict
+from traceconv.clocks import (
+    DRIFT_UNIT,
+    Bend,
+    ClockMap,
+    Step,
+    Verdict,
+)
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
@@ -49,7 +55,7 @@ def iterations(late: float, jitter: float) -> tuple[Trace, Trace, ClockMap]:
     outer = trace_of("framework", true * (1 + DRIFT), dur, EPOCH)
     inner = trace_of("library", true[seen] + 30 * US, dur[seen] - 60 * US, 0)
     back = round((1 / (1 + DRIFT) - 1) / DRIFT_UNIT)
-    return outer, inner, ClockMap(-EPOCH, 15_000, "read twice", drift=back, at_ns=EPOCH)
+    return outer, inner, ClockMap(-EPOCH, 15_000, (Step("read twice"),), drift=back, at_ns=EPOCH)
 
 
 def worst(pair: PairEstimate, late: float) -> float:
@@ -75,7 +81,7 @@ def test_launches_within_what_is_known_of_clocks_that_run_apart() -> None:
     shift = 90 * US
     drift = 150e-6
     offset = int(DEVICE_ZERO - HOST_ZERO + shift)
-    known = ClockMap(offset, 100_000, "known", drift=round(drift / DRIFT_UNIT), at_ns=HOST_ZERO)
+    known = ClockMap(offset, 100_000, (Step("known"),), drift=round(drift / DRIFT_UNIT), at_ns=HOST_ZERO)
     pair = related(host_file(made), device_file(made, 0.0, drift), known)
     assert pair.estimate.verdict is Verdict.OK
     assert pair.bound_ns < 20 * US
@@ -88,7 +94,9 @@ def test_samples_of_a_late_part_within_what_is_known_of_clocks_that_run_apart() 
     slices, samples = outer(made), as_samples(np.random.default_rng(4), made, truth, part=(0.8, 1.0))
     at = float(truth.map(np.array([slices.start[0]]))[0])
     offset = round(at - slices.start[0])
-    way = ClockMap(offset, 200_000, "known", drift=round(truth.drift / DRIFT_UNIT), at_ns=round(slices.start[0]))
+    way = ClockMap(
+        offset, 200_000, (Step("known"),), drift=round(truth.drift / DRIFT_UNIT), at_ns=round(slices.start[0])
+    )
     span = round(slices.span[1] * 0.8), round(slices.span[1])
     known = Known.of(way, span, (slices.zero_ns, samples.zero_ns))
     assert known.prior.high - known.prior.low < 0.5 * MS

@@ -23,7 +23,7 @@ from traceconv.align.machines import Machine, machines_of, with_one_name
 from traceconv.align.names import NameMap
 from traceconv.align.overlap import lonely
 from traceconv.align.readings import lines_of_readings, warn_of_set_clocks, with_set_clocks
-from traceconv.align.stated import Relation, Stated, state
+from traceconv.align.stated import Relation, Stated, moved_by_user, state
 from traceconv.align.twins import warnings_of_twins
 from traceconv.clocks import (
     DRIFT_UNIT,
@@ -33,7 +33,9 @@ from traceconv.clocks import (
     ClockDomain,
     ClockGraph,
     ClockMap,
+    Provenance,
     Run,
+    Step,
     Verdict,
     worse,
 )
@@ -46,7 +48,9 @@ if TYPE_CHECKING:
     from traceconv.align.ladder import PairEstimate
     from traceconv.align.laying import Placement
 
-_SAME_CLOCK = ClockMap().method
+_ONE_BOOT = "both count from the boot of one machine, as --same-machine says"
+_NO_TIMES = "no times in the file: placed at its first timed event"
+_TOTALS = "totals have no times: placed at the begin of the trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +317,7 @@ def _walls_of_hosts(traces: Sequence[Trace]) -> list[ClockDomain]:
 def join_boots(graph: ClockGraph, domains: list[list[ClockDomain]]) -> None:
     """Relate the clocks since boot of different inputs, by whatever names they call the machine: the user knows."""
     boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero in SINCE_BOOT]
-    way = ClockMap(0, 0, "both count from the boot of one machine, as --same-machine says", Verdict.ASSUMED)
+    way = ClockMap(0, 0, (Step(_ONE_BOOT, Provenance.USER),), Verdict.ASSUMED)
     for (index, one), (other_index, other) in combinations(boots, 2):
         if index != other_index and one != other and one.zero is other.zero:
             graph.relate(one, other, way)
@@ -352,7 +356,7 @@ def _place_synthetic(found: dict[int, ClockMap], clocks: list[ClockDomain], firs
     starts = [found[number].at(first[number]) for number in found]
     for number in first:
         if starts and number not in found and clocks[number].synthetic:
-            found[number] = ClockMap(min(starts), 0, "no times in the file: placed at its first timed event")
+            found[number] = ClockMap(min(starts), 0, (Step(_NO_TIMES, Provenance.ASSUMED),))
 
 
 def _place_totals(
@@ -370,7 +374,7 @@ def _place_totals(
     for clocks, first, found in zip(domains, used, maps, strict=True):
         for number in first:
             if clocks[number].run is Run.TOTALS:
-                found[number] = ClockMap(min(starts), 0, "totals have no times: placed at the begin of the trace")
+                found[number] = ClockMap(min(starts), 0, (Step(_TOTALS, Provenance.ASSUMED),))
 
 
 def _apply_offset(
@@ -378,7 +382,7 @@ def _apply_offset(
 ) -> None:
     if offset is not None:
         for number, own in corrected.items():
-            found[number] = found.get(number, own).then(ClockMap(offset, within_ns, "--offset", Verdict.ASSUMED))
+            found[number] = found.get(number, own).then(moved_by_user(offset, within_ns))
 
 
 def _refuse_unrelated(
@@ -473,7 +477,7 @@ def _receipt_line(
     host: str,
 ) -> ReceiptLine:
     source = trace.sources[0]
-    method = "its own times" if found.method == _SAME_CLOCK else found.method
+    method = found.method if found.steps else "its own times"
     if found.bends:
         method += f", along {len(found.lines)} lines"
     invented = clock.synthetic and found.by_user  # the user places one instant of it, and the others are not known

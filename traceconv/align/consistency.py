@@ -278,8 +278,8 @@ def _is_certain(found: PairEstimate, *, stated: bool, same_run: bool) -> bool:
 
 def _stated_by(known: ClockMap) -> str:
     """Where it is known from how two clocks relate, each way once."""
-    ways = dict.fromkeys(known.method.split(", then "))
-    return "by what both files say of their times" if known.method == ClockMap().method else ", then ".join(ways)
+    ways = dict.fromkeys(step.text for step in known.steps)
+    return ", then ".join(ways) or "by what both files say of their times"
 
 
 def refuse_early_work(host: Side, device: Side, ways: tuple[ClockMap, ClockMap]) -> None:

@@ -29,7 +29,7 @@ from traceconv.align.launches import host_and_device
 from traceconv.align.laying import Placement, placement_in
 from traceconv.align.placing import placement_of
 from traceconv.align.twins import same_recording
-from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Run, Verdict
+from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
 from traceconv.errors import AmbiguousAlignment
 from traceconv.ir.trace import Trace
 
@@ -108,7 +108,7 @@ def _with_drifts(pair: PairEstimate, said: Stated) -> PairEstimate:
     if pair.back_bound_ns is not None and (bound is None or pair.back_bound_ns < bound):
         middle, bound = pair.back.at(sum(pair.b.span()) // 2), pair.back_bound_ns
     at, there = _correction(pair.a, said).at(middle), _correction(pair.b, said).at(pair.way.at(middle))
-    way = ClockMap(there - at, bound, pair.way.method, pair.way.verdict, rests_on=pair.way.rests_on)
+    way = ClockMap(there - at, bound, pair.way.steps, pair.way.verdict, rests_on=pair.way.rests_on)
     return replace(pair, way=way, back_bound_ns=way.bound_ns)
 
 
@@ -286,7 +286,8 @@ def _take(pair: PairEstimate, made: list[PairEstimate]) -> None:
 
 def _beside(offset: int) -> ClockMap:
     """The map of a clock that nothing relates and that stands beside the others."""
-    return ClockMap(offset, None, "nothing: beside the others, from their begin on", Verdict.SEPARATE)
+    nothing = Step("nothing: beside the others, from their begin on", Provenance.ASSUMED)
+    return ClockMap(offset, None, (nothing,), Verdict.SEPARATE)
 
 
 def _taken_as_best(pair: PairEstimate) -> str:
@@ -383,7 +384,8 @@ def placed_by_durations(
             _take(best, pairs)
             begin = ways[best.a].at(best.a.span()[0])
             verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
-            way = ClockMap(begin, None, f"durations of the same work in {best.a.name}", verdict)
+            durations = Step(f"durations of the same work in {best.a.name}", Provenance.ESTIMATED)
+            way = ClockMap(begin, None, (durations,), verdict)
             warning = "" if accepted else _taken_as_best(best)
         elif policy.on_ambiguous == "separate" and hosts:
             way = _beside(min(way.at(host.span()[0]) for host, way in ways.items()))

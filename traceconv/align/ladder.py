@@ -29,7 +29,7 @@ from traceconv.align.sequences import align_sequences, share_inside
 from traceconv.align.twins import METHOD as TWINS
 from traceconv.align.twins import same_recording
 from traceconv.align.views import View, nested_work, shared_work
-from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Verdict
+from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Provenance, Step, Verdict
 from traceconv.ir.trace import I64, Layer, Trace
 from traceconv.times import earlier_or_later
 
@@ -205,7 +205,8 @@ def _the_same(a: Side, b: Side, known: ClockMap | None) -> PairEstimate:
     """One recording twice: equal times are one instant."""
     events = sum(len(table.ts) for _, table in a.trace.timed_tables())
     estimate = Estimate(TWINS, Verdict.OK, f"all {events} events are equal, to the ns", matches=events)
-    return PairEstimate(a, b, estimate, 0, 0, ClockMap(0, 0, TWINS, rests_on=_of(a, b)), 0, known)
+    way = ClockMap(0, 0, (Step(TWINS, Provenance.ESTIMATED),), rests_on=_of(a, b))
+    return PairEstimate(a, b, estimate, 0, 0, way, 0, known)
 
 
 def _by_activity(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
@@ -422,8 +423,8 @@ def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
     bends: list[Bend] = []
     for piece in later:
         bends.append(_line(piece, piece.begin, zero_a, zero_b))
-    method = IN_WORDS.get(estimate.method, estimate.method)
-    return ClockMap(first.offset_ns, None, method, estimate.verdict, first.drift, first.at_ns, tuple(bends))
+    step = Step(IN_WORDS.get(estimate.method, estimate.method), Provenance.ESTIMATED)
+    return ClockMap(first.offset_ns, None, (step,), estimate.verdict, first.drift, first.at_ns, tuple(bends))
 
 
 def _line(piece: Piece, at: float, zero_a: int, zero_b: int) -> Bend:

@@ -16,7 +16,7 @@ from traceconv.align.estimate import some_of
 from traceconv.align.ladder import PairEstimate, Side, is_accepted
 from traceconv.align.names import NameMap
 from traceconv.align.views import shared_work
-from traceconv.clocks import ClockMap, Verdict
+from traceconv.clocks import ClockMap, Provenance, Step, Verdict
 
 #: So many slices are looked at to see whether two hosts agree.
 _LOOKED_AT = 200
@@ -41,7 +41,7 @@ def placement_of(guest: Side, hosts: Mapping[Side, ClockMap], names: NameMap, *,
         rows = None
         if estimate.pairs is not None:
             rows = (outer.rows[estimate.pairs[0]], inner.rows[estimate.pairs[1]])
-        way = ClockMap(method="durations of the same work", verdict=estimate.verdict)
+        way = ClockMap(steps=(Step("durations of the same work", Provenance.ESTIMATED),), verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
         found.append(PairEstimate(host, guest, estimate, *zeros, way, rows=rows))
     order = list(Verdict)

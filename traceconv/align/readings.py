@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, replace
 
 from traceconv.align.domains import own, spans
 from traceconv.align.stated import Relation, Warnings, line
-from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, as_one
+from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace
 from traceconv.times import format_time
@@ -24,7 +24,7 @@ class _Reading:
     ts: int
     other_ts: int
     bound_ns: int
-    method: str
+    step: Step
     file: str
 
     @property
@@ -134,7 +134,7 @@ def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
             clocks = _clocks(snap, trace, index)
             in_order = clocks[0] == as_one(own(snap.clock, trace, index))
             ts, other_ts = (snap.ts, snap.other_ts) if in_order else (snap.other_ts, snap.ts)
-            found[clocks].add(_Reading(ts, other_ts, snap.bound_ns or 0, snap.method, trace.sources[0].name))
+            found[clocks].add(_Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name))
     return {clocks: _once(sorted(group, key=astuple)) for clocks, group in found.items() if clocks[0] != clocks[1]}
 
 
@@ -162,7 +162,8 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
     max_drift = SLEW_DRIFT if first != last else 0.0  # one instant says nothing of the drift
-    return line(readings, span, f"{group[0].method}, read {len(group)} times", max_drift)
+    step = group[0].step
+    return line(readings, span, replace(step, text=f"{step.text}, read {len(group)} times"), max_drift)
 
 
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:

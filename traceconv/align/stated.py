@@ -41,10 +41,11 @@ from traceconv.clocks import (
     ClockMap,
     ClockSnapshot,
     LocalTime,
+    Provenance,
     Run,
+    Step,
     Verdict,
     Zero,
-    is_users_word,
     looks_like_unix_time,
 )
 from traceconv.errors import InconsistentClocks, UsageError
@@ -52,6 +53,7 @@ from traceconv.ir.trace import Trace
 from traceconv.registry import Importer, importer_class, option_names
 from traceconv.times import format_drift, format_long, format_option, format_time
 
+_ANCHOR = Step("--anchor", Provenance.USER)
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000
 #: What no snapshot whose bound nobody knows is off.
@@ -257,7 +259,8 @@ def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -
     if domain == stated or domain.same_timebase(stated):
         return trace
     method = f"--clock: it is {stated.name}" + (f" of {stated.machine}" if stated.machine else "")
-    snapshot = ClockSnapshot(domain, 0, stated, 0, _apart_ns(domain, fact), method, assumed=True)
+    user = Provenance.USER
+    snapshot = ClockSnapshot(domain, 0, stated, 0, _apart_ns(domain, fact), method, assumed=True, provenance=user)
     _refuse_other_place(found, index, number, snapshot)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
@@ -276,7 +279,8 @@ def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
     """An input whose times were taken as those of the wall clock for their size alone: now the user says so."""
     if base.bound_ns is not None or base.ts != base.other_ts:
         return trace
-    exact = replace(base, bound_ns=0, method=f"--clock: it is {REALTIME.name}", assumed=True)
+    method = f"--clock: it is {REALTIME.name}"
+    exact = replace(base, bound_ns=0, method=method, assumed=True, provenance=Provenance.USER)
     return trace.with_tables(snapshots=[exact if snap is base else snap for snap in trace.snapshots])
 
 
@@ -348,8 +352,9 @@ def _refuse_other_clock(trace: Trace, number: int, fact: ClockFact, base: ClockS
 def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
     """Join the clock that recordings of perf have with that of files of which the user says that it is this one."""
     wanted = _STATED[ClockKind.PERF]
+    said = "--clock: recorded by perf"
     more = [
-        ClockSnapshot(domain, 0, replace(wanted, machine=machine), 0, 0, "--clock: recorded by perf", assumed=True)
+        ClockSnapshot(domain, 0, replace(wanted, machine=machine), 0, 0, said, assumed=True, provenance=Provenance.USER)
         for domain in trace.clocks
         if domain.name == wanted.name and (machine := domain.host or only_machine)
     ]
@@ -369,7 +374,7 @@ def _drift(found: Stated, index: int, drift: int, anchored: Sequence[_Pair]) -> 
     readings = [snap for snap in trace.snapshots if snap.clock == domain and not _is_definition(snap)]
     at += [snap.ts for snap in readings]
     first = spans(trace).get(number, (0, 0))[0]
-    way = ClockMap(0, 0, "--drift", Verdict.ASSUMED, drift, (at or [first])[0])
+    way = ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, (at or [first])[0])
     found.corrections[index] = {number: way}
     moved = [replace(snap, ts=way.at(snap.ts)) if snap in readings else snap for snap in trace.snapshots]
     found.traces[index] = trace.with_tables(snapshots=moved)
@@ -378,7 +383,7 @@ def _drift(found: Stated, index: int, drift: int, anchored: Sequence[_Pair]) -> 
 def _refuse_other_drift(found: Stated, trace: Trace, domain: ClockDomain, drift: int) -> None:
     """Refuse a drift that the clock does not have: it was read beside the wall clock more than once."""
     is_it = [domain]
-    is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and is_users_word(snap.method)]
+    is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and _by_user(snap)]
     read = [
         (snap.ts, snap.other_ts, snap.bound_ns or 0, snap.method)
         for snap in (snap for trace in found.traces for snap in trace.snapshots)
@@ -539,9 +544,9 @@ def _less_sure_away(relation: Relation, pair: _Pair, traces: Sequence[Trace]) ->
     """One instant says nothing of the drift: the farther from it, the less is known."""
     spanned = [spans(traces[side.input]).get(side.clock, (side.ts,) * 2) for side in pair.sides]
     away = [max(abs(end - side.ts) for end in its) for side, its in zip(pair.sides, spanned, strict=True)]
-    method = f"{relation.way.method}, with up to {FREE_DRIFT * 1e6:.0f} ppm of drift away from its instant"
+    step = Step(f"--anchor, with up to {FREE_DRIFT * 1e6:.0f} ppm of drift away from its instant", Provenance.USER)
     way, back = (
-        replace(way, bound_ns=pair.within_ns + round(FREE_DRIFT * far), method=method)
+        replace(way, bound_ns=pair.within_ns + round(FREE_DRIFT * far), steps=(step,))
         for way, far in zip((relation.way, relation.way.inverse()), away, strict=True)
     )
     return replace(relation, way=way, back=back)
@@ -562,9 +567,9 @@ def _through(pair: _Pair, known: ClockMap | None) -> ClockMap:
     """
     one, other = pair.sides
     if known is None:
-        return ClockMap(other.ts - one.ts, pair.within_ns, "--anchor", Verdict.ASSUMED)
+        return ClockMap(other.ts - one.ts, pair.within_ns, (_ANCHOR,), Verdict.ASSUMED)
     way = known.then(ClockMap(other.ts - known.at(one.ts)))
-    return replace(way, bound_ns=pair.within_ns, method="--anchor", verdict=Verdict.ASSUMED)
+    return replace(way, bound_ns=pair.within_ns, steps=(_ANCHOR,), verdict=Verdict.ASSUMED)
 
 
 def _ways(group: Sequence[_Pair], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
@@ -587,7 +592,7 @@ def _corrected(pair: _Pair, found: Stated) -> _Pair:
 def _way(group: Sequence[_Pair], span: tuple[int, int], traces: Sequence[Trace], max_drift: float) -> ClockMap:
     """The line through several anchors of two clocks; its bound holds for the whole span of the first one."""
     readings = [(pair.sides[0].ts, pair.sides[1].ts, pair.within_ns) for pair in group]
-    way = line(readings, span, f"{len(group)} x --anchor", max_drift, Verdict.ASSUMED)
+    way = line(readings, span, replace(_ANCHOR, text=f"{len(group)} x {_ANCHOR.text}"), max_drift, Verdict.ASSUMED)
     if way is None:
         raise _contradict_each_other(group, traces, max_drift)
     return way
@@ -617,7 +622,7 @@ def _contradict_each_other(group: Sequence[_Pair], traces: Sequence[Trace], max_
 def line(
     readings: Sequence[tuple[int, int, int]],
     span: tuple[int, int],
-    method: str,
+    step: Step,
     max_drift: float = SLEW_DRIFT,
     verdict: Verdict = Verdict.OK,
 ) -> ClockMap | None:
@@ -626,7 +631,7 @@ def line(
     Args:
         readings: a time on the one clock, the same instant on the other one, and how far they can be apart, ns.
         span: of times on the first clock for which the bound has to hold.
-        method: where the readings are from.
+        step: where the readings are from.
         max_drift: the greatest drift, as a ratio.
         verdict: how far to trust them.
     """
@@ -650,7 +655,7 @@ def line(
     low, high = region.bounds(ends)
     there = offset + drift * ends
     bound = int(np.ceil(max(np.max(high - there), np.max(there - low))))
-    return ClockMap(y0 - x0 + round(offset), bound, method, verdict, round(drift / DRIFT_UNIT), x0)
+    return ClockMap(y0 - x0 + round(offset), bound, (step,), verdict, round(drift / DRIFT_UNIT), x0)
 
 
 # -- contradictions ---------------------------------------------------------------------------------------------------
@@ -719,10 +724,19 @@ def _drop_guesses(found: Stated, side: _Side, pair: _Pair, wrong: _Wrong) -> Non
     ]
 
 
+def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
+    """The step that --offset says."""
+    return ClockMap(offset_ns, within_ns, (Step("--offset", Provenance.USER),), Verdict.ASSUMED)
+
+
 def _is_guess(snap: ClockSnapshot) -> bool:
     """Whether an importer assumed the snapshot, and not the user."""
-    given = is_users_word(snap.method) or (snap.local is not None and not snap.local.guessed)
+    given = _by_user(snap) or (snap.local is not None and not snap.local.guessed)
     return snap.assumed and not given
+
+
+def _by_user(snap: ClockSnapshot) -> bool:
+    return snap.provenance is Provenance.USER
 
 
 def _is_definition(snap: ClockSnapshot) -> bool:
@@ -773,7 +787,7 @@ def _disagreement(
     apart = other[1] - way.at(one[1])
     bound = _UNSTATED_BOUND_NS if way.bound_ns is None else way.bound_ns
     allowed = within_ns + bound + sum(_drifted_ns(ts, domain, snapshots) for domain, ts in (one, other))
-    method = "both count the same clock" if way.method == ClockMap().method else f"known from {way.method}"
+    method = f"known from {way.method}" if way.steps else "both count the same clock"
     return _Wrong(apart, allowed, method) if abs(apart) > allowed else None
 
 

@@ -10,7 +10,8 @@ from itertools import combinations
 from traceconv.align import clock_graph, join_boots, prepared, without_other_hosts
 from traceconv.align.domains import one_machine_advice, spans, zone_option
 from traceconv.align.facts import NO_FACTS, Facts
-from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
+from traceconv.align.stated import moved_by_user
+from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
 from traceconv.ir.trace import Trace
 from traceconv.registry import importer_class
 
@@ -141,7 +142,7 @@ class _Ways:
         if offset is None:
             return maps.get(domain)
         known = without_other_hosts(maps, self.graph, target, self.walls[index]).get(domain)
-        return (known or ClockMap()).then(ClockMap(offset, 0, "--offset", Verdict.ASSUMED))
+        return (known or ClockMap()).then(moved_by_user(offset, 0))
 
     def between(self, one: _Side, other: _Side) -> ClockMap | None:
         """From the clock of one input to that of another one, by way of what --offset counts on."""

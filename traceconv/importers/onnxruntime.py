@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Raw
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
@@ -167,7 +167,10 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
             other = REALTIME if looks_like_unix_time(self.start_ns) else _STEADY
             if other is not REALTIME:
                 out.note("start_ns is no time since 1970 (the clock of Windows and macOS): the date is not known")
-            out.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, assumed=True))
+            user = Provenance.USER
+            out.snapshot(
+                ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, assumed=True, provenance=user)
+            )
             return
         found = _time_in_name(name, zone)
         if found is None:

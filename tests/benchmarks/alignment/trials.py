@@ -37,7 +37,13 @@ from traceconv.align.geometry import F64
 from traceconv.align.ladder import Side, estimate_pair
 from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
-from traceconv.clocks import ClockDomain, ClockMap, Verdict, Zero
+from traceconv.clocks import (
+    ClockDomain,
+    ClockMap,
+    Step,
+    Verdict,
+    Zero,
+)
 from traceconv.clocks import Run as Clock
 from traceconv.errors import AlignmentError
 from traceconv.ir.builder import Builder
@@ -603,7 +609,9 @@ def watched_trial(seed: int, *, narrowed: bool, same: bool = True, regular: bool
     if narrowed:
         middle = (first + last) // 2
         right = round(float(truth.map(np.array([middle], np.float64))[0])) - middle
-        known = ClockMap(right + round(np.random.default_rng(seed).uniform(-0.5, 0.5) * MS), round(1.5 * MS), "names")
+        known = ClockMap(
+            right + round(np.random.default_rng(seed).uniform(-0.5, 0.5) * MS), round(1.5 * MS), (Step("names"),)
+        )
     return _watched_outcome(a, b, truth, known)
 
 
