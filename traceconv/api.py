@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from traceconv.align.stated import importer_options
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import AlignmentError, LostData, NothingRead, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import NO_MARKS
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
 from traceconv.limits import DEFAULT_LIMITS, Limits
@@ -48,6 +50,9 @@ DAMAGED = declare(
 LONG_LINE = declare(
     "source.long_line", ProblemKind.LOST, "a line is longer than --max-length allows: it was passed over"
 )
+
+#: From so many tracks on it matters what an importer knows of each, which Python frees late as it refers to itself.
+_MANY_TRACKS = 1 << 14
 
 AnyPath = str | os.PathLike[str]
 
@@ -190,13 +195,18 @@ def _class_and_streams(source: Source, format: str | None) -> tuple[type[Importe
 
 
 def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str, memory: Memory) -> Trace:
-    builder = Builder(SourceInfo(name, cls.name, layer=getattr(cls, "layer", None)), cls.clock, memory)
+    info = SourceInfo(name, cls.name, layer=getattr(cls, "layer", None), marks=getattr(cls, "marks", NO_MARKS))
+    builder = Builder(info, cls.clock, memory)
     importer.read(source, builder)
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
     if not isinstance(source, Stream):
         _report_long_lines(source, builder.info)
-    trace = lay_out(shorten(builder.finish(), source.limits.length))
+    trace = builder.finish()
+    del builder
+    if len(trace.tracks) > _MANY_TRACKS:
+        gc.collect()
+    trace = lay_out(shorten(trace, source.limits.length))
     _refuse_nothing(trace, source.display)
     validate(trace)
     trace.forget()
@@ -213,15 +223,16 @@ def _refuse_nothing(trace: Trace, display: str) -> None:
     source = trace.sources[0]
     if any(trace.counts().values()) or source.balance.written or source.balance.kept:
         return
-    reason = source.diagnostics.data_skipped
+    reason = source.diagnostics.data_left_out
     if reason is None:
         source.diagnostics.add(NO_DATA)
         return
     where = f" [{reason.places[0]}]" if reason.places else ""
+    count = reason.skipped or reason.count
     raise NothingRead(
         display,
         "",
-        f"nothing of it could be read: {reason.skipped} x {reason.code.help} ({reason.code.name}){where}",
+        f"nothing of it could be read: {count} x {reason.code.help} ({reason.code.name}){where}",
         hint=f"`traceconv formats {source.format}` says what is understood; --from NAME reads it as another format",
     )
 
@@ -350,7 +361,7 @@ def _aligned(
             traces, _offsets(given), policy, facts=facts, same_machine=same_machine, offsets_within=within
         )
         if len(traces) > 1:
-            checks = causality(traces, alignment)
+            checks = causality(traces, alignment, (policy or Policy()).names)
         return believed(alignment, checks, (policy or Policy()).on_ambiguous), checks
     except AlignmentError as error:
         _write_reports(_rendered(reports_to, traces, error, checks), force)

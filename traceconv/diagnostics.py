@@ -197,10 +197,14 @@ class Diagnostics:
         return entry.count if entry else 0
 
     @property
-    def data_skipped(self) -> Diagnostic | None:
-        """Why most of the data that was left out was left out, if any; what is skipped by design is no data."""
-        found = [entry for entry in self if entry.skipped and entry.code.kind is not ProblemKind.SKIPPED]
-        return max(found, key=lambda entry: entry.skipped, default=None)
+    def data_left_out(self) -> Diagnostic | None:
+        """Return why most of the data that was left out was left out, if any; what is skipped by design is no data."""
+        found = [
+            entry
+            for entry in self
+            if entry.code.kind is ProblemKind.LOST or (entry.skipped and entry.code.kind is not ProblemKind.SKIPPED)
+        ]
+        return max(found, key=lambda entry: entry.skipped or entry.count, default=None)
 
     @property
     def lost(self) -> int:

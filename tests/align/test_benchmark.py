@@ -62,6 +62,10 @@ ALWAYS = {
 }
 
 
+#: Rows that the quick table leaves out. tests/align/test_containment.py tries some of the wrong clocks.
+TOO_LONG = ("10^6 events", "logs of a library whose stated clock is 0.5 to 20 ms wrong, recorded")
+
+
 @pytest.fixture(scope="module")
 def recorded() -> list[Attempt]:
     return attempts()
@@ -79,7 +83,8 @@ def test_the_quick_table(
         assert (row.reached == rows.NOT_MEASURED) is (row.good is None)
         assert row.goal
     recorded_goals = {row.regime: row.goal for row in figures.load().rows}
-    assert recorded_goals.pop("10^6 events") == "<= 20 s"  # too long for the quick table
+    for regime in TOO_LONG:
+        del recorded_goals[regime]
     assert recorded_goals == {row.regime: row.goal for row in found}
     print(*figures.table(found), sep="\n")
     print_recordings(recorded)
@@ -192,6 +197,6 @@ def test_an_error_is_measured_against_the_truth() -> None:
 
 def test_the_truth_of_each_recording_has_a_source() -> None:
     files = [file for recording in truth().values() for file in recording.values()]
-    assert len(files) == 75
+    assert len(files) == 77
     assert all(0 <= file.uncertainty_ns < 20_000 for file in files if file.name != "perf.stat.csv.gz")
     assert [file.uncertainty_ns for file in files if file.name == "perf.stat.csv.gz"] == [30_000]

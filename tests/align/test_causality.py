@@ -26,6 +26,7 @@ from traceconv.clocks import (
 )
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import ANY_TOOL_MARKS, GPU_MARKS
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
 from traceconv.times import parse_duration
@@ -37,7 +38,7 @@ def with_arrow(
     name: str, category: str, source: tuple[int, int], target: tuple[int, int], device: ClockDomain | None = None
 ) -> Trace:
     """Two slices (start, duration) and an arrow from one to the other."""
-    out = Builder(SourceInfo("gpu.json", "gpu"), REALTIME)
+    out = Builder(SourceInfo("gpu.json", "gpu", marks=ANY_TOOL_MARKS), REALTIME)
     host, queue = out.track("host"), out.track("queue")
     if device is not None:
         out.track_info(queue).clock = out.clock(device)
@@ -214,8 +215,8 @@ def test_refused_pairs_are_not_judged(traces: list[Trace], alignment: Alignment)
 
 def gpu_files(early: int = 0, *, known: bool = True) -> list[Trace]:
     """A file with calls and one with their kernels, 10 µs later but the last one, which is early by so many ns."""
-    host = Builder(SourceInfo("host.json", "host"), REALTIME if known else private("host"))
-    device = Builder(SourceInfo("device.csv", "device"), REALTIME if known else private("device"))
+    host = Builder(SourceInfo("host.json", "host", marks=GPU_MARKS), REALTIME if known else private("host"))
+    device = Builder(SourceInfo("device.csv", "device", marks=GPU_MARKS), REALTIME if known else private("device"))
     thread, queue = host.track("main"), device.track("stream 7")
     for number in range(1, 41):
         ts = number * 50 * US

@@ -13,6 +13,7 @@ from traceconv.align.survey import survey
 from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Run, Verdict, Zero
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import ANY_TOOL_MARKS
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
 
@@ -32,7 +33,9 @@ def profile(name: str, host: str, base: int = NOW, bound: int | None = 20 * US, 
 
 
 def log(name: str, host: str, clock: ClockDomain = REALTIME, at: int = NOW + SECOND, step: int = 1) -> Trace:
-    out = Builder(SourceInfo(name, "chrome-trace"), replace(clock, machine=host, resolution_ns=step))
+    out = Builder(
+        SourceInfo(name, "chrome-trace", marks=ANY_TOOL_MARKS), replace(clock, machine=host, resolution_ns=step)
+    )
     out.slice(out.track("work"), at, MS, "y")
     return lay_out(out.finish())
 

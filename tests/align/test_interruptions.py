@@ -10,9 +10,9 @@ import pytest
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, as_samples, interrupted, outer, run
 from tests.benchmarks.alignment.trials import watched_pair, watched_trial
 from traceconv.align.activity_views import watched_of
-from traceconv.align.estimate import Estimate, Watched
+from traceconv.align.estimate import Estimate, Method, Watched
 from traceconv.align.geometry import F64
-from traceconv.align.interruptions import METHOD, align_interruptions
+from traceconv.align.interruptions import align_interruptions
 from traceconv.align.ladder import estimate_pair
 from traceconv.align.names import NameMap
 from traceconv.clocks import (
@@ -151,7 +151,7 @@ def test_another_run_is_refused(regular: bool, narrowed: bool) -> None:
 def test_traces_are_lined_up_with_and_without_metadata() -> None:
     for narrowed in (True, False):
         found = watched_trial(1, narrowed=narrowed)
-        assert found.estimate.method == METHOD
+        assert found.estimate.method is Method.SAMPLING_GAPS
         assert found.accepted
         assert found.errors.max() <= 20 * US
         assert found.inside.all()

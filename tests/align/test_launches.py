@@ -10,9 +10,9 @@ import pytest
 
 from tests.align.pairs import private
 from traceconv.align import align
-from traceconv.align.estimate import Estimate, Prior
+from traceconv.align.estimate import Estimate, Method, Prior
 from traceconv.align.ladder import PairEstimate, Side, estimate_pair
-from traceconv.align.launches import METHOD, _longest_ascent, align_launches, launches_of
+from traceconv.align.launches import _longest_ascent, align_launches, launches_of
 from traceconv.align.names import NameMap
 from traceconv.clocks import (
     ClockDomain,
@@ -24,6 +24,7 @@ from traceconv.clocks import (
 )
 from traceconv.errors import TraceconvError
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import GPU_MARKS
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
 
@@ -99,7 +100,7 @@ def paced_run(seed: int, late: float = 0.03) -> Made:
 
 
 def host_file(made: Made, clock: ClockDomain | None = None) -> Trace:
-    out = Builder(SourceInfo("host.json", "host"), clock or private("host"))
+    out = Builder(SourceInfo("host.json", "host", marks=GPU_MARKS), clock or private("host"))
     track = out.thread(out.process("run", pid=1), 1, "main")
     for at, (start, dur, name, number) in enumerate(made.calls, 1):
         ts, end = HOST_ZERO + int(start), HOST_ZERO + int(start + dur)
@@ -112,7 +113,7 @@ def device_file(
 ) -> Trace:
     """The device's side on its own clock; a share of the ids are those of others, or of nothing."""
     rng = np.random.default_rng(seed)
-    out = Builder(SourceInfo("device.csv", "device"), clock or private("device"))
+    out = Builder(SourceInfo("device.csv", "device", marks=GPU_MARKS), clock or private("device"))
     device = out.process("GPU 0", pid=2)
     track = out.thread(device, 7, "stream 7")
     ids = np.array([number for *_, number in made.work])
@@ -136,7 +137,7 @@ def without(made: Made, share: float, seed: int) -> Made:
 def related(host: Trace, device: Trace, known: ClockMap | None = None) -> PairEstimate:
     found = estimate_pair(Side(0, 0, host), Side(1, 0, device), known, NameMap())
     assert found is not None
-    assert found.estimate.method == METHOD
+    assert found.estimate.method is Method.LAUNCHES
     return found
 
 
@@ -280,7 +281,7 @@ def test_few_ids_and_ids_that_are_not_their_own_say_nothing() -> None:
 def test_a_file_with_both_ends_says_nothing_about_others() -> None:
     """As of two processes of one programme, each with its own kernels."""
     made = run(1)
-    out = Builder(SourceInfo("both.json", "both"), ClockDomain("both", Zero.UNKNOWN, Run.MONOTONIC, 1))
+    out = Builder(SourceInfo("both.json", "both", marks=GPU_MARKS), ClockDomain("both", Zero.UNKNOWN, Run.MONOTONIC, 1))
     process = out.process("run", pid=1)
     for track, category, rows in ((1, "cuda_runtime", made.calls), (2, "kernel", made.work)):
         thread = out.thread(process, track, category)
@@ -298,7 +299,7 @@ def test_calls_that_failed_and_waits_of_other_devices_say_nothing() -> None:
     pairs = launches_of(host_file(made), 0, device, 0)
     assert pairs is not None
     assert (len(pairs), len(pairs.waited)) == (ITERATIONS * KERNELS, ITERATIONS)
-    out = Builder(SourceInfo("two.csv", "two"), private("two"))
+    out = Builder(SourceInfo("two.csv", "two", marks=GPU_MARKS), private("two"))
     tracks = [out.thread(out.process(f"GPU {number}", pid=number), 7, "stream 7") for number in (1, 2)]
     for at, (start, dur, name, number) in enumerate(made.work, 1):
         out.slice(tracks[at % 2], int(start), int(dur), name, "kernel", {"correlation": number}, at)
@@ -309,7 +310,7 @@ def test_calls_that_failed_and_waits_of_other_devices_say_nothing() -> None:
 
 def test_the_call_of_the_driver_inside_that_of_the_runtime_is_no_repetition() -> None:
     made = run(1)
-    out = Builder(SourceInfo("host.json", "host"), private("host"))
+    out = Builder(SourceInfo("host.json", "host", marks=GPU_MARKS), private("host"))
     track = out.thread(out.process("run", pid=1), 1, "main")
     for at, (start, dur, name, number) in enumerate(made.calls, 1):
         out.slice(track, int(start), int(dur), name, "cuda_runtime", {"correlation": number}, at)

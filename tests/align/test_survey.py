@@ -9,6 +9,7 @@ from traceconv.align import align
 from traceconv.align.survey import survey
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import SourceInfo, Trace
 
 
@@ -48,7 +49,8 @@ def test_no_clock_is_suggested_for_a_file_that_says_where_it_is() -> None:
 def test_an_anchor_file_is_not_asked_for_again() -> None:
     wanted = "traceconv anchor -o"
     assert wanted in " ".join(advice(wall(), trace("b.json", BOOT)))
-    read = trace("anchor.json", REALTIME, [UNIX], format="clock-anchor")
+    read = trace("anchor.json", REALTIME, [UNIX])
+    read.sources[0].marks = FormatMarks(reads_clocks=True)
     assert not [line for pair in survey([read, trace("b.json", BOOT)]).pairs for line in pair.advice if wanted in line]
 
 

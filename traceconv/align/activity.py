@@ -17,13 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Rival, Samples, refused
+from traceconv.align.estimate import Array, Bins, Estimate, Events, Method, Prior, Rival, Samples, insufficient
 from traceconv.align.geometry import F64, box
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.clocks import Verdict
 from traceconv.times import format_short
 
-METHOD = "activity"
 _US = 1e3
 _MS = 1e6
 #: The best place must beat any other one by this many standard deviations of the sum over blocks.
@@ -279,9 +278,9 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
     """
     share = float(np.mean(samples.busy)) if len(samples.t) else 0.0
     if len(samples.t) < _LEAST_SAMPLES or not len(slices) or not float(np.max(slices.dur)) > 0:
-        return refused(METHOD, Verdict.INSUFFICIENT, f"only {len(samples.t)} samples, {_LEAST_SAMPLES} are needed")
+        return insufficient(Method.ACTIVITY, f"only {len(samples.t)} samples, {_LEAST_SAMPLES} are needed")
     if not 0.02 <= share <= 0.98:
-        return refused(METHOD, Verdict.INSUFFICIENT, f"{share:.0%} of the samples are busy: nothing begins or ends")
+        return insufficient(Method.ACTIVITY, f"{share:.0%} of the samples are busy: nothing begins or ends")
     x0 = float(np.mean(slices.span))
     return _align(slices, _Sampled(_Busy.of(slices), samples, x0), x0, prior, _US)
 
@@ -295,9 +294,9 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
         prior: what is known beforehand.
     """
     if len(bins.amount) < _LEAST_BINS or not len(slices) or not float(np.max(slices.dur)) > 0:
-        return refused(METHOD, Verdict.INSUFFICIENT, f"only {len(bins.amount)} intervals, {_LEAST_BINS} are needed")
+        return insufficient(Method.ACTIVITY, f"only {len(bins.amount)} intervals, {_LEAST_BINS} are needed")
     if float(np.ptp(bins.amount)) == 0:
-        return refused(METHOD, Verdict.INSUFFICIENT, "the counter grows evenly: nothing begins or ends")
+        return insufficient(Method.ACTIVITY, "the counter grows evenly: nothing begins or ends")
     x0 = float(np.mean(slices.span))
     return _align(slices, _Counted(_Busy.of(slices), bins, x0), x0, prior, 5 * _US)
 
@@ -316,14 +315,14 @@ def _align(slices: Events, seen: _Evidence, x0: float, prior: Prior, step: float
     for _ in range(2):  # once with usual labels, once with those of these data
         offsets, heights = _allowed(*seen.coarse(), prior)
         if not len(offsets):
-            return refused(METHOD, Verdict.INSUFFICIENT, "the traces do not overlap where their clocks allow it")
+            return insufficient(Method.ACTIVITY, "the traces do not overlap where their clocks allow it")
         if best is None and isinstance(seen, _Counted):
             seen.learn(_Place(float(offsets[np.argmax(heights)]), 0.0, np.empty(0)))
         places = _places(seen, offsets, heights, prior, step, near)
         best = places[0]
         seen.learn(best)
     if seen.contrast < _LEAST_CONTRAST:
-        return refused(METHOD, Verdict.INSUFFICIENT, "nowhere are the slices busier than the time between them")
+        return insufficient(Method.ACTIVITY, "nowhere are the slices busier than the time between them")
     best, rivals = _settled(seen, places, prior, x0, step, near)
     return _judged(slices, seen, best, rivals, prior, x0, step, near, (offsets, heights))
 
@@ -517,7 +516,7 @@ def _judged(
     if verdict is Verdict.OK and endless:
         verdict, reason = Verdict.AMBIGUOUS, f"the samples fit nearly as well up to {format_short(reach)} away"
     return Estimate(
-        METHOD,
+        Method.ACTIVITY,
         verdict,
         reason,
         best.offset,

@@ -26,9 +26,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from traceconv.align.names import NameMap
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
-from traceconv.ir.trace import I64, Trace
+from traceconv.ir.trace import I64, Layer, Trace
 from traceconv.times import format_short, format_time
 
 if TYPE_CHECKING:
@@ -46,14 +47,11 @@ class Rule(enum.StrEnum):
     """What must not happen."""
 
     INSIDE = "child outside its parent"
+    CALL = "call outside of every operator"
     LAUNCH = "kernel before its launch"
     RECEIVE = "receive before its send"
     ARROW = "arrow backwards in time"
     COLLECTIVE = "collective left before it was entered"
-
-
-_SENT = re.compile(r"send|recv|receive", re.IGNORECASE)
-_LAUNCHED = re.compile(r"launch|ac2g|async_[cn]pu", re.IGNORECASE)
 
 
 class Breaches(Struct, frozen=True):
@@ -78,7 +76,7 @@ class Contradiction(Struct, frozen=True):
     """What the breaches of a rule say against the clocks of inputs.
 
     Attributes:
-        verdict: how far these are to be trusted then; ASSUMED where the user said so.
+        verdict: how far these are to be trusted then; ASSUMED where the user said so, OK where it is a warning only.
         inputs: the numbers of the inputs whose clocks that are.
         file: the last of them.
         text: what is wrong, said of that one.
@@ -127,7 +125,8 @@ class Check(Struct, frozen=True):
         before: by what the files themselves say; None if they say nothing, or if nothing was changed.
         known: whether the files themselves relate their clocks, well or badly.
         ranks: of collectives, those that took part.
-        alone: of collectives, how many records of one there are beside, for which no record of another rank is certain.
+        alone: of collectives, how many records of one there are beside, for which no record of another rank is certain;
+            of calls, how many lie where no operator was recorded.
         contradictions: what the breaches say against clocks.
         limit: of what two files have in common, what it is measured against.
         beyond: how many pairs break the rule by more than that.
@@ -160,13 +159,19 @@ class Check(Struct, frozen=True):
         """What was looked at."""
         if self.in_one_file:
             return "arrows"
-        return {Rule.LAUNCH: "launches", Rule.COLLECTIVE: "collectives"}.get(self.rule, "matched slices")
+        return {Rule.LAUNCH: "launches", Rule.COLLECTIVE: "collectives", Rule.CALL: "calls"}.get(
+            self.rule, "matched slices"
+        )
 
     def describe(self) -> str:
         """One line for people."""
         if self.rule is Rule.COLLECTIVE:
             return self._of_ranks()
         line = f"{self.rule}: {self.after.count} of {self.checked} {self.what} of {' and '.join(self.files)}"
+        if self.alone and not self.checked:
+            return f"{self.alone} calls in {' and '.join(self.files)} are too few to be checked"
+        if self.alone:
+            line += f", and {self.alone} more where no operator was recorded"
         if self.after.count:
             line += f", by up to {format_time(self.after.worst_ns)} ({self.after.place})"
         if self.in_one_file:
@@ -237,22 +242,26 @@ class Causality(Struct, frozen=True):
         found = [
             check
             for check in self.checks
-            if check.after.count or (check.before and check.before.count) or check.rule is Rule.COLLECTIVE
+            if check.after.count
+            or (check.before and check.before.count)
+            or check.alone
+            or check.rule is Rule.COLLECTIVE
         ]
-        head = [f"causality: {' and '.join(sizes)} checked, {total}"] if sizes else []
-        return [*head, *(f"  {check.describe()}" for check in found)]
+        head = [f"causality: {' and '.join(sizes)} checked, {total}" if sizes else "causality: nothing was checked"]
+        return [*head, *(f"  {check.describe()}" for check in found)] if sizes or found else []
 
     def as_json(self) -> list[dict[str, Any]]:
         """For the report."""
         return [check.as_json() for check in self.checks]
 
 
-def causality(traces: Sequence[Trace], alignment: Alignment) -> Causality:
+def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | None = None) -> Causality:
     """Check the order of cause and effect on the time axis of an alignment.
 
     Args:
         traces: the inputs, as the alignment got them.
         alignment: how they are put on one time axis.
+        names: which names mean the same work; those that are built in if it is None.
     """
     checks = [check for trace, maps in zip(traces, alignment.maps, strict=True) for check in _arrows(trace, maps)]
     for pair in alignment.pairs:
@@ -265,6 +274,10 @@ def causality(traces: Sequence[Trace], alignment: Alignment) -> Causality:
             limit = _limit(alignment, *keys, pair.estimate.wrong) if pair.taken else Limit()
             checks.append(_with_contradictions(_inside(pair, way_a, way_b, limit), alignment, keys))
     checks += _launches(traces, alignment)
+    if {Layer.FRAMEWORK, Layer.LIBRARY} <= {trace.sources[0].layer for trace in traces}:
+        from traceconv.align.containment import check_of_calls
+
+        checks += check_of_calls(traces, alignment, names or NameMap())
     if sum(trace.collectives is not None for trace in traces) > 1:
         from traceconv.align.ranks import check_of_ranks  # most merges have no use for it
 
@@ -329,7 +342,7 @@ def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail")
         UnverifiedAlignment: they contradict what was assumed of them.
     """
     contradictions = [one for check in found.checks for one in check.contradictions]
-    against = [one for one in contradictions if one.verdict is not Verdict.ASSUMED]
+    against = [one for one in contradictions if one.verdict not in (Verdict.OK, Verdict.ASSUMED)]
     if against and on_ambiguous != "best":
         worst = max(against, key=lambda one: list(Verdict).index(one.verdict))
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
@@ -366,14 +379,21 @@ def _arrows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
 
 
 def _rules(trace: Trace, rows: Array) -> Array:
-    """For each of some flows the number of its rule, told by its name and category."""
+    """For each of some flows the number of its rule, told by its name and category as its format means them."""
+    marks = trace.sources[0].marks
+    launched, sent = (_pattern(text) for text in (marks.launch_arrows, marks.receive_arrows))
     codes = trace.flows.name[rows].astype(np.int64) * len(trace.strings) + trace.flows.category[rows]
     different, kind_of = np.unique(codes, return_inverse=True)
     kinds = []
     for code in different.tolist():
         text = " ".join(trace.strings[part] for part in divmod(code, len(trace.strings)))
-        kinds.append(0 if _LAUNCHED.search(text) else 1 if _SENT.search(text) else 2)
+        kinds.append(0 if launched.search(text) else 1 if sent.search(text) else 2)
     return np.array(kinds, np.int64)[kind_of]
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """The pattern without regard to case; one that nothing fits for ""."""
+    return re.compile(text or r"(?!)", re.IGNORECASE)
 
 
 def _on_trace_time(ts: I64, clocks: Array, maps: dict[int, ClockMap]) -> I64:
@@ -496,10 +516,11 @@ def _breaches(by: I64, effects: tuple[Trace, Array], causes: tuple[Trace, Array]
     if not count:
         return Breaches(0, 0)
     worst = int(np.argmax(by))
-    place = f"{_place(effects[0], int(effects[1][worst]))}, {_place(causes[0], int(causes[1][worst]))}"
+    place = f"{place_of(effects[0], int(effects[1][worst]))}, {place_of(causes[0], int(causes[1][worst]))}"
     return Breaches(count, int(by[worst]), place)
 
 
-def _place(trace: Trace, row: int) -> str:
+def place_of(trace: Trace, row: int) -> str:
+    """Return where a slice stands in its file, and its name, for messages."""
     slices = trace.slices
     return f"{trace.place(int(slices.track[row]), int(slices.origin[row]))} {trace.strings[slices.name[row]]!r}"

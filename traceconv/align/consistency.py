@@ -8,29 +8,27 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted, share_inside_as_known
-from traceconv.align.launches import METHOD as LAUNCHES
+from traceconv.align.estimate import Method
+from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted, stated_outer
 from traceconv.align.launches import early_work
 from traceconv.align.names import NameMap
 from traceconv.align.network import UNSTATED_BOUND_NS, Edge, Loop, Solution, solve
 from traceconv.align.overlap import local_time_of, zone_behind, zone_text
-from traceconv.align.sequences import LEAST_MARGIN, METHOD
+from traceconv.align.sequences import LEAST_MARGIN
 from traceconv.align.stated import Instant, Warnings
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.errors import InconsistentClocks
+from traceconv.ir.trace import Layer
 from traceconv.times import earlier_or_later, format_option, format_time
 
 if TYPE_CHECKING:
     from traceconv.align import Policy
 
-#: Files are not contradicted by traces with more slices: it would cost too much to find nothing, nearly always.
+#: What files state is not held against estimates from traces with more slices: they would cost too much.
 _MOST_SLICES = 50_000
 #: What files state is not contradicted by activity for less than this, nor for less than so many times the bounds.
 _LEAST_CONTRADICTION_NS = 1_000_000
 _CONTRADICTED_BOUNDS = 10
-#: Of calls that lie inside of operators, as many as this could, this share does so in recordings with right clocks: of
-#: 20 recordings the least has 80 %. A call may stick out by so much more than clocks are off, ns.
-_FEWEST_CALLS, _LEAST_INSIDE, _STICKING_OUT_NS = 8, 0.7, 20_000
 #: Clocks that are related within this are left alone.
 WELL_KNOWN_NS = 20_000
 
@@ -186,26 +184,13 @@ def contradiction(
         warnings: gets one where the events fit elsewhere in several places, or hardly here, and where they were too
             many to compare.
     """
-    before = len(warnings[a.key])
-    found = _contradiction(a, b, known, policy, made, warnings)
-    judged = known.verdict is Verdict.OK and not known.by_user and known.bound_ns is not None
-    if found is None and judged and len(warnings[a.key]) == before:
-        within = stated_bound(known) + _steps(a, b) + _STICKING_OUT_NS
-        inside, could = share_inside_as_known(a, b, known, policy.names, within)
-        if could >= _FEWEST_CALLS and inside < _LEAST_INSIDE * could:
-            warnings[a.key].append(_hardly_inside(b, inside, could))
-    return found
-
-
-def _contradiction(
-    a: Side, b: Side, known: ClockMap, policy: Policy, made: PairEstimate | None, warnings: Warnings
-) -> PairEstimate | None:
     names = policy.names
     stated = known.verdict is Verdict.OK
     if known.by_user or (known.bound_ns is None and not stated):
         return None
     if stated and known.bound_ns is not None and _too_many(a, b):
-        warnings[a.key].append(_not_compared(b))
+        if stated_outer(a, b) is None or Layer.DEVICE in (a.layer, b.layer):
+            warnings[a.key].append(_not_compared(b))  # else the calls in operators are checked, in parts of the traces
         return None
     left_open = stated_bound(known) + _steps(a, b)
     found = made
@@ -223,7 +208,7 @@ def _contradiction(
         return None
     apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
     least = left_open + found.bound_ns
-    if stated and found.estimate.method not in (METHOD, LAUNCHES):
+    if stated and found.estimate.method not in (Method.SEQUENCE, Method.LAUNCHES):
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
     return found if apart > least else None
 
@@ -248,32 +233,25 @@ def _several_places(other: Side) -> str:
     return f"its events and those of {other.name} do not fit each other here, but elsewhere, in several places"
 
 
-def _hardly_inside(other: Side, inside: int, could: int) -> str:
-    return (
-        f"only {inside} of {could} calls that lie inside of operators do so, of its events and those of {other.name}: "
-        "a clock is wrong or was set meanwhile, or they are of two processes"
-    )
-
-
 def _wrong_or_two_runs(other: Side) -> str:
     return f"{_several_places(other)}: a clock is wrong, or they are of two runs"
 
 
 def _is_looked_for_elsewhere(near: PairEstimate, *, stated: bool) -> bool:
     """Whether events that tell no place near to what files say may tell one far from it."""
-    by_names = near.estimate.method == METHOD
+    by_names = near.estimate.method is Method.SEQUENCE
     return near.estimate.verdict is Verdict.INSUFFICIENT if by_names else not stated
 
 
 def _fits_elsewhere(found: PairEstimate) -> bool:
-    return found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method == METHOD
+    return found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method is Method.SEQUENCE
 
 
 def _is_certain(found: PairEstimate, *, stated: bool, same_run: bool) -> bool:
     """Whether files are contradicted on it: what they state is refused then, but what was assumed is moved."""
     if not is_accepted(found.estimate, same_run=same_run):
         return False
-    return stated or found.estimate.method != METHOD or found.estimate.margin >= 2 * LEAST_MARGIN
+    return stated or found.estimate.method is not Method.SEQUENCE or found.estimate.margin >= 2 * LEAST_MARGIN
 
 
 def _stated_by(known: ClockMap) -> str:
@@ -388,7 +366,7 @@ def doubt(
         near = [pair for within in _NEAR_NS if (pair := _near(a, b, said, names, within)) is not None]
         fits = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
         if not fits:
-            if found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method == METHOD:
+            if found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method is Method.SEQUENCE:
                 return None if any(_fits(pair, said, left_open) for pair in near) else Doubt(found, 0, 0, 0)
             return _weak_doubt(found, said, left_open)
         found = fits[0]

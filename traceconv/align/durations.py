@@ -23,13 +23,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Residuals, Rival, refused
+from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
 from traceconv.align.geometry import F64
 from traceconv.align.iterations import log_durations, period_of, same_run
 from traceconv.clocks import Verdict
 from traceconv.times import format_short
 
-METHOD = "sequence of durations"
 _US = 1e3
 _LEAST_EVENTS = 8
 _BLOCK = 256
@@ -228,11 +227,11 @@ def align_durations(a: Events, b: Events) -> Estimate:
     if a.mean or b.mean:
         which = "both" if a.mean and b.mean else "the outer" if a.mean else "the inner"
         reason = f"durations of {which} are means of several runs, which are like no run; profile single runs"
-        return refused(METHOD, Verdict.INSUFFICIENT, reason)
+        return insufficient(Method.DURATIONS, reason)
     known = int(min((a.dur > 0).sum(), (b.dur > 0).sum()))
     if known < _LEAST_EVENTS:
         reason = f"only {known} events of common kinds have a duration, {_LEAST_EVENTS} are needed"
-        return refused(METHOD, Verdict.INSUFFICIENT, reason)
+        return insufficient(Method.DURATIONS, reason)
     period = period_of(a)
     if period is not None and period > _LONGEST_PERIOD:
         period = None
@@ -530,7 +529,7 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
     bias = np.array([model.kinds[kind].bias for kind in b.kind[good].tolist()])
     residual = b.dur[good] + bias - a.dur[pairs[0]]
     return Estimate(
-        METHOD,
+        Method.DURATIONS,
         verdict,
         reason,
         matches=len(good),

@@ -8,6 +8,7 @@ All times are float64 ns relative to the first time of their own clock: small en
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -203,12 +204,37 @@ class Piece:
         return x + self.offset + self.drift * (x - self.x0)
 
 
+class Method(enum.StrEnum):
+    """What an estimate rests on. The values stand in reports."""
+
+    LAUNCHES = "launches and their kernels"
+    SEQUENCE = "sequence of named events"
+    DURATIONS = "sequence of durations"
+    ACTIVITY = "activity"
+    SAMPLING_GAPS = "sampling interrupts"
+    DUPLICATE = "the same recording, given twice"
+
+    @property
+    def compared(self) -> str:
+        """What of two inputs is compared, for people."""
+        return _COMPARED.get(self, str(self))
+
+
+_COMPARED = {
+    Method.LAUNCHES: "kernels and the calls that launched them",
+    Method.SEQUENCE: "the same events in both",
+    Method.ACTIVITY: "the same activity in both",
+    Method.SAMPLING_GAPS: "the gaps around sampling interrupts",
+    Method.DURATIONS: "durations of the same work",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """How clock x relates to clock y: y = x + offset + drift * (x - x0), all relative to the zeros of the two.
 
     Attributes:
-        method: what it rests on, for the receipt: "sequence of named events".
+        method: what it rests on.
         verdict: whether to trust it.
         reason: one sentence why, with what would settle it if it is refused.
         offset_ns, drift, x0: the line.
@@ -226,7 +252,7 @@ class Estimate:
             there is no `region`.
     """
 
-    method: str
+    method: Method
     verdict: Verdict
     reason: str
     offset_ns: float = 0.0
@@ -305,6 +331,11 @@ class Estimate:
 OTHER_RUN = "as with two runs, two different parts of one run, or a clock that was set meanwhile"
 
 
-def refused(method: str, verdict: Verdict, reason: str) -> Estimate:
+def refused(method: Method, verdict: Verdict, reason: str) -> Estimate:
     """An estimate that says only why there is none."""
     return Estimate(method, verdict, reason)
+
+
+def insufficient(method: Method, reason: str) -> Estimate:
+    """An estimate that says only why there is too little for one."""
+    return refused(method, Verdict.INSUFFICIENT, reason)

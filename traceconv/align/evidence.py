@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from traceconv.align import Policy
     from traceconv.align.stated import Stated, Warnings
 
-#: Formats in which any tool may write, so that two files may be of two tools.
-_OF_ANY_TOOL = {"chrome-trace", "perfetto", "timed-log"}
 #: All pairs of so many inputs are asked for what their events say.
 _ALL_PAIRS = 6
 _BADNESS = list(Verdict)
@@ -225,8 +223,9 @@ def _of_one_tool(one: Side, other: Side) -> bool:
     A tool that records a process records each event once, so what is alike there are different events, and how far
     apart they are says nothing about the clocks.
     """
-    formats = {side.trace.sources[0].format for side in (one, other)}
-    return len(formats) == 1 and not formats & _OF_ANY_TOOL and not same_recording(one.trace, other.trace)
+    sources = [side.trace.sources[0] for side in (one, other)]
+    one_tool = sources[0].format == sources[1].format and not sources[0].marks.any_tool
+    return one_tool and not same_recording(one.trace, other.trace)
 
 
 def _of_other_processes(one: Side, other: Side, sides: Sequence[tuple[ClockDomain, Side]], said: Stated) -> bool:

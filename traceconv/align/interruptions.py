@@ -18,12 +18,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Rival, Watched, refused
+from traceconv.align.estimate import Array, Estimate, Method, Rival, Watched, refused
 from traceconv.align.geometry import F64, Constraints, Region, box, feasible
 from traceconv.clocks import Verdict
 from traceconv.times import format_short
 
-METHOD = "sampling interrupts"
 _US = 1e3
 _STEP = 1 * _US
 #: How close to a reading a sample counts as close, on either side: the greatest first, it needs the fewest steps.
@@ -129,7 +128,7 @@ def align_interruptions(
             return _answer(watched, best, rivals, chance, max_drift)
         away = abs(rival.offset - best.places[0].offset)
         why = f"samples keep away from the begins and ends of slices as much at a place {format_short(away)} away"
-    return refused(METHOD, Verdict.AMBIGUOUS, why or "too few samples lie among the slices")
+    return refused(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, why or "too few samples lie among the slices")
 
 
 def _all_windows(
@@ -253,7 +252,9 @@ def _answer(watched: Watched, tried: _Tried, rivals: Sequence[_Place], chance: f
     place = tried.places[0]
     region = _region(watched, place, tried.middle, max_drift)
     if region is None:
-        return refused(METHOD, Verdict.INCONSISTENT, "no line passes through the gap between samples and slices")
+        return refused(
+            Method.SAMPLING_GAPS, Verdict.INCONSISTENT, "no line passes through the gap between samples and slices"
+        )
     span = (min(float(reads[0]) for reads, _ in watched.threads), max(float(reads[-1]) for reads, _ in watched.threads))
     offset, drift = region.middle(span)
     samples = sum(len(samples) for _, samples in watched.threads)
@@ -263,7 +264,7 @@ def _answer(watched: Watched, tried: _Tried, rivals: Sequence[_Place], chance: f
         f"±{format_short(region.width(region.x0) / 2)}"
     )
     return Estimate(
-        METHOD,
+        Method.SAMPLING_GAPS,
         Verdict.OK,
         reason,
         offset,

@@ -16,17 +16,25 @@ import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples
 from traceconv.align.activity_views import bins_of, busy_slices, samples_of, watched_of
-from traceconv.align.estimate import Array, Bins, Estimate, Events, Piece, Prior, Samples, Watched, refused
+from traceconv.align.estimate import (
+    Array,
+    Bins,
+    Estimate,
+    Events,
+    Method,
+    Piece,
+    Prior,
+    Samples,
+    Watched,
+    insufficient,
+    refused,
+)
 from traceconv.align.geometry import F64
 from traceconv.align.interruptions import align_interruptions
-from traceconv.align.launches import METHOD as LAUNCHES
 from traceconv.align.launches import align_launches, launches_of
-from traceconv.align.matching import Line
 from traceconv.align.names import NameMap
 from traceconv.align.rates import Known
-from traceconv.align.sequences import METHOD as SEQUENCE
-from traceconv.align.sequences import align_sequences, share_inside
-from traceconv.align.twins import METHOD as TWINS
+from traceconv.align.sequences import align_sequences
 from traceconv.align.twins import same_recording
 from traceconv.align.views import View, nested_work, shared_work
 from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Provenance, Step, Verdict
@@ -46,14 +54,6 @@ _QUEUED = (
     "launches in both would tell"
 )
 _Seen = TypeVar("_Seen", Samples, Bins)
-#: What was compared, for people, by the method of the estimator.
-IN_WORDS = {
-    LAUNCHES: "kernels and the calls that launched them",
-    "sequence of named events": "the same events in both",
-    "activity": "the same activity in both",
-    "sampling interrupts": "the gaps around sampling interrupts",
-    "sequence of durations": "durations of the same work",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,8 +204,8 @@ def _launches(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
 def _the_same(a: Side, b: Side, known: ClockMap | None) -> PairEstimate:
     """One recording twice: equal times are one instant."""
     events = sum(len(table.ts) for _, table in a.trace.timed_tables())
-    estimate = Estimate(TWINS, Verdict.OK, f"all {events} events are equal, to the ns", matches=events)
-    way = ClockMap(0, 0, (Step(TWINS, Provenance.ESTIMATED),), rests_on=_of(a, b))
+    estimate = Estimate(Method.DUPLICATE, Verdict.OK, f"all {events} events are equal, to the ns", matches=events)
+    way = ClockMap(0, 0, (Step(Method.DUPLICATE, Provenance.ESTIMATED),), rests_on=_of(a, b))
     return PairEstimate(a, b, estimate, 0, 0, way, 0, known)
 
 
@@ -231,7 +231,7 @@ def _narrowing(pair: PairEstimate) -> PairEstimate:
     known = pair.known.bound_ns if pair.known else None
     if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
         return pair
-    what = "launches tell" if pair.estimate.method == LAUNCHES else "the activity tells"
+    what = "launches tell" if pair.estimate.method is Method.LAUNCHES else "the activity tells"
     reason = f"{what} to ±{pair.bound_ns / 1e3:.0f} µs, no more than is known without it"
     return replace(pair, estimate=refused(pair.estimate.method, Verdict.INSUFFICIENT, reason))
 
@@ -312,7 +312,7 @@ def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> Pa
         return None
     stated = stated_outer(a, b)
     if stated is not None and Layer.DEVICE in (a.layer, b.layer):
-        return _made(a, b, refused(SEQUENCE, Verdict.INSUFFICIENT, _QUEUED), (0, 0), known)
+        return _made(a, b, insufficient(Method.SEQUENCE, _QUEUED), (0, 0), known)
     outer = stated or (a if _typical(views[0].events) >= _typical(views[1].events) else b)
     if outer is a:
         return _nested(a, b, views, known, inside=stated is not None)
@@ -342,30 +342,6 @@ def _nested(a: Side, b: Side, views: tuple[View, View], known: ClockMap | None, 
     made = _made(a, b, before.restored(estimate), (one.zero_ns, other.zero_ns), known)
     matched = estimate.pairs
     return made if matched is None else replace(made, rows=(views[0].rows[matched[0]], views[1].rows[matched[1]]))
-
-
-def share_inside_as_known(a: Side, b: Side, known: ClockMap, names: NameMap, within_ns: int) -> tuple[int, int]:
-    """How many of the events that lie in others by what the formats say do so on known clocks, and how many could.
-
-    Args:
-        a, b: two clocks.
-        known: from a to b.
-        names: which names mean the same work.
-        within_ns: how far off that may be.
-
-    Returns:
-        Zeros where the formats say nothing.
-    """
-    outer = stated_outer(a, b)
-    if outer is None or Layer.DEVICE in (a.layer, b.layer):
-        return 0, 0
-    inner, way = (b, known) if outer is a else (a, known.inverse())
-    views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
-    if views is None:
-        return 0, 0
-    one, other = (view.events for view in views)
-    line = Line(float(way.at(one.zero_ns) - other.zero_ns), way.drift * DRIFT_UNIT, 0.0)
-    return share_inside(one, other, line, float(within_ns))
 
 
 def _typical(events: Events) -> float:
@@ -423,7 +399,7 @@ def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
     bends: list[Bend] = []
     for piece in later:
         bends.append(_line(piece, piece.begin, zero_a, zero_b))
-    step = Step(IN_WORDS.get(estimate.method, estimate.method), Provenance.ESTIMATED)
+    step = Step(estimate.method.compared, Provenance.ESTIMATED)
     return ClockMap(first.offset_ns, None, (step,), estimate.verdict, first.drift, first.at_ns, tuple(bends))
 
 

@@ -19,24 +19,14 @@ from itertools import permutations
 
 import numpy as np
 
-from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Prior, refused
+from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line
 from traceconv.align.robust import robust_line, since_last, vary_alike
 from traceconv.clocks import ClockMap, Verdict
+from traceconv.ir.marks import LaunchMarks
 from traceconv.ir.trace import I64, Trace
 from traceconv.times import format_time
-
-METHOD = "launches and their kernels"
-_CALLS = ("cuda_runtime", "cuda_driver", "HIP_RUNTIME_API", "hip_api")
-_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset")
-_ID = re.compile(rb'"correlation(?:_id)?"\s*:\s*(\d{1,18})\s*[,}]')
-_FAILED = re.compile(rb'"return_value"\s*:\s*[1-9]')
-#: Calls that wait for all that was asked of the device. Those that wait for one stream do not say for which.
-_WAITS = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize")
-#: Calls that return when their copy is done, as long as it goes to the host.
-_COPIES = re.compile(r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?")
-_TO_HOST = re.compile(r"DtoH|DEVICE_TO_HOST")
 
 _LEAST_PAIRS = 30
 _LEAST_WAITS = 5
@@ -141,9 +131,16 @@ class Joined:
 
 def are_apart(host: Trace, device: Trace) -> bool:
     """Whether one file has the calls and no work, the other one the work and no calls: cheap, and says no in doubt."""
+    marks = [_marks(trace) for trace in (host, device)]
     texts = [set(trace.strings) for trace in (host, device)]
-    calls, work = ([not one.isdisjoint(categories) for one in texts] for categories in (_CALLS, _WORK))
+    calls = [not text.isdisjoint(mark.calls) for text, mark in zip(texts, marks, strict=True)]
+    work = [not text.isdisjoint(mark.work) for text, mark in zip(texts, marks, strict=True)]
     return calls == [True, False] and work == [False, True]
+
+
+def _marks(trace: Trace) -> LaunchMarks:
+    """How launches are told in a trace; nothing is one where its format has none."""
+    return trace.sources[0].marks.launches or LaunchMarks()
 
 
 def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Joined | None:
@@ -151,8 +148,11 @@ def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Jo
 
     A file with calls and their work knows its clocks: its ids are no evidence about other files.
     """
-    calls, work = _slices_of(host, clock_host, _CALLS), _slices_of(device, clock_device, _WORK)
-    if calls is None or work is None or _own(host, calls, _WORK) or _own(device, work, _CALLS):
+    calls = _slices_of(host, clock_host, [[text] for text in _marks(host).calls])
+    work = _slices_of(device, clock_device, [_marks(device).work])
+    if calls is None or work is None:
+        return None
+    if _own(host, calls, [_marks(host).work]) or _own(device, work, [[text] for text in _marks(device).calls]):
         return None
     ids, of_calls, of_work = np.intersect1d(calls.ids, work.ids, assume_unique=True, return_indices=True)
     if not len(ids):
@@ -239,19 +239,22 @@ def _paired(host: Trace, device: Trace, both: Joined, clock: int) -> Pairs:
     )
 
 
-def _slices_of(trace: Trace, clock: int | None, categories: tuple[str, ...]) -> _Side | None:
+def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]]) -> _Side | None:
     """The slices of some categories with an id of their own; None if there are none.
 
-    A call of the runtime calls the driver, under the same id: the first category that has an id has it.
+    Args:
+        trace: an input.
+        clock: only those on this clock, or all.
+        groups: the categories; of an id that slices of several groups have, those of the first group have it.
     """
     slices = trace.slices
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
     on_clock = np.ones(len(slices.ts), bool) if clock is None else clocks[slices.track] == clock
     ids, rows, repeated = np.zeros(0, np.int64), np.zeros(0, np.int64), 0
-    known = [text for text in categories if text in trace.strings]
-    groups = [[text] for text in known] if categories is _CALLS else [known]
     for group in groups:
         numbers = [number for number, text in enumerate(trace.strings) if text in group]
+        if not numbers:
+            continue
         here, found = _ids(trace, np.flatnonzero(on_clock & np.isin(slices.category, numbers)))
         new = ~np.isin(found, ids)
         values, first, count = np.unique(found[new], return_index=True, return_counts=True)
@@ -264,32 +267,41 @@ def _slices_of(trace: Trace, clock: int | None, categories: tuple[str, ...]) -> 
 
 def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
     """The rows that have an id, and the ids; calls that failed launched nothing."""
-    slices = trace.slices
+    slices, marks = trace.slices, _marks(trace)
+    names = "|".join(map(re.escape, marks.ids)).encode()
+    of_id = re.compile(rb'"(?:%b)"\s*:\s*(\d{1,18})\s*[,}]' % names)
+    failed = re.compile(rb'"%b"\s*:\s*[1-9]' % re.escape(marks.failed).encode())
     kept, ids = [], []
     located = zip(rows.tolist(), slices.args_at[rows].tolist(), slices.args_len[rows].tolist(), strict=True)
     for row, at, size in located:
         args = trace.args.get(at, size)
-        found = _ID.search(args)
-        if found is not None and int(found[1]) and not _FAILED.search(args):
+        found = of_id.search(args)
+        if found is not None and int(found[1]) and not (marks.failed and failed.search(args)):
             kept.append(row)
             ids.append(int(found[1]))
     return np.array(kept, np.int64), np.array(ids, np.int64)
 
 
-def _own(trace: Trace, side: _Side, others: tuple[str, ...]) -> bool:
+def _own(trace: Trace, side: _Side, others: Sequence[Sequence[str]]) -> bool:
     """Whether a file has the other ends of its ids itself."""
     here = _slices_of(trace, None, others)
     return here is not None and 2 * len(np.intersect1d(side.ids, here.ids)) > min(len(side.ids), len(here.ids))
 
 
+def _fully_named(trace: Trace, pattern: str) -> list[int]:
+    """The numbers of the texts of a trace that fit a pattern as a whole."""
+    fits = re.compile(pattern)
+    return [number for number, text in enumerate(trace.strings) if text and fits.fullmatch(text)]
+
+
 def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, stream: Array) -> tuple[Array, Array]:
     """The calls that wait, as rows of the host, and for each one a row of the pairs that was done when it returned."""
     slices = host.slices
-    copies = [number for number, text in enumerate(host.strings) if _COPIES.fullmatch(text)]
-    to_host = [number for number, text in enumerate(device.strings) if _TO_HOST.search(text)]
+    asked = _marks(host)
+    copies, names = _fully_named(host, asked.copies), _fully_named(host, asked.waits)
+    to_host = [number for number, text in enumerate(device.strings) if re.search(_marks(device).to_host, text)]
     copied = np.flatnonzero(np.isin(slices.name[calls], copies) & np.isin(device.slices.name[work], to_host))
     rows, waited = calls[copied].tolist(), copied.tolist()
-    names = [number for number, text in enumerate(host.strings) if _WAITS.fullmatch(text)]
     waits = np.flatnonzero(np.isin(slices.name, names))
     waits = waits[[int(host.tracks[track].clock) == clock for track in slices.track[waits].tolist()]]
     if len({device.tracks[track].parent for track in np.unique(stream).tolist()}) == 1:  # one device, one context
@@ -326,14 +338,14 @@ def align_launches(pairs: Pairs, prior: Prior) -> Estimate:
     """
     dropped = f" ({pairs.repeated} slices with ids that are not their own are left out)" if pairs.repeated else ""
     if len(pairs) < _LEAST_PAIRS:
-        return refused(METHOD, Verdict.INSUFFICIENT, f"only {len(pairs)} ids of launches are in both files{dropped}")
+        return insufficient(Method.LAUNCHES, f"only {len(pairs)} ids of launches are in both files{dropped}")
     if pairs.share < LEAST_SHARE:
         reason = f"only {pairs.share:.0%} of the work has a launch with its id: these look like two different runs"
-        return refused(METHOD, Verdict.INSUFFICIENT, reason + dropped)
+        return insufficient(Method.LAUNCHES, reason + dropped)
     kept = _in_order(pairs)
     if kept.mean() < _LEAST_ORDER:
         reason = f"only {kept.mean():.0%} of the work is in the order of its launches: these look like different runs"
-        return refused(METHOD, Verdict.INSUFFICIENT, reason + dropped)
+        return insufficient(Method.LAUNCHES, reason + dropped)
     bounds = pairs.constraints(kept)
     line = _line(bounds, prior)
     wrong = 1 - float(kept.mean())
@@ -341,7 +353,7 @@ def align_launches(pairs: Pairs, prior: Prior) -> Estimate:
     region = feasible(trimmed, everything(line.x0, prior.max_drift))
     same, gaps = _same_gaps(pairs, kept)
     base = Estimate(
-        METHOD,
+        Method.LAUNCHES,
         Verdict.INSUFFICIENT,
         "",
         line.offset,

@@ -29,13 +29,17 @@ COARSE = 4 * _US
 _FINE = 0.2 * _US
 _MOST_SHIFTS, _MOST_DRIFTS = 160, 120
 _FEW_CALLS, _MANY_CALLS = 400, 4000
+#: How finely moves are tried over a long reach, and how much of it at once, ns.
+_STEP, _LOOK = 2 * _US, 10_000 * _US
 #: So often a region is looked at, each time what the last look left of it.
 _LOOKS = 3
 #: With this share of the calls each within one stretch, the trace is one in which calls do lie so.
 LEAST_FITTING = 0.9
 #: A place is possible with so many misfits, beside twice as many as there are at the best one: what does not fit there
 #: may be wrong, and as much again may be wrong and fit there by chance.
-_CHANCE = 3
+CHANCE = 3
+#: The relation of a clock to itself.
+UNMOVED = Line(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,44 @@ def fits_on(nest: Nest, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
     return fits
 
 
+def sticking_out(nest: Nest, calls: Events) -> F64:
+    """For each call on the outer clock by how much it sticks out of the best stretch of its kind near it, ns.
+
+    Returns:
+        0.0 for a call that lies in one; inf where no thread has a stretch of its kind.
+    """
+    found = np.full(len(calls), np.inf)
+    slack = 2 * max(nest.quantum_ns, 1.0), max(calls.quantum_ns, 1.0)
+    for kind in np.unique(calls.kind).tolist():
+        rows = np.flatnonzero(calls.kind == kind)
+        first, last = calls.start[rows] + slack[1], calls.end[rows] - slack[0]
+        for thread in nest.threads:
+            begin, end = (column[thread.kind == kind] for column in (thread.begin, thread.end))
+            after = np.searchsorted(begin, first)
+            for near in (after - 1, after) if len(begin) else ():
+                one = np.clip(near, 0, len(begin) - 1)
+                out = np.maximum(np.maximum(begin[one] - first, last - end[one]), 0.0)
+                found[rows] = np.minimum(found[rows], out)
+    return found
+
+
+def most_fitting(nest: Nest, calls: Events, reach: float) -> tuple[int, float]:
+    """How many of the calls on the outer clock lie in a stretch at the best move within reach, and that move, ns.
+
+    The later the move, the later the calls; of equally good moves the least one counts.
+    """
+    found = []
+    for start in np.arange(-reach, reach, _LOOK):
+        half = _LOOK / 2
+        shifts = np.arange(-half, half + _STEP, _STEP)
+        fitting = Grid(Line(start + half, 0.0, 0.0), shifts, np.zeros(1)).fitting(nest, calls)[0]
+        most = int(np.max(fitting))
+        places = -(start + half + shifts[fitting == most])
+        found.append((most, -float(np.min(np.abs(places))), float(places[np.argmin(np.abs(places))])))
+    most, _, move = max(found)
+    return most, move
+
+
 def room(nest: Nest, line: Line) -> tuple[F64, F64]:
     """How far each call lies from the begin and from the end of the stretch that holds it on a line, as printed, ns."""
     allowed = _Allowed.near(nest, nest.calls, line, 0.0)
@@ -245,7 +287,7 @@ def _narrowed(nest: Nest, calls: Events, region: Region, half_span: float) -> Re
     fewest = int(np.min(misfits))
     if fewest > (1 - LEAST_FITTING) * len(calls):
         return None
-    drift, shift = np.nonzero(misfits <= 2 * fewest + _CHANCE)
+    drift, shift = np.nonzero(misfits <= 2 * fewest + CHANCE)
     between = float(grid.drifts[1] - grid.drifts[0]) if len(grid.drifts) > 1 else 0.0
     return _around(region.x0, offsets[shift], grid.drifts[drift], step, between)
 

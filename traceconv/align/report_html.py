@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from traceconv.align.ladder import IN_WORDS
+from traceconv.align.estimate import Method
 from traceconv.align.svg import Axis, Plane, bars, padded, time_axis
 from traceconv.clocks import Verdict
 from traceconv.times import format_drift, format_short, format_time
@@ -249,7 +249,7 @@ def _pair(pair: Json, *, used: bool) -> str:
     x, y = escape(pair["x"]["file"]), escape(pair["y"]["file"])
     words = _METHODS.get(pair["method"], _Words())
     pictures = [_residuals(pair, words), _landscape(pair, words), _region(pair, words, used)]
-    compared = escape(IN_WORDS.get(pair["method"]) or str(pair["method"]))
+    compared = escape(Method(pair["method"]).compared)
     found = (
         f"<p>{_pill(pair['verdict'])} {escape(pair['reason'])}. Compared: {compared}.</p>"
         f"<p>{_MEANINGS[pair['verdict']]}{_of_what_use(pair, used, any(pictures))}</p>"

@@ -25,7 +25,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Prior, Residuals, Rival, refused, some_of
+from traceconv.align.estimate import (
+    OTHER_RUN,
+    Array,
+    Estimate,
+    Events,
+    Method,
+    Prior,
+    Residuals,
+    Rival,
+    insufficient,
+    some_of,
+)
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.iterations import alike_beside_iterations, period_of, same_run
 from traceconv.align.matching import Line, Matcher, Pairs
@@ -35,7 +46,6 @@ from traceconv.align.robust import margin_of, null_margin, robust_line, since_la
 from traceconv.clocks import SLEWED_DRIFT, Verdict
 from traceconv.times import format_short
 
-METHOD = "sequence of named events"
 _US = 1e3
 _BIN = 100 * _US
 _MAX_BINS = 1 << 23
@@ -217,7 +227,7 @@ def _by_places(a: Events, b: Events, prior: Prior, nest: Nest | None = None, *, 
     """Where the two fit, be they of one run or not."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         reason = f"only {min(len(a), len(b))} events of common kinds, {_LEAST_EVENTS} are needed"
-        return refused(METHOD, Verdict.INSUFFICIENT, reason)
+        return insufficient(Method.SEQUENCE, reason)
     tried = []
     for of_b in (True, False):
         found = _from_chunk(a, b, _Chunk.first(a, b, prior, of_b=of_b), prior, nest, inside=inside)
@@ -232,10 +242,10 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | 
     x0 = _middle(chunk, prior)
     offsets, heights = _correlation(chunk, prior)
     if not len(offsets):
-        return refused(METHOD, Verdict.INSUFFICIENT, "the traces do not overlap where their clocks allow it")
+        return insufficient(Method.SEQUENCE, "the traces do not overlap where their clocks allow it")
     candidates = _candidates(chunk, x0, prior, _peaks(offsets, heights))
     if not candidates:
-        return refused(METHOD, Verdict.INSUFFICIENT, "no place was found where the events of both fit")
+        return insufficient(Method.SEQUENCE, "no place was found where the events of both fit")
     best, *rivals = candidates
     margins = [_margin(best.score, rival.score) for rival in rivals]
     if nest is not None and min(margins, default=np.inf) < LEAST_MARGIN:
@@ -591,23 +601,10 @@ def _grown(a: Events, b: Events, seed: _Candidate, until: float, prior: Prior) -
         until = min(max(first + 2 * (until - first), until + 1e6), last)
 
 
-def share_inside(a: Events, b: Events, line: Line, tolerance: float) -> tuple[int, int]:
-    """How many of the inner events lie in an outer one of their kind on a line, and how many could.
-
-    Args:
-        a: the outer events.
-        b: the inner ones.
-        line: from the clock of a to that of b.
-        tolerance: by how much one may stick out, ns.
-    """
-    pairs, share, _ = _matched(a, b, line, tolerance)
-    return len(pairs), round(len(pairs) / share) if len(pairs) else int(np.count_nonzero(_could_match(a, b, line)))
-
-
 def _matched(a: Events, b: Events, line: Line, tolerance: float = _NEAR) -> tuple[Pairs, float, float]:
     """The pairs, the share of the events of b that could match and do, and the least share along the way."""
     pairs = Pairs.of(a, b, Matcher(a, b).holding(line, tolerance), line)
-    possible = _could_match(a, b, line)
+    possible = could_match(a, b, line)
     hit = np.zeros(len(b), bool)
     hit[pairs.b] = True
     hit = hit[possible | hit]
@@ -619,14 +616,14 @@ def _matched(a: Events, b: Events, line: Line, tolerance: float = _NEAR) -> tupl
     return pairs, share, min(float(block.mean()) + more for block, more in zip(blocks, chance, strict=True))
 
 
-def _could_match(a: Events, b: Events, line: Line) -> Array:
+def could_match(a: Events, b: Events, line: Line) -> Array:
     """For each event of b whether it could match: unless a is at rest where it is, since a profiler may pause."""
     at = line.back(b.start)
     latest = np.maximum.accumulate(a.end)
     before = np.searchsorted(a.start, at, "right") - 1
     possible = (at >= a.start[0] - _BIN) & (at <= latest[-1] + _BIN)
     pauses = a.start[1:] - latest[:-1]
-    long = max(_LEAST_PAUSE, 10 * float(np.quantile(pauses, 0.99)))
+    long = max(_LEAST_PAUSE, 10 * float(np.quantile(pauses, 0.99))) if len(pauses) else _LEAST_PAUSE
     paused = np.append(pauses, 0.0)[before] > long
     within = (at > latest[before] + _BIN) & (at < a.start[np.minimum(before + 1, len(a) - 1)] - _BIN)
     return np.asarray(possible & ~(paused & within))
@@ -724,7 +721,7 @@ def _judged(
         region = None
     verdict, reason = _verdict(region, len(pairs), share, residuals, prior, rivalry)
     return Estimate(
-        METHOD,
+        Method.SEQUENCE,
         verdict,
         reason,
         line.offset,

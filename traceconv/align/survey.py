@@ -100,7 +100,7 @@ def survey(
     sides = [
         _Side(index, trace, clock) for index, trace in enumerate(traces) if (clock := _main_clock(trace)) is not None
     ]
-    anchored = any(trace.sources[0].format == "clock-anchor" for trace in traces)
+    anchored = any(trace.sources[0].marks.reads_clocks for trace in traces)
     pairs = []
     for one, other in combinations(sides, 2):
         way = ways.between(one, other)

@@ -11,7 +11,6 @@ import numpy as np
 
 from traceconv.ir.trace import I64, TABLES, Trace, Track, occurring
 
-METHOD = "the same recording, given twice"
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8
 _LEAVE = "leave one of the two out"

@@ -21,6 +21,7 @@ from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import ANY_TOOL_MARKS
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import MS, NS, US, S
@@ -45,6 +46,7 @@ class ChromeTrace(Struct, frozen=True):
     url = "https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"
     versions = "object and array form, all phases; complete, cut off or damaged"
     clock = ClockDomain("Chrome trace time", Zero.UNKNOWN, Run.UNKNOWN, 1)
+    marks = ANY_TOOL_MARKS
     record = "chrome://tracing > Record, or any of the many tools that write this format"
     line_up = (
         "Nothing is needed when the file has baseTimeNanoseconds, or microseconds since 1970; else `--offset "

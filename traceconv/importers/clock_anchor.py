@@ -29,6 +29,7 @@ from traceconv.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, TAI, 
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -169,6 +170,7 @@ class ClockAnchor(msgspec.Struct, frozen=True):
     url: ClassVar[str] = "https://docs.python.org/3/library/time.html#time.clock_gettime"
     versions: ClassVar[str] = "version 1, of Linux and of what Python can read elsewhere"
     clock: ClassVar[ClockDomain] = _CLOCKS["CLOCK_MONOTONIC"]
+    marks: ClassVar[FormatMarks] = FormatMarks(reads_clocks=True)
     record: ClassVar[str] = "traceconv anchor -o anchor.json -- python run.py"
     line_up: ClassVar[str] = (
         "Merged with recordings of the same machine, it relates their clocks: CLOCK_MONOTONIC of perf and "

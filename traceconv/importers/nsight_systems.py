@@ -32,6 +32,7 @@ from traceconv.importers._nsys_nvtx import Nvtx
 from traceconv.importers._nsys_sampled import Sampled
 from traceconv.importers._nsys_slices import NO_TIME, Described, Shape, Slices
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import GPU_MARKS, FormatMarks
 from traceconv.ir.trace import TrackId
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -516,6 +517,7 @@ class NsightSystems(Struct, frozen=True):
     url: ClassVar[str] = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
     versions: ClassVar[str] = "schemas of 2020 to 2026.4 (3.28.1); exports of 2020 to 2025.3 were tried"
     clock: ClassVar[ClockDomain] = SESSION_CLOCK
+    marks: ClassVar[FormatMarks] = GPU_MARKS
     record: ClassVar[str] = (
         "nsys profile --trace=cuda,nvtx,osrt --output=report python run.py && "
         "nsys export --type=sqlite --output=report.sqlite report.nsys-rep"

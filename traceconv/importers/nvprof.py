@@ -33,6 +33,7 @@ from traceconv.importers._nvprof_other import Others
 from traceconv.importers._nvprof_tables import Activities
 from traceconv.importers._nvprof_tracks import Tracks
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import GPU_MARKS, FormatMarks
 from traceconv.ir.trace import Layer
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -79,6 +80,7 @@ class NvprofSqlite(Struct, frozen=True):
     versions: ClassVar[str] = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
     clock: ClassVar[ClockDomain] = REALTIME
     layer: ClassVar[Layer] = Layer.DEVICE
+    marks: ClassVar[FormatMarks] = GPU_MARKS
     record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
     line_up: ClassVar[str] = (
         "Times are nanoseconds since 1970, so it lines up with everything on the wall clock by itself; files of "

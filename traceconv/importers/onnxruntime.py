@@ -37,6 +37,7 @@ from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event, text_of
 from traceconv.importers._local_time import local_time, refuse_zone, seconds_since_1970, zone_of
 from traceconv.ir.builder import Builder, join_args
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import NO_TRACK, Layer, SliceId, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -122,6 +123,7 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
     versions = "0.3 to 1.31; the fork with perf counters for each layer"
     clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
     layer = Layer.FRAMEWORK
+    marks = FormatMarks(launch_arrows="launch")
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
     line_up = (
         "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with -O "

@@ -29,6 +29,7 @@ from traceconv.importers._perfetto_packets import ABOUT_ITSELF, PACKET_KINDS, Pa
 from traceconv.importers._perfetto_rows import Emission
 from traceconv.importers._wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import ANY_TOOL_MARKS
 from traceconv.packets import PACKET_TAG, frame_at
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -62,6 +63,7 @@ class Perfetto(Struct, frozen=True):
     url = "https://perfetto.dev/docs/reference/trace-packet-proto"
     versions = "track events and perf samples of Perfetto 1 to 58; plain, gzip, deflated packets"
     clock = BOOTTIME
+    marks = ANY_TOOL_MARKS
     record = (
         "perfetto -o trace.pftrace --txt -c config.txt   # data source track_event or linux.perf, "
         "builtin_data_sources { primary_trace_clock: BUILTIN_CLOCK_REALTIME }"

@@ -49,6 +49,7 @@ from traceconv.importers._log_times import Form, Kind, TimeReader
 from traceconv.importers._timed_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
 from traceconv.importers._timed_json import TimeField
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -345,6 +346,7 @@ class TimedLog(msgspec.Struct, frozen=True):
     url: ClassVar[str] = "https://docs.python.org/3/howto/logging.html"
     versions: ClassVar[str] = "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, time of day, JSON lines"
     clock: ClassVar[ClockDomain] = UNKNOWN_START
+    marks: ClassVar[FormatMarks] = FormatMarks(any_tool=True)
     record: ClassVar[str] = "python run.py 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z' > run.log"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         (

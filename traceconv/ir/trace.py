@@ -20,6 +20,7 @@ import numpy.typing as npt
 from traceconv.clocks import ClockDomain, ClockSnapshot
 from traceconv.diagnostics import Balance, Diagnostics
 from traceconv.ir.collectives import Collectives
+from traceconv.ir.marks import NO_MARKS, FormatMarks
 from traceconv.spill import forget
 
 I64 = npt.NDArray[np.int64]
@@ -308,6 +309,7 @@ class SourceInfo:
         rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
         world_size: how many processes that job has; None if the input does not say.
         layer: where its slices were written down; None if the format does not say.
+        marks: what its format says of slices and arrows.
     """
 
     name: str
@@ -325,6 +327,7 @@ class SourceInfo:
     rank: int | None = None
     world_size: int | None = None
     layer: Layer | None = None
+    marks: FormatMarks = NO_MARKS
 
     @property
     def place_in_job(self) -> str:

@@ -8,8 +8,8 @@ and the output of the programme between them, both packed; and what is known of 
 
 KIND is the model. With PyTorch: `convnet` (trained, images of varied sizes), `resnet` (a residual network, trained,
 images of one size), `transformer` (bfloat16, sequences of varied lengths), `encoder` (the same, sequences of one
-length), `lstm`, `steady` (a small convolutional network that always does the same). With MXNet: `mxnet` (a
-convolutional network, images of varied sizes).
+length), `lstm`, `steady` (a small convolutional network that always does the same), `chain` (60 equal convolutions, one
+right after the other). With MXNet: `mxnet` (a convolutional network, images of varied sizes).
 
 oneDNN prints gettimeofday, which is CLOCK_REALTIME, and so does MXNet. The profiler of PyTorch takes the counter of the
 CPU and converts it to wall time, which may be off. So the programme often does next to nothing in an annotated range,
@@ -37,7 +37,7 @@ FOLDER = Path(__file__).parent / "recordings"
 TRACE, LOG, READINGS = "kineto_trace.json", "onednn_verbose_with_program_output.log", "readings.json"
 MXNET, DNNL = "mxnet_profile.json", "dnnl_verbose.log"
 ITERATIONS = {
-    "convnet": 60, "resnet": 20, "transformer": 40, "encoder": 40, "lstm": 100, "steady": 100, "mxnet": 100,
+    "convnet": 60, "resnet": 20, "transformer": 40, "encoder": 40, "lstm": 100, "steady": 100, "chain": 5, "mxnet": 100,
 }  # fmt: skip
 _MARK = "clock reading"
 _MARKS_PER_ITERATION = 8
@@ -157,6 +157,14 @@ def _step(kind: str, torch: Any, rng: random.Random) -> Callable[[], None]:
                 lstm(torch.rand(rng.randrange(4, 24), 4, 64))
 
         return recur
+    if kind == "chain":
+        chain, images = nn.Sequential(*(nn.Conv2d(16, 16, 3, padding=1) for _ in range(60))), torch.rand(4, 16, 32, 32)
+
+        def follow() -> None:
+            with torch.no_grad():
+                chain(images)
+
+        return follow
     steady = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.Conv2d(64, 32, 3)).eval()
     image = torch.rand(4, 3, 40, 40)
 
@@ -255,7 +263,7 @@ def note(recordings: Path, name: str, files: list[dict[str, Any]]) -> None:
     path = recordings / "truth.json"
     truth = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"recordings": {}}
     truth["recordings"][name] = files
-    path.write_text(json.dumps(truth, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(truth, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{name}: {files[0]['how']}, wrong by no more than {files[0]['uncertainty_ns']} ns")
 
 

@@ -26,13 +26,14 @@ import numpy as np
 from tests.benchmarks.alignment.record_activity import CASES
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
+from traceconv.align.causality import believed, causality
 from traceconv.align.matching import Line
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import room
 from traceconv.align.views import nest_of, shared_work
 from traceconv.api import read
 from traceconv.clocks import Run, Verdict, Zero
-from traceconv.errors import TraceconvError
+from traceconv.errors import AlignmentError, TraceconvError
 from traceconv.ir.trace import Table, Trace, take
 
 FOLDER = Path(__file__).parent / "recordings"
@@ -61,6 +62,10 @@ PAIRS = (
 SEQUENCES = frozenset(name for name, _, other in PAIRS if not other.startswith(PERF))
 
 
+#: Equal calls, one right after the other.
+CHAIN = "chain_torch"
+#: By how much the stated clocks of logs are made wrong, ns.
+STATED_WRONG_NS = (-20_000_000, -7_300_000, -1_100_000, -500_000, 500_000, 1_900_000, 3_700_000, 11_000_000)
 #: How recordings of five to ten iterations are called.
 SHORT_NAME = "short_"
 #: Of the pairs those of samples or counters with slices, which nothing but activity relates beyond metadata.
@@ -190,6 +195,34 @@ def short_attempts() -> list[Attempt]:
             traces = [without_metadata(load(file)) for file in (one, other)]
             found.append(attempt(recording, (one, other), "metadata taken away", traces))
     return found
+
+
+def stated_attempts() -> list[tuple[str, str]]:
+    """For each recording of a framework and a log of its library, what is said where the log is as wrong as it states.
+
+    Returns:
+        The name of the recording and what became of it: a verdict, that of the refusal if it was refused.
+    """
+    found = []
+    for recording, files in truth().items():
+        if not recording.startswith((SHORT_NAME, CHAIN)) or any(PERF in name for name in files):
+            continue
+        one, other = (load(file) for file in files.values())
+        for by_ns in STATED_WRONG_NS:
+            moved = replace(other.slices, ts=other.slices.ts + by_ns)
+            found.append((recording, verdict_of([one, other.with_tables(slices=moved)])))
+        found.append((f"{recording} as it is", verdict_of([one, other])))
+    return found
+
+
+def verdict_of(traces: list[Trace]) -> str:
+    """The worst verdict of a merge, also where it is refused."""
+    try:
+        alignment = align(traces)
+        alignment = believed(alignment, causality(traces, alignment))
+    except AlignmentError as refusal:
+        return refusal.verdict
+    return str(max((Verdict(line.verdict) for line in alignment.receipt), key=list(Verdict).index))
 
 
 def least_bound(recording: str) -> float:

@@ -1,0 +1,74 @@
+"""What a format says of the slices and arrows in its files, for those who put several files together.
+
+An importer declares it as `marks`. Alignment reads it from the input, and knows no format by name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class LaunchMarks(Struct, frozen=True):
+    """How calls of a host are told that ask a device for work, and how that work is told.
+
+    Attributes:
+        calls: the categories of the slices of calls. A call of a runtime may call a driver under the same id: the
+            first category that has an id has it.
+        work: the categories of the slices of the work.
+        ids: the args that hold the id that a call and its work share.
+        failed: the arg that is not 0 where a call failed, so that it launched nothing; "" if there is none.
+        waits: a pattern of the names of calls that return when all is done that the device was asked for. Those that
+            wait for one stream do not say for which.
+        copies: a pattern of the names of calls that return when their copy is done, if it goes to the host.
+        to_host: a pattern of the names of copies that go to the host.
+    """
+
+    calls: tuple[str, ...] = ()
+    work: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    failed: str = ""
+    waits: str = ""
+    copies: str = ""
+    to_host: str = ""
+
+
+class FormatMarks(Struct, frozen=True):
+    """What a format says of all its files.
+
+    Attributes:
+        launches: how launches of device work are told; None if there are none.
+        launch_arrows: names or categories of arrows from a call to the work that it launched, as a pattern.
+        receive_arrows: names or categories of arrows from a send to its receive, as a pattern.
+        any_tool: whether different tools write it, so that two files of one process may hold the same events.
+        reads_clocks: whether a file holds readings of the clocks of its machine, taken around what is recorded.
+    """
+
+    launches: LaunchMarks | None = None
+    launch_arrows: str = ""
+    receive_arrows: str = ""
+    any_tool: bool = False
+    reads_clocks: bool = False
+
+
+NO_MARKS: Final = FormatMarks()
+
+#: CUDA and HIP, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has the same
+#: categories for both, and so have databases that are converted to Chrome JSON by others.
+GPU_LAUNCHES: Final = LaunchMarks(
+    calls=("cuda_runtime", "cuda_driver", "HIP_RUNTIME_API", "hip_api"),
+    work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"),
+    ids=("correlation", "correlation_id"),
+    failed="return_value",
+    waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",
+    copies=r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?",
+    to_host=r"DtoH|DEVICE_TO_HOST",
+)
+#: What launches of a GPU are drawn as: "launch" of databases and ONNX Runtime, "ac2g" and its kin of Kineto.
+GPU_ARROWS: Final = r"launch|ac2g|async_[cn]pu"
+
+#: Of a GPU's profiler.
+GPU_MARKS: Final = FormatMarks(GPU_LAUNCHES, launch_arrows=GPU_ARROWS)
+#: Of a format that any tool writes, with whatever names it likes.
+ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_ARROWS, r"send|recv|receive", any_tool=True)
