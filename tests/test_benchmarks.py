@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import record
+from tests.benchmarks import lines, record
 from tests.benchmarks.frame import (
     ROOT,
     Contestant,
@@ -28,6 +28,7 @@ from tests.benchmarks.frame import (
     memory_share,
 )
 from tests.benchmarks.generate import generate
+from traceconv.api import read
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="wait4 is of POSIX")
 
@@ -256,3 +257,29 @@ def test_what_is_not_measured_again_stays_recorded(tmp_path: Path, monkeypatch: 
     record.save({"a": measured, "b": unmeasured, "old": measured}, ["b", "a", "old"])
     record.save({"a": unmeasured}, ["b", "a"])
     assert record.load() == {"b": unmeasured, "a": measured}
+
+
+# -- short lines ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", lines.ROWS)
+def test_the_shortest_rows_of_a_format_are_data(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"input{lines.source_of(name).suffix}"
+    options = {"time": "syslog"} if name.startswith("timed-log/") else {}
+    written = []
+    for rows in (0, 50):
+        more = "".join(f"{lines.ROWS[name](number)}\n" for number in range(1, rows + 1))
+        path.write_bytes(lines.head_of(name) + more.encode())
+        written.append(read(path, format=name.partition("/")[0], options=options).sources[0].balance.written)
+    assert written[1] == written[0] + 50
+
+
+def test_the_cost_of_short_lines_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(lines, "BYTES", 3000)
+    monkeypatch.setattr(lines, "_FEW", 300)
+    monkeypatch.setattr(lines, "_per_byte", lambda folder: 5.0)
+    lines.main(["vtune/timeline", "--kinds", "varied,rows"])
+    head, columns, row = capsys.readouterr().out.splitlines()
+    assert head.startswith("main work: 5.00 ns a byte")
+    assert columns.split() == ["varied", "rows"]
+    assert len(row.split()) == 5

@@ -251,7 +251,17 @@ def test_tables_without_times_come_under_the_trace_of_the_same_run(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("7", 7), ("7.0", 7), (7.0, 7), ("-3", -3), (2**63, 2**63), ("7.5", "7.5"), ("0x10", "0x10"), ("²", "²")],
+    [
+        ("7", 7),
+        ("7.0", 7),
+        (7.0, 7),
+        ("-3", -3),
+        (2**63, 2**63),
+        ("7.5", "7.5"),
+        ("0x10", "0x10"),
+        ("²", "²"),
+        ("--17", "--17"),
+    ],
 )
 def test_whole_numbers(value: object, expected: object) -> None:
     assert whole_number(value) == expected

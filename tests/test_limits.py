@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,16 @@ from traceconv import kernel, limits
 from traceconv.api import LONG_LINE, convert, identify, read
 from traceconv.check import _events, _shapes, check_file, chrome_json
 from traceconv.cli import cli
-from traceconv.errors import InputError, LostData, NothingRead
+from traceconv.clocks import REALTIME
+from traceconv.errors import InputError, LostData, MalformedInput, NothingRead
 from traceconv.importers import _chrome_json, _perf_zstd, timed_log
 from traceconv.importers._chrome_events import ChromeEvents
 from traceconv.importers._chrome_rows import RowScanner
 from traceconv.importers._idle_lines import IdleLines
 from traceconv.importers._perfetto_packets import PacketReader
-from traceconv.ir.trace import Trace
+from traceconv.ir import builder
+from traceconv.ir.builder import Builder
+from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.limits import Limits, Unpacked
 from traceconv.shortening import LONG_ARG, LONG_NAME
 from traceconv.source import Source
@@ -355,6 +360,47 @@ def test_a_line_without_end_takes_no_memory(command: str, tmp_path: Path) -> Non
     assert size < 150  # it took over 240
 
 
+def runs_of_onednn(runs: int) -> bytes:
+    """Runs of ten lines with the args that recorded lines have."""
+    fields = b"src:f32:a:blocked:aBcd16b::f0 wei:f32:a:blocked:ABcd16b16a::f0 dst:f32:a:blocked:aBcd16b::f0"
+    lines = [
+        b"onednn_verbose,v1,%d.%06d,primitive,exec,cpu,convolution,jit:avx512_core,forward_training,"
+        % (1795244047598 + 2 * run, 100_000 * n % 1_000_000)
+        + fields
+        + b",attr-scratchpad:user,alg:convolution_direct,mb8_ic16oc32_ih14oh12kh3sh1dh0ph0,0.0%d\n" % n
+        for run in range(runs)
+        for n in range(10)
+    ]
+    return b"".join(INFO + b"".join(lines[at : at + 10]) for at in range(0, len(lines), 10))
+
+
+def threads_of_chrome(threads: int) -> bytes:
+    event = '{"ph":"X","name":"a","pid":%d,"tid":%d,"ts":%d,"dur":1}'
+    return ("[" + ",".join(event % (tid // 8 + 1, tid, tid) for tid in range(1, threads + 1)) + "]").encode()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak stands there")
+@pytest.mark.parametrize(
+    ("made", "few", "many", "most_each"),
+    [
+        pytest.param(runs_of_onednn, 1000, 6000, 5, id="runs of oneDNN"),  # it was 10
+        pytest.param(threads_of_chrome, 2000, 32_000, 1, id="threads of Chrome JSON"),  # it was 1.2
+    ],
+)
+def test_many_runs_or_threads_take_little_memory_each(
+    made: Callable[[int], bytes], few: int, many: int, most_each: float, tmp_path: Path
+) -> None:
+    """In KB, from the input to the output."""
+    path = tmp_path / "input"
+    sizes = []
+    for count in (few, many):
+        path.write_bytes(made(count))
+        code, size = measured("convert", path, "-o", tmp_path / f"{count}.pftrace")
+        assert code == 0
+        sizes.append(size)
+    assert sizes[1] - sizes[0] < most_each * (many - few) / 1024, sizes
+
+
 @pytest.mark.parametrize("scan", [kernel.module("scan"), None], ids=["kernel", "python"])
 @pytest.mark.parametrize("unit", ["{},", "{}, ", "{},\n"])
 def test_empty_objects_cost_no_more_than_their_bytes(
@@ -433,6 +479,39 @@ def test_a_check_takes_no_more_memory_than_the_file(unit: str, tmp_path: Path) -
     code, size = measured("check", path)
     assert code == 1
     assert size < 120  # it took up to 500
+
+
+@pytest.mark.parametrize("module", [kernel.module("lines"), None], ids=["kernel", "python"])
+@pytest.mark.parametrize("time", [b"", b"1795245457236.579102,"])
+def test_what_onednn_lines_say_is_kept_once_for_all_runs(time: bytes, module: Any, tmp_path: Path) -> None:
+    """Each run had the args of its lines, and its header."""
+    path = tmp_path / "a.log"
+    line = EXEC.replace(b"v1,", b"v1," + time, 1)
+    kept = []
+    for runs in (2, 50):
+        path.write_bytes((INFO + line + line.replace(b"0.25", b"0.5")) * runs)
+        with using("lines", module):
+            trace = read(path)
+        assert len(trace.slices.ts) == 2 * runs
+        assert [track.name for track in trace.tracks[::2]] == [f"oneDNN run {n}" for n in range(1, runs + 1)]
+        assert trace.slices.track.tolist() == [2 * n + 1 for n in range(runs) for _ in range(2)]
+        versions = {id(facts["version"]) for facts in trace.metadata["onednn_runs"]}
+        kept.append((len(trace.args), len(versions)))
+    assert kept[0] == kept[1]
+
+
+def test_args_that_come_again_are_kept_once_and_long_or_old_ones_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "_MOST_RECENT", 2)
+    monkeypatch.setattr(builder, "_LONGEST_RECENT", 16)
+    out = Builder(SourceInfo("a", "b"), REALTIME)
+    track = out.track("t")
+    given = [{"a": 1}, {"a": 1}, {"a": 2}, {}, {"a": 1}, {"a": "long" * 9}, {"a": "long" * 9}]
+    for ts, args in enumerate(given):
+        out.instant(track, ts, "i", args=args)
+    trace = out.finish()
+    places = zip(trace.instants.args_at.tolist(), trace.instants.args_len.tolist(), strict=True)
+    assert [json.loads(trace.args.get(*place) or "{}") for place in places] == given
+    assert len(trace.args) == 3 * len('{"a":1}') + 2 * len('{"a":""}') + 2 * 36
 
 
 def test_a_large_event_is_joined_a_few_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -556,3 +635,94 @@ def test_an_escape_that_stops_viewers_is_seen_in_a_large_name_too(tmp_path: Path
     report = check_file(path)
     assert {one.code for one in report.problems} == {"check-json.large_member", "check-json.surrogate_escape"}
     assert not report.ok
+
+
+#: What odd lines are made of, besides words of the text: white space and digits that text has and bytes have not.
+_ODD = [
+    " ",
+    "  ",
+    "\t",
+    "\u00a0",
+    "\u2003",
+    "\u3000",
+    "\x1c",
+    "\x85",
+    "\x0c",
+    "é",
+    "٣",
+    "5",
+    "17",
+    "0.5",
+    "1.25",
+    "2,5",
+]
+_ODD += [
+    ",",
+    ";",
+    "|",
+    '"',
+    "==",
+    "#",
+    "-",
+    "--",
+    "----",
+    ":",
+    "a",
+    "Total",
+    "x y",
+    "\x1b[31m",
+    "\ufffd",
+    "{",
+    "}",
+    "% ",
+]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("kernels", [True, False], ids=["kernel", "python"])
+def test_lines_that_are_passed_over_are_counted_as_if_they_were_read(
+    name: str, kernels: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source,) = (ROOT / name).glob("input.*")
+    format = name.partition("/")[0]
+    options = {"time": "syslog"} if format == "timed-log" else {}
+    lines = source.read_bytes().splitlines(keepends=True)
+    words = [word.decode("utf-8", "replace") for word in set(re.findall(rb"\S+|\s+", b"".join(lines)))]
+    chance = random.Random(name)
+    pass_over = IdleLines._pass_over
+    passed = []
+
+    def found() -> list[Any]:
+        try:
+            trace = read(path, format=format, options=options)
+        except (InputError, MalformedInput) as error:
+            return [str(error)]
+        info = trace.sources[0]
+        seen = [(one.code.name, one.count, one.skipped, one.places) for one in info.diagnostics]
+        return [info.balance, sorted(seen), info.notes, trace.metadata, trace.strings, *map(events_of, [trace])]
+
+    def watched(self: IdleLines, data: bytes, at: int) -> tuple[int, int]:
+        end, count = pass_over(self, data, at)
+        passed.append(count)
+        return end, count
+
+    path = tmp_path / f"input{source.suffix}"
+    for turn in range(12):
+        text = []
+        for line in lines:
+            text.append(line)
+            while chance.random() < 0.7:
+                odd = "".join(
+                    chance.choice(_ODD if chance.random() < 0.8 else words) for _ in range(chance.randint(0, 6))
+                )
+                cut = line[: chance.randrange(len(line))] if turn % 3 == 0 and chance.random() < 0.1 else b""
+                text += [cut + odd.encode()[: 1000 - turn] + chance.choice([b"\n", b"\n", b"\r\n"])] * chance.choice(
+                    [1, 1, 5]
+                )
+        path.write_bytes(b"".join(text))
+        with using("lines", kernel.module("lines") if kernels else None):
+            monkeypatch.setattr(IdleLines, "_pass_over", watched)
+            some = found()
+            monkeypatch.setattr(IdleLines, "_pass_over", lambda self, data, at: (at, 0))
+            assert found() == some, path.read_bytes()
+    assert sum(passed) > 0 or format == "timed-log" or (format == "onednn-verbose" and kernels)

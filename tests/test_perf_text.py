@@ -595,3 +595,17 @@ def test_counts_of_older_perf(line: str, value: float, unit: str, metrics: float
     row = stat.text_row(line)
     assert row is not None
     assert (row.value, row.unit, row.cgroup, list(row.metrics.values())) == (value, unit, "", [metrics])
+
+
+def test_further_metrics_of_a_count_are_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each one had all of them put together anew."""
+    made = []
+    args = stat.Row.args
+    monkeypatch.setattr(stat.Row, "args", lambda row: (made.append(row), args(row))[1])
+    path = tmp_path / "stat.csv"
+    count = "1.000000000,5.00,msec,task-clock,5000000,100.00,0.5,CPUs utilized\n"
+    path.write_text(count + "".join(f"1.000000000,,,,,,{n}.25,metric {n}\n" for n in range(200)))
+    trace = read(path, format="perf-stat")
+    assert trace.sources[0].balance.merged["further metrics of counts"] == 200
+    assert len(made) < 5
+    assert b'"metric 199":199.25' in trace.args.get(int(trace.slices.args_at[0]), int(trace.slices.args_len[0]))

@@ -202,9 +202,13 @@ def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> list[Track]:
     """The tracks, those at the top with a word on where they come from and how they were aligned."""
     tracks = []
+    words: dict[tuple[str, int], str] = {}  # many tracks may share them
     for track in trace.tracks:
         if track.parent == NO_TRACK or trace.tracks[track.parent].source != track.source:
-            track = replace(track, description=_description(track, trace.sources[track.source], receipt[track.source]))
+            key = track.description, track.source
+            if key not in words:
+                words[key] = _description(track, trace.sources[track.source], receipt[track.source])
+            track = replace(track, description=words[key])
         tracks.append(track)
     return tracks
 

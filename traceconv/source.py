@@ -267,14 +267,21 @@ class Source:
         if any(rest):
             yield b"".join(rest)
 
-    def batches(self) -> Iterator[tuple[Sequence[int], list[bytes]]]:
-        """The lines with their ends, some at a time, and their numbers."""
+    def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
+        """The text in pieces of whole lines with their ends, and the numbers of the lines of each."""
         number = 1
         for chunk in self.chunks():
-            stream = io.BytesIO(chunk)
+            count = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+            yield range(number, number + count), chunk
+            number += count
+
+    def batches(self) -> Iterator[tuple[Sequence[int], list[bytes]]]:
+        """The lines with their ends, some at a time, and their numbers."""
+        for numbers, text in self.blocks():
+            stream, at = io.BytesIO(text), 0
             while lines := stream.readlines(BATCH_BYTES):
-                yield range(number, number + len(lines)), lines
-                number += len(lines)
+                yield numbers[at : at + len(lines)], lines
+                at += len(lines)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
         """The lines, numbered from 1; line ends may be \\n or \\r\\n.

@@ -208,13 +208,9 @@ class Stream(Source):
             for number, text in zip(numbers, lines, strict=True):
                 yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
 
-    def batches(self) -> Iterator[tuple[Sequence[int], list[bytes]]]:
-        """The lines with their ends, some at a time, and their numbers in the log."""
-        for numbers, text in self._own():
-            stream, at = io.BytesIO(text), 0
-            while lines := stream.readlines(BATCH_BYTES):
-                yield numbers[at : at + len(lines)], lines
-                at += len(lines)
+    def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
+        """The text in pieces of whole lines with their ends, and the numbers of these lines in the log."""
+        return ((numbers, text) for numbers, text in self._own() if text)
 
     def _own(self) -> Iterator[tuple[Sequence[int], bytes]]:
         """The lines, some at a time: their numbers, and their text."""

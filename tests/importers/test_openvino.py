@@ -94,3 +94,12 @@ def test_layers_by_time_are_rows_of_totals_whatever_they_are_printed_as() -> Non
         found[case] = {(layer[:16], kind, args["status"]) for _, _, _, layer, kind, args in rows}
     assert found["json-sorted"] == found["csv-sorted"] == found["printed-sorted"]
     assert len(found["json-sorted"]) == 11
+
+
+def test_a_layer_behind_layers_by_time_is_in_a_request_of_its_own(tmp_path: Path) -> None:
+    """It was on no track, an error of traceconv's own."""
+    path = tmp_path / "log.txt"
+    path.write_text("b,EXECUTED,Add,ref,0.5,0.5,100.0\na;EXECUTED;Add;ref;0.5;0.5\n", encoding="utf-8")
+    trace = read(path, format="openvino")
+    assert [trace.strings[name] for name in trace.slices.name.tolist()] == ["a"]
+    assert trace.tracks[int(trace.slices.track[0])].name == "performance counters (synthetic)"

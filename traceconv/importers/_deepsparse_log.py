@@ -18,7 +18,7 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.importers import _deepsparse_lines as lines
 from traceconv.importers import _log_times as log_times
 from traceconv.importers._deepsparse_lines import Record
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, EMPTY, IdleLines
 from traceconv.importers._log_times import Kind, TimeReader
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
@@ -261,7 +261,7 @@ class LogReader:
         elif shown.strip():
             self._program_line(line, shown)
         else:
-            self._lines.idle(self._empty)
+            self._lines.idle(self._empty, BLANK if thread is None else EMPTY)
 
     def _empty(self, count: int) -> None:
         self._now += count * LINE_NS if self._stamps is None else 0

@@ -19,7 +19,7 @@ from typing import Any
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._idle_lines import IdleRows
+from traceconv.importers._idle_lines import DIGIT, EMPTY, SPACE, SPACES, IdleRows, holds, lines_but
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
 from traceconv.patterns import regex
@@ -62,6 +62,11 @@ _HELP = (
 _REPORTS_HINT = "reports come from deepsparse.debug_analysis, deepsparse.analyze and deepsparse.benchmark"
 _PARTS = ("sub_layer_info", "name")
 _TOTALS = regex(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
+#: Lines of a report as text that hold neither a row nor a total.
+_OTHERS = lines_but(holds(rb"\|"), SPACE + rb"*[A-Z][^\n:]*:" + rb" *[-\d.e+]", or_blank=True)
+_WHOLE = regex(r"[+-]?\d{1,18}")
+_NUMBER = regex(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
+_PLACE = regex(r"[ _]\d+$")
 _UNITS = ("mean", "median", "std")
 
 
@@ -120,6 +125,7 @@ class _Layers:
         self._apart: TrackId | None = None
         self._row = 0
         self.lines = IdleRows(out)
+        self.timeless = b""  # the expression of lines of a CSV that end before the time
         out.note(_HELP)
 
     def draw(self, layers: Iterable[Any]) -> None:
@@ -140,11 +146,11 @@ class _Layers:
         dur = milliseconds(layer.get(TIME))
         if dur is None or start + dur > LIMIT_NS:
             self._out.skip(NO_TIME, row, f"{layer.get('name')!s:.60}: {layer.get(TIME)!r:.40}")
-            self.lines.once_placed(NO_TIME, partial(self._without_time, row))
+            self.lines.once_placed(NO_TIME, partial(self._without_time, row), self.timeless)
             self._parts(layer, 0, 0, track)
             return 0
         name = str(layer.get("name", "layer"))
-        kind = "layer" if not layer.get("name") else re.sub(r"[ _]\d+$", "", name)
+        kind = "layer" if not layer.get("name") else _PLACE.sub("", name)
         self._out.slice(track, start, dur, name, kind, self._args(layer, row), row)
         balance.written += 1
         self._parts(layer, start, dur, track)
@@ -241,19 +247,28 @@ def _csv_rows(source: Source, layers: _Layers) -> Iterator[dict[str, Any]]:
     header: list[str] = []
     for _, cells in layers.lines.rows(source, refuse):
         if not cells:
-            layers.lines.idle(_nothing)
+            layers.lines.idle(_nothing, EMPTY)
         elif not header:
             header = cells
+            layers.timeless = _timeless(header)
         else:
             yield {key: _typed(cell) for key, cell in zip(header, cells, strict=False)}
+
+
+def _timeless(header: list[str]) -> bytes:
+    """The expression of rows without a number as the time of their layer."""
+    if header.count(TIME) > 1:
+        return b""
+    time = rb"(?:[^,\n]*,){%d}[^,\n]*%b" % (header.index(TIME), DIGIT) if TIME in header else b"(?!)"
+    return SPACES + b"|" + lines_but(holds(b'"'), time)
 
 
 def _typed(text: str) -> Any:
     """A field of a table: a number if it looks like one."""
     text = text.strip()
-    if re.fullmatch(r"[+-]?\d{1,18}", text):
+    if _WHOLE.fullmatch(text):
         return int(text)
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(nan|inf(inity)?)", text, re.IGNORECASE):
+    if _NUMBER.fullmatch(text):
         return Decimal(text)
     return text
 
@@ -275,7 +290,7 @@ def read_text(source: Source, out: Builder) -> None:
             facts[total["key"]] = _typed(total["value"])
             in_table = False
         else:
-            layers.lines.idle(_nothing)
+            layers.lines.idle(_nothing, _OTHERS)
     layers.draw(table)
     layers.describe(_finite(facts, out))
 

@@ -81,7 +81,7 @@ def whole_number(value: object) -> int | str:
         return int(text)
     text = text.strip()
     digits = text.removesuffix(".0")
-    return int(digits) if digits.lstrip("-").isdecimal() and len(digits) < 24 else text
+    return int(digits) if digits.removeprefix("-").isdecimal() and len(digits) < 24 else text
 
 
 def id_number(text: str) -> int:

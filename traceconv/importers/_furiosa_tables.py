@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from traceconv.diagnostics import ProblemKind, declare
+from traceconv.importers._idle_lines import SPACE, holds
 from traceconv.importers._text_tables import OpenTables
 from traceconv.ir.builder import Builder
 from traceconv.patterns import regex
@@ -76,6 +77,13 @@ def _canonical(name: str) -> str:
 
 _LAST_WORDS = {name.rpartition(" ")[2] for name in (*COLUMNS, TOTAL, RUN, WAIT, AVERAGE, COUNT, "(ns)", "...")}
 _LONGEST_HEADING = 1000
+#: What the other lines of tables hold: shapes, boxes, headings.
+_KNOWN_BYTES = b"|".join(
+    (
+        holds(b"(?:shape: |parent_span_id|\xe2[\x94\x95])"),
+        rb"(?:[^\n]* )?(?:%b)[ \\]*\r?\n" % "|".join(map(re.escape, sorted(_LAST_WORDS))).encode(),
+    )
+)
 _KNOWN = {_canonical(name): name for name in (*COLUMNS, TOTAL, RUN, WAIT, AVERAGE, COUNT)}
 
 
@@ -209,6 +217,30 @@ class TextTables:
             return True
         found = self._open.find(line)
         return found is not None and self._inside(number, *found)
+
+    @property
+    def ends_blank(self) -> bool:
+        """Whether a blank line may end a table."""
+        return any(isinstance(table, _Pandas) for table in self._open.all())
+
+    def known(self) -> tuple[bytes, ...]:
+        """The expressions of what lines of tables begin with as these are now, none if that cannot be told."""
+        opened = self._open.all()
+        if len(opened) > 1:
+            return ()
+        within = b"(?!)"
+        if opened and isinstance(opened[0], _Csv):
+            if self._open.find("") != ("", opened[0], ""):
+                return ()
+            separator, columns = opened[0].separator.encode(), opened[0].columns
+            before = columns.index("trace_id") if "trace_id" in columns else 0
+            begin = rb"(?:[^\n%b]*%b){%d}" % (separator, separator, before)
+            within = b"|".join((holds(b'"'), holds(separator, len(columns) - 1), begin + SPACE + b"*[0-9a-f]{4}"))
+        elif opened and isinstance(opened[0], _Pandas):
+            if not opened[0].in_block or opened[0].over:
+                return ()
+            within = SPACE + rb"*(?:\[|name)|" + holds(SPACE)
+        return (_KNOWN_BYTES, within)
 
     def end(self) -> None:
         """The log is over."""

@@ -1,30 +1,77 @@
-"""Lines that mean nothing where they stand, however many there are: looked at once, then counted by their bytes.
+"""Lines that mean nothing where they stand, however many there are: passed over together, and counted.
 
 Most of what a text may hold beside its records is only counted: empty lines, output of other programs. An importer
-that does no more with a line says how it is counted. The same line is then counted without asking again, until there
-is one of which the importer says nothing, since that one may have changed what lines mean.
+that does no more with a line says how it is counted, and which lines are like it. Those that follow are then found by
+one regular expression in the whole text and counted without being handed to the importer, until there is one of which
+it says nothing, since that one may have changed what lines mean.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, pairwise
 
 from traceconv.diagnostics import Code
 from traceconv.importers._ansi import plain_text
 from traceconv.ir.builder import Builder
-from traceconv.source import BATCH_BYTES, Line, Source
+from traceconv.source import Line, Source
 
-_MOST_LINES = 1 << 16
-#: Longer ones are worth being looked at each time.
-_LONGEST = 256
-_FEW_BYTES = 256
+#: Counts so many lines.
+Count = Callable[[int], None]
 #: Some lines with their ends, and their numbers.
-_Batch = tuple[Sequence[int], list[bytes]]
+_Block = tuple[Sequence[int], bytes]
+
+#: Like `lines_but`: lines without anything but white space.
+BLANK = rb"\s*\n"
+#: Likewise, lines of a CSV without a cell, and such with a cell of white space.
+EMPTY, SPACES = rb"\r?\n", rb"[ \t\f\v]+\r?\n"
+
+
+def lines_but(*meaning: bytes, or_blank: bool = False) -> bytes:
+    r"""The expression of lines that mean nothing: all that do not begin with one of some expressions.
+
+    Args:
+        meaning: the expressions.
+        or_blank: whether blank lines are among them.
+
+    Some lines are never like others, since they may look otherwise than they are: long ones, and those with a control
+    character, such as an escape sequence, or white space beyond ASCII. An expression must fit all that the importer,
+    which may see text and not bytes, takes for something; `SPACE` and `DIGIT` do so for white space and digits.
+    """
+    others = b"(?!" + SPACE + rb"*+\n|[^\n]{1001}|" + b"|".join(meaning) + b")" + _PLAIN + rb"\r?\n"
+    return BLANK + b"|" + others if or_blank else others
+
+
+_PLAIN = (
+    rb"(?:[^\n\r\x1b-\x1f\xc2\xe1-\xe3]++|\xc2(?![\x85\xa0])|\xe1(?!\x9a\x80)|"
+    rb"\xe2(?!\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3(?!\x80\x80))*+"
+)
+#: White space in a line that may be like others, and what may be a digit.
+SPACE = rb"[ \t\r\f\v]"
+DIGIT = rb"[\d\x80-\xff]"
+
+
+def literal(text: str) -> bytes:
+    """The expression of a text; for what could not be decoded it is one of anything."""
+    return re.escape(text.encode()).replace(b"\xef\xbf\xbd", rb"[^\n]*?")
+
+
+def holds(what: bytes, times: int = 1) -> bytes:
+    """The expression of the begin of lines in which something stands, so many times without overlap."""
+    return rb"(?>[^\n]*?(?:%b)){%d}" % (what, times)
+
+
+@lru_cache(maxsize=256)
+def _runs(kinds: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    """Finds runs of lines of a kind, the group of which has its number; without any, where there is no further one.
+
+    A second group in it has a line, and equal ones behind it are found by comparing them.
+    """
+    return re.compile(b"".join(rb"((?:(%b)\%d*+)++)|" % (kind, 2 * at) for at, kind in enumerate(kinds, 1)))
 
 
 class IdleLines:
@@ -34,21 +81,38 @@ class IdleLines:
         out: where lines are counted.
 
     Attributes:
-        before: the line before the one at hand, or the last one, with its end; empty where there is none.
-        after: the line behind the one at hand, likewise.
         last: the number of the last line of all that were read, 0 before.
     """
 
     def __init__(self, out: Builder) -> None:
-        self.before = self.after = b""
         self.last = 0
         self._out = out
-        self._count: Callable[[int], None] | None = None
-        self._known: dict[bytes, Callable[[int], None]] = {}
-        self._seen: Counter[bytes] = Counter()
+        self._kinds: dict[bytes, Count] = {}
+        self._is_idle = False
+        self._data, self._begin, self._end = b"", 0, 0  # where the line at hand stands
+        self._passed, self._carried = 0, b""  # where the lines before it begin that were passed over, and earlier ones
+        self._earlier = self._later = b""  # what comes before and behind the data
+        self._next = 0  # the number of the line behind the last one that was looked at or passed over
         self._number = self._pulled = 0  # of rows: the number of the last line, and how many they have
 
     # -- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def before(self) -> bytes:
+        """The line before the one at hand, or the last one, with its end; empty where there is none."""
+        begin = self._begin
+        return self._data[self._data.rfind(b"\n", 0, begin - 1) + 1 : begin] if begin else self._earlier
+
+    @property
+    def passed(self) -> bytes:
+        """The lines directly before the one at hand that were passed over."""
+        return self._carried + self._data[self._passed : self._begin]
+
+    @property
+    def after(self) -> bytes:
+        """The line behind the one at hand, likewise."""
+        data, at = (self._data, self._end) if self._end < len(self._data) else (self._later, 0)
+        return data[at : _end_of_line(data, at)]
 
     def read(self, source: Source, *, keep_ends: bool = False, again: bool = False) -> Iterator[Line]:
         """The lines that may mean something, with their numbers.
@@ -58,35 +122,34 @@ class IdleLines:
             keep_ends: whether line ends stay in the lines.
             again: whether the text was read before, so that its lines are counted as read already.
         """
-        known, seen, last = self._known, self._seen, b""
-        known.clear()  # whoever read before may have stopped on the way, and have meant something else
-        seen.clear()
-        for (numbers, lines), (_, following) in _with_next(source.batches()):
+        self._kinds.clear()  # whoever read before may have stopped on the way, and have meant something else
+        self._data = self._earlier = self._carried = b""
+        for (numbers, data), (_, self._later) in _with_next(source.blocks()):
             self.last = numbers[-1]
             if not again:
-                self._out.balance.read += len(lines)
-            if known and known.keys() >= set(lines):
-                seen.update(lines)
-                last = lines[-1]
-                continue
-            for at, line in enumerate(lines):
-                if line in known:
-                    seen[line] += 1
-                    continue
-                self.before = lines[at - 1] if at else last
-                self.after = lines[at + 1] if at + 1 < len(lines) else following[0] if following else b""
-                if seen:
-                    self.finish()
-                self._count = None
-                yield Line(numbers[at], line if keep_ends else line.rstrip(b"\r\n"))
-                if self._count is not None or known:
-                    self._know(line)
-            last = lines[-1]
-        self.before, self.after = last, b""
-        self.finish()
+                self._out.balance.read += len(numbers)
+            self._earlier, self._data, at, index = self._last_line(), data, 0, 0
+            while at < len(data):
+                self._passed = at
+                if self._kinds:
+                    at, count = self._pass_over(data, at)
+                    index += count
+                    if at == len(data):
+                        self._carried = data[self._passed :]
+                        break
+                end = _end_of_line(data, at)
+                self._begin, self._end, self._is_idle = at, end, False
+                line = data[at:end]
+                yield Line(numbers[index], line if keep_ends else line.rstrip(b"\r\n"))
+                if not self._is_idle:
+                    self._kinds.clear()
+                self._carried = b""
+                at, index = end, index + 1
+            self._begin = self._end = len(data)
+        self._later = b""
 
     def look_at(self, data: bytes, at: int, read: Callable[[int, bytes], None], number: int) -> tuple[int, int]:
-        """Have an importer read the line at a place of some data, and pass over the known ones behind it.
+        """Have an importer read the line at a place of some data, and pass over the ones that mean nothing behind it.
 
         Args:
             data: whole lines.
@@ -97,83 +160,74 @@ class IdleLines:
         Returns:
             Where the next line begins that may mean something, and its number. `before` is the line before that.
         """
-        line = data[at : data.find(b"\n", at) + 1 or len(data)]
-        at += len(line)
-        if self._seen:
-            self.finish()
-        self._count = None
-        read(number, line)
-        self.before = line
-        if self._count is not None or self._known:
-            self._know(line)
-        if self._count is None or data[at : data.find(b"\n", at) + 1] not in self._known:
-            return at, number + 1
-        at, count = self._pass_over(data, at)
-        return at, number + 1 + count
+        if number != self._next:  # somebody else has read lines since
+            self._kinds.clear()
+        self._data, self._begin, self._end = data, at, _end_of_line(data, at)
+        self._is_idle = False
+        read(number, data[at : self._end])
+        if not self._is_idle:
+            self._kinds.clear()
+        at, count = self._pass_over(data, self._end) if self._kinds else (self._end, 0)
+        self._begin = self._end = at
+        self._next = number + 1 + count
+        return at, self._next
 
     def _pass_over(self, data: bytes, at: int) -> tuple[int, int]:
-        """The place behind the known lines of some data that begin at a place, and how many these are."""
-        known, stream, size, count = self._known, io.BytesIO(data), _FEW_BYTES, 0
-        stream.seek(at)
-        while lines := stream.readlines(size):
-            if not known.keys() >= set(lines):
-                lines = lines[: next(place for place, line in enumerate(lines) if line not in known)]
-                size = 0
-            self._seen.update(lines)
-            at += sum(map(len, lines))
-            count += len(lines)
-            self.before = lines[-1] if lines else self.before
-            if not size:
+        """The place behind the lines from a place on that mean nothing, and how many these are; they are counted."""
+        counts = [0] * len(self._kinds)
+        for run in _runs(tuple(self._kinds)).finditer(data, at):
+            if run.lastindex is None:
                 break
-            size = min(2 * size, BATCH_BYTES)
-        return at, count
+            counts[run.lastindex // 2] += data.count(b"\n", at, run.end())
+            at = run.end()
+        for count, found in zip(self._kinds.values(), counts, strict=True):
+            if found:
+                count(found)
+        return at, sum(counts)
 
-    def finish(self) -> None:
-        """Count what was passed over and is not counted yet; `read` does so at its end."""
-        for line, count in self._seen.items():
-            self._known[line](count)
-        self._seen.clear()
-
-    def _know(self, line: bytes) -> None:
-        """A line was looked at: know it if it means nothing, else nothing any more."""
-        if self._count is None or len(self._known) >= _MOST_LINES:
-            self._known.clear()
-        if self._count is not None and len(line) <= _LONGEST:
-            self._known[line] = self._count
+    def _last_line(self) -> bytes:
+        """The last line of the data."""
+        return self._data[self._data.rfind(b"\n", 0, -1) + 1 :]
 
     # -- said by the importer -------------------------------------------------------------------------------------
 
-    def idle(self, count: Callable[[int], None]) -> None:
+    def idle(self, count: Count, like: bytes = b"") -> None:
         """Count the line at hand, which means nothing: it changes neither what other lines mean nor what they become.
 
         Args:
             count: counts so many lines like it, now one.
+            like: the expression of whole lines with their ends of which the same would be said here.
         """
         count(1)
-        self._count = count
+        self._know(count, like)
+
+    def _know(self, count: Count, like: bytes) -> None:
+        self._is_idle = True
+        if like:
+            self._kinds.setdefault(like, count)
 
     def forget(self) -> None:
         """The line at hand does mean something, whatever was said before."""
-        self._count = None
+        self._kinds.clear()
 
-    def merged(self, what: str) -> None:
+    def merged(self, what: str, like: bytes = b"") -> None:
         """Count the line at hand, which means nothing, among those that frame others."""
-        self.idle(partial(self._merge, what))
+        self.idle(partial(self._merge, what), like)
 
-    def skip(self, code: Code, number: int, detail: str = "") -> None:
+    def skip(self, code: Code, number: int, detail: str = "", like: bytes = b"") -> None:
         """Count the line at hand, which means nothing and is left out."""
         self._out.skip(code, number, detail)
-        self.once_placed(code, partial(self._skip, code, number))
+        self.once_placed(code, partial(self._skip, code, number), like)
 
-    def problem(self, code: Code, number: int, skipped: str) -> None:
+    def problem(self, code: Code, number: int, skipped: str, like: bytes = b"") -> None:
         """Count the line at hand, which means nothing and is left out, as a problem and, in other words, as skipped."""
         self._problem(code, number, skipped, 1)
-        self.once_placed(code, partial(self._problem, code, number, skipped))
+        self.once_placed(code, partial(self._problem, code, number, skipped), like)
 
-    def once_placed(self, code: Code, count: Callable[[int], None]) -> None:
+    def once_placed(self, code: Code, count: Count, like: bytes = b"") -> None:
         """Know the line at hand, which was counted, if the places of further problems of a kind are not kept."""
         if self._out.info.diagnostics.is_full(code):
-            self._count = count
+            self._know(count, like)
 
     def _merge(self, what: str, count: int) -> None:
         self._out.balance.merged[what] += count
@@ -222,15 +276,19 @@ class IdleRows(IdleLines):
                 yield part
                 self.forget()
 
-    def skip(self, code: Code, number: int, detail: str = "") -> None:
+    def skip(self, code: Code, number: int, detail: str = "", like: bytes = b"") -> None:
         """Count the row at hand, which means nothing and is left out."""
         self._out.balance.read += 1
-        super().skip(code, number, detail)
+        super().skip(code, number, detail, like)
 
     def _skip(self, code: Code, number: int, count: int) -> None:
         self._out.balance.read += count
         super()._skip(code, number, count)
 
 
-def _with_next(batches: Iterable[_Batch]) -> Iterator[tuple[_Batch, _Batch]]:
-    return pairwise(chain(batches, [((), [])]))
+def _end_of_line(data: bytes, at: int) -> int:
+    return data.find(b"\n", at) + 1 or len(data)
+
+
+def _with_next(blocks: Iterable[_Block]) -> Iterator[tuple[_Block, _Block]]:
+    return pairwise(chain(blocks, [((), b"")]))

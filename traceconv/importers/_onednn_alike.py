@@ -19,7 +19,7 @@ from traceconv.ir.trace import I64
 
 _ROWS = 1 << 16
 _MOST_ENTRIES = 1 << 17
-_COLUMNS = 7
+_COLUMNS = 6
 _LONGEST_NS = 10**17
 
 
@@ -29,12 +29,14 @@ class Fields(NamedTuple):
     Attributes:
         shape: what the fields say.
         exact: whether durations may be differences of whole microseconds.
-        row: track, name, category (interned strings) and number of the run.
+        writer: marker and version of the lines, which tell the run that they belong to.
+        texts: name and category, as interned strings.
     """
 
     shape: Shape
     exact: bool
-    row: tuple[int, int, int, int]
+    writer: tuple[bytes, bytes]
+    texts: tuple[int, int]
 
 
 class Rows(NamedTuple):
@@ -53,6 +55,7 @@ class AlikeLines:
         out: where they go.
         meaning: of a line without its timestamp, before which stands the first part: what its fields say; None if it
             is not a plain one.
+        place: the track of lines with such fields, and the number of their run, as of now.
         written: is told what was written.
 
     Attributes:
@@ -63,11 +66,13 @@ class AlikeLines:
         self,
         out: Builder,
         meaning: Callable[[bytes, bytes], Fields | None],
+        place: Callable[[Fields], tuple[int, int]],
         written: Callable[[Rows], None],
     ) -> None:
         self.number = 1
         self._out = out
         self._meaning = meaning
+        self._place = place
         self._written = written
         self._columns = np.empty((3, _ROWS), np.int64)
         self._kernel = kernel.module("lines")
@@ -97,13 +102,14 @@ class AlikeLines:
         if meaning is None:
             return False
         if len(self._meanings) >= _MOST_ENTRIES:
-            self.forget()
+            self._forget()
         self._meanings.append(meaning)
+        self._places.extend((0, 0))
         return self._learn_last(self._lines.add_fields(marker, fields[:-1]), last)
 
     def _learn_last(self, kind: int, last: bytes) -> bool:
         """Whether a line of a kind with this last field can be known by it."""
-        shape, exact, row = self._meanings[kind - 1]
+        shape, exact, _, texts = self._meanings[kind - 1]
         duration = last.rstrip()
         if b"." not in duration:
             return False
@@ -114,33 +120,36 @@ class AlikeLines:
         if not 0 <= dur < _LONGEST_NS:
             return False
         if len(self._entries) >= _COLUMNS * _MOST_ENTRIES:
-            self.forget()  # the line, too: it will be asked for again
+            self._forget()  # the line, too: it will be asked for again
             return True
         self._lines.add_last(kind, last, len(self._entries) // _COLUMNS)
-        self._entries.extend((*row, dur, *self._out.keep_args(args_of(shape, duration, dur))))
+        self._entries.extend((kind - 1, *texts, dur, *self._out.keep_args(args_of(shape, duration, dur))))
         return True
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Write what was read, and begin anew."""
         self.flush()
-        self._forget()
-
-    def _forget(self) -> None:
         self._lines.forget()
         #: By kind of lines, from the first one on.
         self._meanings: list[Fields] = []
-        #: Of each kind with each last field: track, name, category, run, duration, place and length of the args.
+        #: Of each kind: track, and number of the run; what was last written.
+        self._places = array("q")
+        #: Of each kind with each last field: kind, name, category, duration, place and length of the args.
         self._entries = array("q")
 
     def flush(self) -> None:
-        """Write what was read."""
+        """Write what was read. To be called before anything else changes the runs."""
         row = self._lines.row
         if not row:
             return
         ts, what, origin = self._columns[:, :row]
         ts = (ts + 500) // 1000 * 1000  # `nearest_us`
         entries = np.frombuffer(self._entries, np.int64).reshape(-1, _COLUMNS)
-        track, name, category, run, dur, args_at, args_len = entries[what].T
+        kind, name, category, dur, args_at, args_len = entries[what].T
+        places = np.frombuffer(self._places, np.int64).reshape(-1, 2)
+        for one in dict.fromkeys(kind.tolist()):  # tracks are made in the order of the lines
+            places[one] = self._place(self._meanings[one])
+        track, run = places[kind].T
         self._out.slice_rows(track, ts, dur, name, category, args_at, args_len, origin)
         self._out.balance.read += row
         self._out.balance.written += row

@@ -356,6 +356,7 @@ def message_of(marker: bytes, body: bytes) -> Message:
     return Message(_text(b" ".join(filter(None, (what, subject)))), _text(category), b"{" + members[1:] + b"}")
 
 
+@lru_cache(maxsize=1024)
 def info_of(marker: bytes, body: bytes) -> tuple[str, str]:
     """The component (empty for most) and the text of an info record."""
     component, _, fields = _split_op(marker, body.split(b","))

@@ -45,11 +45,12 @@ _UNINDENTED_FRAME = regex(rb"[0-9a-f]{16}\t\S.*\)")
 _TRACING_DATA = b"\ttracing data:"
 _FIELD = regex(rb"\t\t(\S.*?) : (.*)")
 #: What perf itself writes to stderr, which is often in the same file.
-_MESSAGE = regex(
+MESSAGE = (
     rb"\[ perf (?:record|script|inject): .*\]|Warning: .*|WARNING: .*|\[?\S+\]? with build id [0-9a-f]+ not found.*|"
     rb"Failed to open \S.*, continuing without symbols|no symbols found in \S.*|Processed \d+ events and lost .*|"
     rb"Check IO/CPU overload!|Samples .* do not have .*|Kernel address maps .* restricted.*|\(END\)"
 )
+_MESSAGE = regex(MESSAGE)
 #: As above, after columns that are no part of it (data address, weight, kind of branch).
 _LATE_FRAME = regex(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _MAX_REST = 4096

@@ -24,7 +24,7 @@ from traceconv.errors import MalformedInput
 from traceconv.importers import _tvm_text as text
 from traceconv.importers._chrome_facts import misread_backslashes
 from traceconv.importers._chrome_json import text_of
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.importers._lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.ir.builder import Builder
 from traceconv.patterns import regex
@@ -50,6 +50,8 @@ _SUMS_ROW = regex(
     rb"\s*(?P<name>\S.*?)\s+(?P<count>\d+)\s+(?P<sum>[^/\s]+)/(?P<mean>[^/\s]+)/(?P<min>[^/\s]+)/(?P<max>\S+)\s*"
 )
 _SUMS_TOTAL = regex(rb"\s*Total Duration:? (?P<sum>\S+) us\..*")
+#: What frames tables.
+_KNOWN = (holds(rb"(?:Duration \(us\)|#OpName)"), rb"\s*Configuration")
 _TITLE = regex(rb"\S+(?: \S+)*")
 _JSON = regex(rb'\{\s*"(?:calls"\s*:\s*\[|device_metrics"\s*:|configuration"\s*:)')
 _CELL = regex(rb'"(?:microseconds|count|percent|ratio)"\s*:|"Duration \(us\)"\s*:')
@@ -230,15 +232,17 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
     """The report of a CSV file."""
     report = Report(1, in_order=True)
     titles: list[str] = []
+    cut = b""  # the expression of lines with too few fields
     lines = IdleLines(out)
     for number, line in lines.read(source):
         if not titles:
             titles = line.strip().decode("utf-8", "replace").split(",")
+            cut = lines_but(holds(b",", len(titles) - 1), or_blank=True) if len(titles) > 1 else b""
             out.balance.merged["lines that frame the tables"] += 1
             continue
         cells = _csv_cells(line)
         if len(cells) != len(titles) or not line:
-            lines.skip(text.CUT_ROW, number, f"{len(cells)} fields, expected {len(titles)}")
+            lines.skip(text.CUT_ROW, number, f"{len(cells)} fields, expected {len(titles)}", cut)
             continue
         call = Call(number)
         for title, cell in zip(titles, cells, strict=True):
@@ -349,7 +353,12 @@ class TextReader:
 
     def _other(self) -> bool:
         """Count a line outside of tables, which changes none."""
-        self._lines.idle(self._add_others)
+        known: tuple[bytes, ...] = _KNOWN
+        if self._sums is not None:
+            known = (*known, holds(DIGIT))
+        elif self._columns is not None:
+            known = (*known, holds(rb"(?:--|  |\t|Total|Sum)"), holds(rb"[ \t\f\v]", 4))
+        self._lines.idle(self._add_others, lines_but(*known, or_blank=self._columns is None))
         return True
 
     def _add_others(self, count: int) -> None:

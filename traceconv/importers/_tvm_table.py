@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from traceconv.importers import _tvm_text as text
+from traceconv.importers._idle_lines import holds
 from traceconv.ir.builder import Builder
 from traceconv.patterns import regex
 from traceconv.times import LIMIT_NS, US, S, parse_ns
@@ -214,6 +215,16 @@ class TableReader:
         if not table.rows and text.is_dashes(line):
             return self._merged("lines that frame the tables")
         return self._row(number, line, table, ended)
+
+    def known(self) -> bytes:
+        """The expression of what only lines hold that belong to the open table, b"" if it cannot be told."""
+        if len(self._open) > 1:
+            return b""
+        if not self._open:
+            return holds(b"Node Name")
+        (table,) = self._open.values()
+        below = rb"[^\n]{%d}" % (table.ops_column + 1)
+        return b"|".join((holds(rb"(?:Total_time|--|\t)"), below, holds(rb"[ \f\v]", 6)))
 
     def _merged(self, what: str) -> bool:
         self._out.balance.merged[what] += 1

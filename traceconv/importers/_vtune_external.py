@@ -22,7 +22,7 @@ from msgspec import Struct
 from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.importers._local_time import local_ns
 from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import text_of_line
@@ -107,6 +107,7 @@ class _Reader:
         self._tracks: dict[tuple[Any, ...], TrackId] = {}
         self._before: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._lines = IdleLines(out)
+        self._cut = b""  # the expression of rows with too few fields
 
     def read(self) -> None:
         out = self._out
@@ -117,7 +118,7 @@ class _Reader:
                 self._begin(heading)
                 out.balance.merged["headings"] += 1
             elif not text.strip() or heading is not None or self._heading is None:
-                self._lines.skip(FOREIGN_LINE, number)
+                self._lines.skip(FOREIGN_LINE, number, like=BLANK)
             elif self._heading.counters:
                 self._values(self._heading, text, number)
             else:
@@ -125,6 +126,8 @@ class _Reader:
 
     def _begin(self, heading: External) -> None:
         self._heading = heading
+        wanted = len(heading.counters) or 2
+        self._cut = lines_but(holds(b"tsc"), holds(re.escape(heading.mark.encode()), wanted + heading.ids))
         self._out.set_clock(self._clock(heading))
         self._out.metadata("vtune_external", {"clock": heading.clock, "frequency_hz": self._frequency})
 
@@ -149,7 +152,7 @@ class _Reader:
     def _interval(self, heading: External, text: str, number: int) -> None:
         fields = text.rsplit(heading.mark, 2 + heading.ids)
         if len(fields) != 3 + heading.ids:
-            self._lines.skip(BAD_ROW, number, f"{len(fields)} fields, expected {3 + heading.ids}")
+            self._lines.skip(BAD_ROW, number, f"{len(fields)} fields, expected {3 + heading.ids}", self._cut)
             return
         try:
             start, end = self._time(heading, fields[1]), self._time(heading, fields[2])
@@ -167,7 +170,7 @@ class _Reader:
         fields = text.split(heading.mark)
         wanted = 1 + len(heading.counters) + heading.ids
         if len(fields) != wanted:
-            self._lines.skip(BAD_ROW, number, f"{len(fields)} fields, expected {wanted}")
+            self._lines.skip(BAD_ROW, number, f"{len(fields)} fields, expected {wanted}", self._cut)
             return
         try:
             ts = self._time(heading, fields[0])

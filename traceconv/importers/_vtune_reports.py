@@ -22,6 +22,7 @@ locale chose.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ import msgspec
 from traceconv.clocks import ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, SPACE, IdleLines, holds, lines_but
 from traceconv.importers._report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
 from traceconv.ir.builder import Builder
@@ -93,6 +94,10 @@ _FIRST = (
     "Package",
     "CPU",
 )
+#: Headings; messages of VTune; lines that are neither rows nor cut ones.
+_HEADINGS = b"(?:" + SPACE + b'|\xef\xbb\xbf)*"*(?:' + "|".join(_FIRST).encode() + b")"
+_MESSAGES = rb"(?:vtune|amplxe): "
+_OTHERS = BLANK + b"|" + _MESSAGES + rb"[^\n\r\x1b]*+\r?\n"
 _METRIC = regex(
     r"CPU Time|Clockticks|Instructions Retired|Hardware Event (?:Count|Sample)|Task (?:Time|Count)|Elapsed Time|"
     r"CPI Rate|Wait (?:Time|Count)|Total Time|Spin (?:and Overhead )?Time|Effective Time"
@@ -142,9 +147,9 @@ class Report(msgspec.Struct, frozen=True):
 def heading_of(line: str) -> Report | None:
     """What a heading says, None if it is none."""
     text = line.strip().lstrip("\ufeff")
-    first = next((name for name in _FIRST if text.strip('"').startswith(name)), None)
-    if first is None:
+    if not text.strip('"').startswith(_FIRST):
         return None
+    first = next(name for name in _FIRST if text.strip('"').startswith(name))
     rest = text.removeprefix('"').removeprefix(first).removeprefix('"')
     longer = _LONGER_DELIMITER.match(rest)
     for delimiter in (*_DELIMITERS, *([longer[0]] if longer else [])):
@@ -185,6 +190,14 @@ def _is_heading(columns: list[str]) -> bool:
 
 def _fields(text: str, delimiter: str) -> list[str]:
     return fields_of(text, delimiter) if len(delimiter) == 1 else [one.strip('"') for one in text.split(delimiter)]
+
+
+def _cut_rows(report: Report) -> bytes:
+    """The expression of lines with fewer fields than the heading, b"" where there are none that are only counted."""
+    delimiter = report.delimiter
+    if not delimiter or not delimiter.isascii() or report.kind == "summary":
+        return b""
+    return lines_but(_MESSAGES, _HEADINGS, holds(re.escape(delimiter.encode()), len(report.columns) - 1))
 
 
 def _may_be_row(line: str) -> bool:
@@ -268,23 +281,26 @@ class _Reader:
     def _rows(self, report: Report, *, count: bool = True) -> Iterator[tuple[int, int, list[str]]]:
         """Number, indentation and fields of each row; all else is counted."""
         out, lines = self._out, IdleLines(self._out)
+        cut = _cut_rows(report)
         for number, line in lines.read(self._source, again=not count):
             text = text_of_line(line)
             fields: list[str] = []
-            problem, detail = OTHER_LINE, ""
+            problem, detail, like = OTHER_LINE, "", _OTHERS
             is_heading = number == self._begin or heading_of(text) is not None
             if number > self._begin and not is_heading and _may_be_row(text):
                 indent, fields = _indented(text, report)
                 if len(fields) >= len(report.columns) or report.kind == "summary":
                     yield number, indent, fields
                     continue
-                problem, detail = BAD_ROW, f"{len(fields)} fields, expected {len(report.columns)}"
+                problem, detail, like = BAD_ROW, f"{len(fields)} fields, expected {len(report.columns)}", cut
+            if number <= self._begin or is_heading:
+                like = b""
             if not count:
-                lines.idle(_nothing)
+                lines.idle(_nothing, like)
             elif is_heading:
                 out.balance.merged["headings"] += 1
             else:
-                lines.skip(problem, number, detail)
+                lines.skip(problem, number, detail, like)
 
     def _numbers(self, report: Report) -> Iterable[str]:
         return (one for _, _, fields in self._rows(report, count=False) for one in fields[1:])

@@ -61,7 +61,7 @@ from traceconv.importers._furiosa_tables import (
     TextTables,
     describes_tables,
 )
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import DIGIT, SPACE, IdleLines, holds, lines_but
 from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import NO_TIMELINE, text_of_line
 from traceconv.ir.builder import Builder
@@ -105,6 +105,10 @@ _SUMMARY_TITLE = "Inference Results Summary"
 _EMPTY_FRAME = "DataFrame is empty."
 _OF_THE_NPU = {"pe_index", "execution_index", "instruction_index"}
 _DEVICE_CYCLES = regex(rb"leader_device,name,cycle\s")
+#: Rows of them that are cut, or other lines.
+_NO_CYCLES = lines_but(holds(b",") + holds(DIGIT), b"leader", or_blank=True)
+#: What lines of a summary hold.
+_KNOWN = holds(b" : ") + b"|" + holds(b"(?i:latency)") + b"|" + SPACE + b"*(?:Inference Results|DataFrame)"
 _PARQUET = b"PAR1"
 _BATCH = 1 << 16
 _HELP = "What the functions of the profiler print: durations and sums, not a timeline."
@@ -291,7 +295,8 @@ class _Log:
             if self._tables.changed:
                 self._others += 1
             else:
-                lines.idle(self._add_others)
+                known, or_blank = self._tables.known(), not self._tables.ends_blank
+                lines.idle(self._add_others, lines_but(_KNOWN, *known, or_blank=or_blank) if known else b"")
         self._tables.end()
         self._end_summary()
         if self._others:
@@ -402,7 +407,7 @@ def _read_cycles(source: Source, out: Builder) -> None:
         elif _DEVICE_CYCLES.fullmatch(text.encode() + b"\n"):
             out.balance.merged["headings"] += 1
         else:
-            lines.skip(BAD_ROW, number, text[:60])
+            lines.skip(BAD_ROW, number, text[:60], _NO_CYCLES)
     out.note("cycles of RNGD devices: the file names neither when a stage ran nor the frequency of the clock")
 
 

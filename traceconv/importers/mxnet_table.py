@@ -29,7 +29,7 @@ import msgspec
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.importers._numbers import number_of
 from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.ir.builder import Builder
@@ -75,6 +75,12 @@ _JSON_OPEN = regex(r'\s*"(.*)"\s*:\s*\{\s*')
 _JSON_VALUE = regex(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*,?\s*')
 _JSON_UNIT = regex(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*,?\s*')
 _JSON_CLOSE = regex(r"[\s},]*")
+
+#: What begins a table or a JSON dump; what is something in each table; and what is else within one.
+_BEGINS = holds(rb'(?:"(?:Time|Memory)"|Profile Statistics)')
+_FRAMES = rb"[=-]|Name  |" + SPACE + b"*Note|" + holds(b"counter items")
+_OTHERS, _OUTSIDE = lines_but(_BEGINS, or_blank=True), lines_but(_BEGINS, _FRAMES)
+_BETWEEN_ROWS = lines_but(_BEGINS, _FRAMES, holds(rb"[.\d]\d{4}"), holds(2 * SPACE + rb"[\d\x80-\xff]"))
 
 _MEMORY = "Device Storage"
 _COUNTERS = ("MXNet C API Calls", "MXNet C API Concurrency")
@@ -181,6 +187,12 @@ class _Json(msgspec.Struct):
         return kind != self.first and (not self.path or kind == "Memory")
 
 
+def _others_in_json(prefix: str) -> bytes:
+    """The expression of lines within a JSON dump that are none of it."""
+    begin = b"(?:" + literal(prefix) + b")?" + SPACE + b"*+"
+    return lines_but(_BEGINS, begin + rb'(?:"|[},])')
+
+
 class _Reader:
     """Reads one log into a builder."""
 
@@ -238,11 +250,13 @@ class _Reader:
             self._tables.open(line[: begin.start()], _Text(self._dumps))
             return self._merged("headings of tables")
         found = self._tables.find(line)
-        return self._other() if found is None else self._table_line(number, found[2], found[1])
+        if found is None:
+            return self._other(_OTHERS)
+        return self._table_line(number, found[2], found[1], found[0] == "" and len(self._tables.all()) == 1)
 
-    def _other(self) -> bool:
+    def _other(self, like: bytes) -> bool:
         """Count a line that belongs to no table, and changes none."""
-        self._lines.idle(self._add_others)
+        self._lines.idle(self._add_others, like)
         return True
 
     def _add_others(self, count: int) -> None:
@@ -254,7 +268,14 @@ class _Reader:
 
     # -- text -------------------------------------------------------------------------------------------------
 
-    def _table_line(self, number: int, line: str, table: _Text) -> bool:
+    def _table_line(self, number: int, line: str, table: _Text, is_alone: bool) -> bool:
+        """A line while a table is open.
+
+        Args:
+            is_alone: whether there is no other table, nor a prefix.
+        """
+        if is_alone and not table.numbers and self._lines.passed.strip():
+            table.title = text_of_line(self._lines.passed.rstrip().rpartition(b"\n")[2]).strip()
         if _RULE.fullmatch(line):
             return self._rule(line, table)
         if _HEADING.fullmatch(line):
@@ -262,13 +283,14 @@ class _Reader:
             return self._merged("headings of tables")
         if not line.strip() or _NOTE.fullmatch(line):
             if not table.numbers:
-                self._lines.merged("headings of tables")
+                self._lines.merged("headings of tables", b"" if line.strip() else BLANK)
                 return True
             table.numbers = 0
             return self._merged("headings of tables")
         if not table.numbers:
-            if table.title == line.strip():
-                return self._other()
+            if is_alone or table.title == line.strip():
+                table.title = line.strip()
+                return self._other(_OUTSIDE if is_alone else b"")
             table.title = line.strip()
             return False
         row = _ROW[3 if table.numbers == 3 else 4].fullmatch(line)
@@ -278,7 +300,7 @@ class _Reader:
         elif _LIKE_A_ROW.match(line):
             self._lines.skip(BAD_ROW, number, line[:60])
         else:
-            return self._other()
+            return self._other(_BETWEEN_ROWS if is_alone else b"")
         return True
 
     def _rule(self, line: str, table: _Text) -> bool:
@@ -325,13 +347,13 @@ class _Reader:
         elif _JSON_CLOSE.fullmatch(line):
             return self._close(number, line.count("}"), document)
         else:
-            return self._other()
+            return self._other(_others_in_json(document.prefix))
         return self._merged("lines of JSON around the numbers")
 
     def _close(self, number: int, brackets: int, document: _Json) -> bool:
         """Close objects; the line that closes an entry stands for it in the balance."""
         if not brackets:
-            self._lines.merged("lines of JSON around the numbers")
+            self._lines.merged("lines of JSON around the numbers", rb"[\s,]*\n")
             return True
         counted = False
         for _ in range(brackets):

@@ -30,7 +30,7 @@ from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _cupti
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import IdleLines, holds, lines_but, literal
 from traceconv.importers._report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.importers._text_tables import text_of_line
 from traceconv.ir.builder import Builder
@@ -105,7 +105,7 @@ class _Heading(msgspec.Struct, dict=True):
     number: int
     units: list[str] | None = None
 
-    @property
+    @cached_property
     def is_raw(self) -> bool:
         """Whether each metric has a column of its own."""
         return "Metric Name" not in self.columns
@@ -119,6 +119,17 @@ class _Heading(msgspec.Struct, dict=True):
         if self.is_raw:
             return column in _LAUNCH or _NVTX_COLUMN.fullmatch(column) is not None
         return column not in (*_DETAIL, *_RULE, *_SUMMARY)
+
+    @cached_property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """The columns that say something about the launch itself, and what it is called."""
+        columns = dict.fromkeys(column for column in self.columns if self.is_fact(column))
+        return tuple((column, _LAUNCH.get(column, column)) for column in columns if _LAUNCH.get(column, column))
+
+    @cached_property
+    def values(self) -> tuple[tuple[int, str], ...]:
+        """The columns that hold measured numbers, and where they stand."""
+        return tuple((at, column) for at, column in enumerate(self.columns) if self.is_value(column))
 
     @cached_property
     def needed(self) -> int:
@@ -166,11 +177,13 @@ class _Reader:
         self._mark = "."
         self._other = 0
         self._lines = IdleLines(out)
+        self._others = _others([])  # the expression of lines of others
         self._messages: dict[str, None] = {}
 
     def read(self) -> None:
         self._mark = find_decimal_mark(self._values())
         self._headings.clear()
+        self._others = _others([])
         balance = self._out.balance
         for number, line in self._lines.read(self._source):
             heading, text = self._place(text_of_line(line), number)
@@ -189,7 +202,7 @@ class _Reader:
         for number, line in self._lines.read(self._source, again=True):
             heading, text = self._place(text_of_line(line), number)
             if heading is None:
-                self._lines.idle(_nothing)
+                self._lines.idle(_nothing, self._others)
             elif heading.number != number:
                 row = zip(heading.columns, fields_of(text, heading.delimiter), strict=False)
                 yield from (_first(value) for column, value in row if heading.is_value(column))
@@ -201,6 +214,7 @@ class _Reader:
             heading = _heading(line[: found.start()], line[found.start() :], number)
             if heading is not None:
                 self._headings = [one for one in self._headings if one.prefix != heading.prefix] + [heading]
+                self._others = _others(self._headings)
                 return heading, line
         for heading in self._headings:
             if line.startswith(heading.prefix) and _looks_like_a_row(line[len(heading.prefix) :], heading):
@@ -208,7 +222,7 @@ class _Reader:
         return None, line
 
     def _other_line(self, text: str) -> None:
-        self._lines.idle(self._add_others)
+        self._lines.idle(self._add_others, self._others)
         message = _MESSAGE.search(text)
         if message is not None and message[1] != "PROF":
             self._messages[f"ncu {message[1].lower()}: {message[2]:.300}"] = None
@@ -254,9 +268,9 @@ class _Reader:
 
     def _raw(self, kernel: _Kernel, heading: _Heading, row: Sequence[str]) -> None:
         units = heading.units or [""] * len(heading.columns)
-        for column, unit, text in zip(heading.columns, units, row, strict=True):
-            if text and heading.is_value(column):
-                self._metric(kernel.metrics, column, unit, text)
+        for at, column in heading.values:
+            if row[at]:
+                self._metric(kernel.metrics, column, units[at], row[at])
 
     def _detail(self, kernel: _Kernel, values: dict[str, str]) -> None:
         section, label, metric, unit, _ = (values.get(column, "") for column in _DETAIL)
@@ -337,6 +351,15 @@ def _looks_like_a_row(text: str, heading: _Heading) -> bool:
     return text.startswith('"') or text.count(heading.delimiter) >= heading.needed - 1
 
 
+def _others(headings: Sequence[_Heading]) -> bytes:
+    """The expression of lines that are no heading, no row and no message."""
+    rows = (
+        b'%b(?:"|%b)' % (literal(one.prefix), holds(re.escape(one.delimiter.encode()), one.needed - 1))
+        for one in headings
+    )
+    return lines_but(holds(b"(?:Kernel Name|==)"), *rows, or_blank=True)
+
+
 def _wrong(row: Sequence[str], text: str, heading: _Heading) -> str:
     """What is wrong with a row, "" if nothing is."""
     if text.count('"') % 2:
@@ -368,9 +391,7 @@ def _put(where: dict[str, Any], key: str, value: Any) -> None:
 
 def _launch(heading: _Heading, values: dict[str, str]) -> dict[str, Any]:
     """What a row says about the launch itself."""
-    facts = {column: text for column, text in values.items() if text and heading.is_fact(column)}
-    named = {_LAUNCH.get(column, column): text for column, text in facts.items()}
-    return {name: _launch_value(name, text) for name, text in named.items() if name}
+    return {name: _launch_value(name, values[column]) for column, name in heading.facts if values[column]}
 
 
 def _first(text: str) -> str:

@@ -28,9 +28,10 @@ from traceconv.errors import MalformedInput
 from traceconv.importers import _cupti
 from traceconv.importers import _nvprof_lines as lines
 from traceconv.importers._ansi import plain
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but
 from traceconv.importers._nvprof_lines import Header
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import GPU_MARKS, FormatMarks
 from traceconv.ir.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -110,6 +111,15 @@ _NONE = ("", "-")
 _MAX_SHAPES = 1 << 14
 
 
+#: What lines begin with that are no rows and yet something: prefixes, headings, titles, legends.
+_KNOWN = (
+    holds(b"==")
+    + (rb'|[ \t\r\f\v"]*+(?:Start|Time|Type|Invocations|Device|Count|Critical|Thread|Domain|Range|Kernel)')
+    + rb"|Total |No |Regs|SSMem|DSMem|SrcMem|DstMem|CPU|GPU|\*|\(\*"
+)
+_OTHERS = lines_but(_KNOWN)
+
+
 class _Shape(NamedTuple):
     """What rows have in common that differ in their times and names only."""
 
@@ -139,6 +149,23 @@ class _Table(msgspec.Struct):
     clock: ClockId | None = None
     awaits_units: bool = False
     shapes: dict[tuple[str, ...], _Shape] = msgspec.field(default_factory=dict)
+    others: bytes = _OTHERS
+
+
+def _others_within(header: Header, *, has_units: bool) -> bytes:
+    """The expression of lines in a table that are neither rows nor titles; `has_units` if starts bear none."""
+    if header.timed:
+        unit = b"(?:[num]?s)?" if has_units else b"[num]?s"
+        return lines_but(_KNOWN, rb'[ \t"-]*%b[\d.,eE+\x80-\xff-]*%b*%b(?:%b|[\n,"])' % (DIGIT, SPACE, unit, SPACE))
+    if header.csv:
+        return lines_but(_KNOWN, holds(b",", len(header.columns) - 1))
+    gaps = len(header.columns) - 1 - (header.columns[0] == "Type")
+    return lines_but(_KNOWN, holds(b":" + 2 * SPACE), holds(2 * SPACE, gaps))
+
+
+def _cut_rows(header: Header) -> bytes:
+    """The expression of rows of a trace as CSV that end before the last cell."""
+    return rb'\d{1,9}(?:\.\d{1,9})?(?:,[^,\n\r\x1b"=]{0,99}+){0,%d}+\r?\n' % (len(header.columns) - 2)
 
 
 class _Launch(msgspec.Struct):
@@ -196,7 +223,7 @@ class _Reader:
         text = line.decode("utf-8", "replace")
         group = self._table.group
         if not text.strip():
-            self._lines.merged("blank lines")
+            self._lines.merged("blank lines", BLANK)
         elif self._is_header(text):
             self._keep("header rows")
         elif self._table.header is None or not self._row(number, text):
@@ -219,7 +246,7 @@ class _Reader:
         elif _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
             self._lines.merged("titles and messages")
         else:
-            self._lines.idle(self._add_others)
+            self._lines.idle(self._add_others, self._table.others)
 
     def _add_others(self, count: int) -> None:
         self._other += count
@@ -263,6 +290,7 @@ class _Reader:
             table.awaits_units = False
             table.units = lines.units_of(text, table.header, table.header_line)
             if table.units is not None:
+                table.others = _others_within(table.header, has_units="Start" in table.units)
                 return True
         header = lines.header_of(text)
         if header is None:
@@ -270,6 +298,7 @@ class _Reader:
         if table.header is not None and header.timed:  # another table below the same title has a zero of its own
             table = self._table = _Table(table.pid, table.title, group=table.group)
         table.header, table.header_line, table.units, table.awaits_units = header, text, None, True
+        table.others = _others_within(header, has_units=False)
         self._tables.append(f"{table.title or 'table'}: {', '.join(header.columns)}")
         return True
 
@@ -294,7 +323,11 @@ class _Reader:
             return False
         cells = lines.cells_of(text, header)
         if cells is None:
-            self._lines.skip(CUT_ROW, number, f"{len(first)} of {len(header.columns)} cells" if header.csv else "")
+            detail, like = "", b""
+            if header.csv:
+                detail = f"{len(first)} of {len(header.columns)} cells"
+                like = _cut_rows(header) if lines.time_ns("0", self._unit("Start")) else b""
+            self._lines.skip(CUT_ROW, number, detail, like)
             return True
         no_length = cells[1].strip() in _NONE
         dur = None if no_length else lines.time_ns(cells[1].strip(), self._unit("Duration"))
@@ -575,6 +608,7 @@ class NvprofText(msgspec.Struct, frozen=True):
     versions: ClassVar[str] = "nvprof of CUDA 5 to 12"
     clock: ClassVar[ClockDomain] = CLOCK
     layer: ClassVar[Layer] = Layer.DEVICE
+    marks: ClassVar[FormatMarks] = GPU_MARKS
     record: ClassVar[str] = (
         "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"
     )

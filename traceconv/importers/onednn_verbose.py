@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -30,7 +31,7 @@ from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _onednn_lines as lines
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import IdleLines, holds, lines_but
 from traceconv.importers._onednn_alike import AlikeLines, Fields, Rows
 from traceconv.importers._onednn_lines import MARK, Kind, Malformed, Record, Shape
 from traceconv.ir.builder import Builder
@@ -86,6 +87,7 @@ _JSON_START = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]")
 _HEADER = regex(
     r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
 )
+_OTHERS = lines_but(holds(MARK), or_blank=True)
 #: The formats of what calls oneDNN, or can be a program that does.
 _RUNTIMES = (
     "pytorch-kineto",
@@ -159,27 +161,33 @@ class _Run(msgspec.Struct):
         return ", ".join(parts)
 
 
-def _note_info(run: _Run, component: str, text: str) -> None:
-    """Keep what an info line says."""
-    facts = run.facts
+@lru_cache(maxsize=1024)
+def _facts_of(component: str, text: str) -> dict[str, Any]:
+    """What an info line says, once for the runs that say the same; "info" where its meaning is not known."""
     header = _HEADER.match(text)
     if header is not None:
-        facts.update({key: value for key, value in header.groupdict().items() if value})
+        facts: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
         if text[header.end() :].startswith(","):  # 0.18 to 0.20 have it on the same line
             facts["isa"] = text[header.end() + 1 :]
-        return
+        return facts
     known = re.fullmatch(r"(?:(cpu|gpu),)?(isa:|runtime:|Detected ISA is |(?:prim_)?template:)(.*)", text)
     if known is None:
-        facts.setdefault("info", []).append(f"{component},{text}" if component else text)
-    elif known[2] == "runtime:":
+        return {"info": f"{component},{text}" if component else text}
+    if known[2] == "runtime:":
         runtime, _, threads = known[3].partition(",nthr:")
-        facts[f"{known[1] or 'cpu'}_runtime"] = runtime
-        if threads.isdigit():
-            facts["nthr"] = int(threads[:9])
-    elif known[2].endswith("template:"):
-        facts["graph_template" if component == "graph" else "template"] = known[3]
+        return {f"{known[1] or 'cpu'}_runtime": runtime} | ({"nthr": int(threads[:9])} if threads.isdigit() else {})
+    if known[2].endswith("template:"):
+        return {"graph_template" if component == "graph" else "template": known[3]}
+    return {"isa": known[3]}
+
+
+def _note_info(run: _Run, component: str, text: str) -> None:
+    """Keep what an info line says."""
+    found = _facts_of(component, text)
+    if "info" in found:
+        run.facts.setdefault("info", []).append(found["info"])
     else:
-        facts["isa"] = known[3]
+        run.facts.update(found)
 
 
 class _Reader:
@@ -191,7 +199,8 @@ class _Reader:
         self._process: TrackId | None = None
         self._runs: list[_Run] = []
         self._current: dict[tuple[bytes, bytes], _Run] = {}
-        self._has_clock = False
+        self._closed_facts: dict[str, Any] = {}
+        self._has_clock = self._is_synthetic = False
         self._versions = {b"", b"0", b"1"}
         self._markers: set[bytes] = set()
         self._other_lines = 0
@@ -217,7 +226,7 @@ class _Reader:
 
     def _read_chunks(self, source: Source) -> None:
         """Whole chunks: lines that differ from others in their timestamp only are read and written many at a time."""
-        alike = AlikeLines(self._out, self._meaning, self._written_together)
+        alike = AlikeLines(self._out, self._meaning, self._place, self._written_together)
         for data in source.chunks():
             at = 0
             while (at := alike.read(data, at)) < len(data):
@@ -227,7 +236,6 @@ class _Reader:
                     other = self._single_line(alike, data, at)
                 at = other
         alike.flush()
-        self._lines.finish()
 
     def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
         """What a line with a timestamp says besides it; None if it is all but plain."""
@@ -245,9 +253,13 @@ class _Reader:
         last = rest.rpartition(b",")[2].rstrip()
         if comma or shape.kind is not Kind.TIMED or duration != last or record.marker == b"onednn_graph":
             return None
-        run = self._run_of(record)
-        track = self._track(run, shape.group, shape.engine, WALL_CLOCK)
-        return Fields(shape, exact, (track, self._out.string(shape.name), self._out.string(shape.group), run.number))
+        texts = self._out.string(shape.name), self._out.string(shape.group)
+        return Fields(shape, exact, (record.marker, record.version), texts)
+
+    def _place(self, fields: Fields) -> tuple[TrackId, int]:
+        """The track of lines with a timestamp, and the number of their run."""
+        run = self._run_of(*fields.writer)
+        return self._track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
 
     def _written_together(self, rows: Rows) -> None:
         """Note what many lines say about the run that they belong to."""
@@ -284,10 +296,7 @@ class _Reader:
 
     def _single_line(self, alike: AlikeLines, data: bytes, at: int) -> int:
         """Read the line at a place; where the next one begins."""
-        runs = len(self._runs)
         end, alike.number = self._lines.look_at(data, at, self._line, alike.number)
-        if len(self._runs) != runs:  # lines belong to the new run from now on
-            alike.forget()
         return end
 
     # -- single lines ---------------------------------------------------------------------------------------------
@@ -297,7 +306,7 @@ class _Reader:
         balance = self._out.balance
         found = lines.records(line) if MARK in line else []
         if not found:
-            self._lines.idle(self._add_others)
+            self._lines.idle(self._add_others, _OTHERS)
             return
         balance.read += 1
         written, lost = False, []
@@ -328,7 +337,7 @@ class _Reader:
         if shape.kind is Kind.INFO:
             self._info(record)
             return False
-        run = self._run_of(record)
+        run = self._run_of(record.marker, record.version)
         if shape.kind is Kind.MESSAGE:
             self._message(number, record, run)
         elif shape.kind is Kind.UNTIMED:
@@ -397,11 +406,11 @@ class _Reader:
 
     # -- runs and their tracks --------------------------------------------------------------------------------
 
-    def _run_of(self, record: Record) -> _Run:
+    def _run_of(self, marker: bytes, version: bytes) -> _Run:
         """The run that a line belongs to: two libraries in one process differ in marker or version of their lines."""
-        if record.marker == b"onednn_graph" and self._runs:
+        if marker == b"onednn_graph" and self._runs:
             return self._runs[-1]
-        key = (record.marker, record.version)
+        key = (marker, version)
         if key not in self._current:
             self._current[key] = self._new_run()
         return self._current[key]
@@ -410,14 +419,22 @@ class _Reader:
         self._runs.append(_Run(len(self._runs) + 1))
         return self._runs[-1]
 
+    def _close(self, run: _Run) -> None:
+        """Keep as little as possible of a run that no line belongs to any more: there may be ten thousands."""
+        run.tracks, run.layouts = {}, {}
+        if run.facts == self._closed_facts:
+            run.facts = self._closed_facts
+        self._closed_facts = run.facts
+
     def _info(self, record: Record) -> None:
         component, text = lines.info_of(record.marker, record.body)
-        run = self._run_of(record)
+        run = self._run_of(record.marker, record.version)
         if _HEADER.match(text):
             if record.marker == b"onednn_graph" and "version" in run.facts:
                 run.facts["graph_version"] = text
                 return
             if "version" in run.facts:
+                self._close(run)
                 run = self._current[record.marker, record.version] = self._new_run()
         _note_info(run, component, text)
 
@@ -433,6 +450,7 @@ class _Reader:
             run.root = self._out.track("oneDNN", self._parent(), clock=clock_id)
         name = engine if group == "exec" else f"{engine} {group}".strip()
         synthetic = clock is NO_CLOCK
+        self._is_synthetic |= synthetic
         track = self._out.track(
             f"{name} (synthetic)" if synthetic else name,
             run.root,
@@ -465,9 +483,10 @@ class _Reader:
             self._out.balance.skipped["lines without a oneDNN marker"] += self._other_lines
             self._out.problem(FOREIGN_LINE, count=self._other_lines)
         drawn = [run for run in self._runs if run.root != NO_TRACK]
+        descriptions: dict[int, str] = {}  # one for the runs that share their facts
         for run in drawn:
             root = self._out.track_info(run.root)
-            root.description = run.describe()
+            root.description = descriptions.setdefault(id(run.facts), run.describe())
             if len(drawn) > 1:
                 root.name = f"oneDNN run {run.number}"
         self._out.metadata("onednn_runs", [run.facts for run in self._runs])
@@ -487,7 +506,7 @@ class _Reader:
         filters = [text for run in self._runs for text in run.facts.get("info", []) if "filter format" in text]
         if filters:
             self._out.note(f"a filter was active ({filters[0]}): lines are absent on purpose, so sums are partial")
-        if any(clock == NO_CLOCK.name for run in self._runs for _, _, clock in run.tracks):
+        if self._is_synthetic:
             self._out.note(" ".join((_SYNTHETIC_HELP, self._timestamp_hint())).strip())
 
     def _timestamp_hint(self) -> str:

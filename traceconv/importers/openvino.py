@@ -29,7 +29,7 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _openvino_json as as_json
 from traceconv.importers._ansi import plain
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import NO_TRACK, Layer, Level, TrackId
 from traceconv.patterns import regex
@@ -90,6 +90,12 @@ _LOG = regex(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
 _TOOK = regex(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
 _SECTION = regex(rb"Command line parameters|Configuration setup|Execution results(?: grouped by.*)?")
 _SETTING = regex(rb"([^;]+);([^;]*);?")
+_KNOWN = (
+    rb"\s*(?:layerName|Total|\"\s*\n|\[ ?(?:INFO|WARNING|ERROR|DEBUG|Step )|Command line|Configuration |Execution )",
+    holds(rb"(?:EXECUTED|NOT_RUN|OPTIMIZED_OUT)"),
+)
+#: Lines that are not of OpenVINO, outside of tables and in them, where rows may be cut.
+_OTHERS, _OTHERS_IN_TABLE = lines_but(*_KNOWN), lines_but(*_KNOWN, holds(b";"))
 _STEP_NS = 1000
 _UNITS = {b"ns": NS, b"us": US, b"ms": MS, b"s": S}
 _SYNTHETIC = (
@@ -154,9 +160,10 @@ class _Reader(msgspec.Struct):
         for number, line in lines.read(source):
             text = plain(line).strip()
             if not text:
-                lines.idle(self._blank)
+                lines.idle(self._blank, BLANK)
             elif not self._line(number, text):
-                lines.problem(FOREIGN_LINE, number, "lines that are not of OpenVINO")
+                like = _OTHERS_IN_TABLE if self.section or self.block else _OTHERS
+                lines.problem(FOREIGN_LINE, number, "lines that are not of OpenVINO", like)
 
     def _blank(self, count: int) -> None:
         self.out.balance.skipped["blank lines"] += count
@@ -266,7 +273,9 @@ class _Reader(msgspec.Struct):
         except ValueError as error:
             self.out.skip(BAD_ROW, number, str(error))
             return
-        block = self.block = self.block or self._new_block()
+        if self.block is None or self.block.track == NO_TRACK:  # none, or one of layers by time
+            self.block = self._new_block()
+        block = self.block
         args = {"exec_type": layer.exec_type, "cpu_time_ns": cpu_ns, "status": layer.status}
         self.out.balance.written += 1
         block.rows += 1

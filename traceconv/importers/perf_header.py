@@ -64,7 +64,7 @@ class PerfHeader(Struct, frozen=True):
         lines = IdleLines(out)
         for number, line in lines.read(source):
             if line.strip() in (b"", b"#"):
-                lines.idle(lambda _: None)
+                lines.idle(lambda _: None, rb"#?\s*\n")
             if line.strip() and not line.startswith(b"#"):
                 raise MalformedInput(
                     source.display,

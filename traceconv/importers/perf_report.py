@@ -23,7 +23,7 @@ from msgspec import Struct
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, DIGIT, SPACE, IdleLines, lines_but
 from traceconv.importers._perf_text import add_header_line
 from traceconv.importers._perf_tracks import Header
 from traceconv.ir.builder import Builder
@@ -43,6 +43,7 @@ _COUNT = regex(r"# Event count \(approx\.\): (\d+)")
 _LOST = regex(r"# Total Lost Samples: (\d+)")
 _RULE = regex(rb"# *\.\.[. ]*")
 _ROW = regex(r"\s*\d+[.,]\d+%")
+_OTHERS = lines_but(b"#", SPACE + b"*" + DIGIT + b"+[.,]" + DIGIT + b"+%")
 _PERCENT = regex(r"\d+[.,]\d+%")
 _WHOLE = regex(r"\d{1,18}")
 _SYMBOL_KIND = regex(r"\[(\S)\] ")
@@ -86,16 +87,16 @@ class _Reader:
         text = line.decode("utf-8", "replace")
         if line == b"#":
             self._heading = "#"
-            self._lines.merged("headings kept as metadata")
+            self._lines.merged("headings kept as metadata", rb"#\r?\n")
         elif line.startswith(b"#"):
             self._comment(line, text)
             self._out.balance.merged["headings kept as metadata"] += 1
         elif not line.strip():
-            self._lines.merged("empty lines")
+            self._lines.merged("empty lines", BLANK)
         elif self._table is not None and _ROW.match(text):
             self._row(number, text)
         else:
-            self._lines.skip(CHAIN_LINE, number, text.strip()[:60])
+            self._lines.skip(CHAIN_LINE, number, text.strip()[:60], _OTHERS)
 
     def _comment(self, line: bytes, text: str) -> None:
         samples, count, lost = _SAMPLES.fullmatch(text.rstrip()), _COUNT.match(text), _LOST.match(text)

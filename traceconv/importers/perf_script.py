@@ -25,7 +25,7 @@ from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_text as text
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.importers._local_time import local_ns, local_time, refuse_zone, zone_of
 from traceconv.importers._perf_alike import AlikeSamples
 from traceconv.importers._perf_tracks import (
@@ -107,6 +107,13 @@ _FIELDS = "fields of tracepoints"
 _EARLY = "records made up by perf before its first event (time 0)"
 
 
+#: Lines of a header behind the first event; lines that are none of perf.
+_COMMENTS = rb"#(?! captured on)[^\n\r\x1b]*+\r?\n"
+_OTHERS = lines_but(
+    rb"[#\t]|  |[ \t]\s*[0-9a-f]{1,16}\s|[0-9a-f]{16}\t", rb"\s*(?:%b)" % text.MESSAGE, holds(rb"\d\.\d+:\s")
+)
+
+
 class _Event(msgspec.Struct):
     """An event whose frames may follow."""
 
@@ -186,7 +193,6 @@ class _Reader:
         at = 0
         while at < len(rest):
             at = self._single_line(alike, rest, at)
-        self._lines.finish()
         self._frame_lines += alike.reader.frame_lines
         self._ends += alike.reader.blank_lines
         if alike.reader.six_decimals:
@@ -218,7 +224,7 @@ class _Reader:
     def _line(self, number: int, line: bytes) -> None:
         stripped = line.rstrip()
         if not stripped and self._event is None:
-            self._lines.idle(self._add_ends)
+            self._lines.idle(self._add_ends, BLANK)
         elif not stripped:
             self._flush()
             self._ends += 1
@@ -242,7 +248,7 @@ class _Reader:
             text.add_header_line(self.header, line)
             self._header_lines += 1
         else:
-            self._lines.idle(self._add_header_lines)
+            self._lines.idle(self._add_header_lines, _COMMENTS if self._events else rb"#[^\S\n]*\n")
 
     def _add_ends(self, count: int) -> None:
         self._ends += count
@@ -265,7 +271,8 @@ class _Reader:
         frame = text.frame_of(stripped) if text.may_be_frame(line) else None
         if frame is None:
             code = MESSAGE if text.is_message(stripped) else OTHER_LINE
-            self._lines.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")))
+            like = _OTHERS if code is OTHER_LINE else b""
+            self._lines.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")), like)
         elif event is None:
             self._lines.skip(LONE_FRAME, number)
         else:

@@ -29,7 +29,7 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_stat_lines as lines
 from traceconv.importers._ansi import plain
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.importers._local_time import local_time, seconds_since_1970, zone_of
 from traceconv.importers._perf_stat_lines import NOT_SUPPORTED, Row
 from traceconv.ir.builder import Builder
@@ -79,6 +79,15 @@ _ELAPSED = regex(
 _CPU_TIME = regex(r"(?a)\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
 _ONE_OF_RUNS = regex(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
 _HEADING = regex(r"#\s+time\s.*\bcounts unit events\s*")
+_COMMENTS = rb"#(?! started on )[^\n\r\x1b]{0,1000}+\r?\n"
+_A_VALUE = holds(DIGIT[:-1] + b"<]")
+#: What lines of perf stat hold that are no fields between separators: counts, metrics, times, totals.
+_KNOWN = (
+    rb"\{|" + SPACE + b"*(?:#|time)",
+    rb"(?=[^\n<#(Ps]*+[<#(Ps])" + holds(b"<not| #|seconds|Performance counter|" + rb"\([+-]"),
+    rb"(?=[^\n\d\x80-\xff]*+%b)(?:%b|%b)"
+    % (DIGIT, holds(b"[.,]" + DIGIT + b"{2}"), holds(DIGIT) + holds(SPACE, 2) + holds(b"[A-Za-z_]")),
+)
 _LINES_TO_JUDGE = 400
 #: Longer ones are none of perf stat.
 _MAX_LINE = 4000
@@ -156,11 +165,11 @@ class _Reader:
         if len(text) > _MAX_LINE:
             self._out.skip(OTHER_LINE, number, f"{len(text)} characters")
         elif not text.strip():
-            self._lines.merged("empty lines")
+            self._lines.merged("empty lines", BLANK)
         elif text.startswith("{"):
             self._json(number, line)
         elif text.startswith("#") and not text.startswith(_BEGIN):
-            self._lines.merged("headings and totals of the run")
+            self._lines.merged("headings and totals of the run", _COMMENTS)
         elif self._about_run(text):
             self._out.balance.merged["headings and totals of the run"] += 1
         else:
@@ -168,12 +177,14 @@ class _Reader:
             if row is not None:
                 self._row(number, row)
                 return
-            skip = self._lines.skip if self._separator == separator else self._out.skip
             if lines.NOT_COUNTED in text or lines.find_separator(text):
-                skip(BAD_LINE, number, repr(text[:60]))
+                self._lines.skip(BAD_LINE, number, repr(text[:60]))
+            elif _has_time(text):
+                self._lines.skip(METRIC_ONLY if self._now.empty else BAD_LINE, number, repr(text.strip()[:60]))
             else:
-                unread = (METRIC_ONLY if self._now.empty else BAD_LINE) if _has_time(text) else OTHER_LINE
-                skip(unread, number, repr(text.strip()[:60]))
+                self._lines.skip(OTHER_LINE, number, repr(text.strip()[:60]), _others(self._separator))
+            if self._separator != separator:
+                self._lines.forget()
 
     def _json(self, number: int, line: bytes) -> None:
         try:
@@ -283,7 +294,7 @@ class _Reader:
             return
         self._latest.metrics.update(row.metrics)
         if self._latest.end is not None:
-            self._now.seen[self._latest.place][self._latest.label] = self._latest.args()
+            self._now.seen[self._latest.place][self._latest.label] = self._latest
         self._out.balance.merged["further metrics of counts"] += 1
 
     def _no_value(self, number: int, row: Row) -> None:
@@ -301,7 +312,7 @@ class _Reader:
         if row.end != recording.last:
             self._end_interval()
             recording.before, recording.last, recording.seen_at = recording.last, row.end, number
-        recording.seen[row.place][row.label] = row.args()
+        recording.seen[row.place][row.label] = row
         if row.value == NOT_SUPPORTED:
             self._out.balance.merged["events not supported, kept as args"] += 1
             return
@@ -346,7 +357,8 @@ class _Reader:
                 group = self._group(recording, place)
                 track = recording.interval_tracks[place] = self._out.track("intervals", group)
             start, dur = recording.start + recording.before, recording.last - recording.before
-            self._out.slice(track, start, dur, "interval", "perf stat", events, recording.seen_at)
+            args = {label: row.args() for label, row in events.items()}
+            self._out.slice(track, start, dur, "interval", "perf stat", args, recording.seen_at)
         recording.seen = defaultdict(dict)
 
     # -- tracks, and the end of a recording ----------------------------------------------------------------------------
@@ -417,6 +429,11 @@ def _ctime(text: str) -> datetime | None:
 
 def _float(text: str) -> float:
     return float(text.replace(",", "."))
+
+
+def _others(separator: str) -> bytes:
+    """The expression of lines that hold no count, no metric and nothing about the run."""
+    return lines_but(*_KNOWN, *([b"(?=%b)%b" % (holds(literal(separator)), _A_VALUE)] if separator else []))
 
 
 def _has_time(text: str) -> bool:

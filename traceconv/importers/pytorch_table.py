@@ -18,6 +18,7 @@ these two columns in the wrong order. By default only the first 100 rows are pri
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -25,7 +26,7 @@ import msgspec
 from traceconv.clocks import NO_TIME, ClockDomain
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.importers._text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import TrackId
@@ -55,6 +56,7 @@ CUT = declare("pytorch-table.cut", ProblemKind.ABSENT, "a table has no end: the 
 
 _GAP = "  "
 _RULE = regex(r"-{4,}(?: {2}-{4,}){3,}")
+_OTHERS = lines_but(holds(b"----  ----"), or_blank=True)
 _HEADING = regex(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:total )?%")
 #: Self CPU time total: 20.296ms     Self CUDA time total: 1.5s     (before 1.8: CUDA time total: 1.5s)
 _FOOTER = regex(r"((?:Self )?\w+ time total): (-?[\d.]+ ?\w+)\s*")
@@ -71,6 +73,11 @@ _CALLS = ("# of Calls", "Number of Calls")
 _HELP = "Sums over the recording (key_averages().table()). Totals of an operator include those that it calls."
 
 
+@lru_cache(maxsize=1 << 10)
+def _key(heading: str) -> str:
+    return re.sub(r"\W+", "_", heading.replace("# of Calls", "calls").replace("%", "percent")).strip("_").lower()
+
+
 def cell(heading: str, text: str) -> tuple[str, Any] | None:
     """The arg of a cell: its key with the unit, its number; None for an empty cell.
 
@@ -81,7 +88,7 @@ def cell(heading: str, text: str) -> tuple[str, Any] | None:
     """
     if text in _MISSING:
         return None
-    key = re.sub(r"\W+", "_", heading.replace("# of Calls", "calls").replace("%", "percent")).strip("_").lower()
+    key = _key(heading)
     flops = _FLOPS.fullmatch(heading)
     if heading in _TEXTS:
         return key, text
@@ -158,6 +165,16 @@ class _Table(msgspec.Struct):
         return [_GAP.join(found[: more + 1]), *found[more + 1 :]] if more >= 0 else None
 
 
+def _others_within(table: _Table) -> bytes:
+    """The expression of lines between the rows of a table that are no rows and not cut ones."""
+    return lines_but(
+        holds(b"(?:----  ----|time total|%b(?:%%|[um]?s)(?: |\r?\n))" % DIGIT),
+        rb"[^\n]{%d}" % (table.starts[-1] + 1),
+        holds(b"  ", len(table.starts) - 1),
+        or_blank="Source Location" not in table.headings,
+    )
+
+
 class _Reader:
     """Reads one log into a builder."""
 
@@ -194,7 +211,7 @@ class _Reader:
             return self._rule(line[: rule.start()], rule)
         found = self._tables.find(line)
         if found is None:
-            return self._other()
+            return self._other(_OTHERS)
         prefix, table, rest = found
         footer = _FOOTER.fullmatch(rest)
         if footer is not None and table.headings:
@@ -210,9 +227,9 @@ class _Reader:
         self._count += 1
         return self._merged("headings of tables")
 
-    def _other(self) -> bool:
+    def _other(self, like: bytes) -> bool:
         """Count a line that belongs to no table, and changes none."""
-        self._lines.idle(self._add_others)
+        self._lines.idle(self._add_others, like)
         return True
 
     def _add_others(self, count: int) -> None:
@@ -260,7 +277,7 @@ class _Reader:
     def _misfit(self, number: int, table: _Table, line: str) -> bool:
         """A line that is no row: a cut row if it looks like one, else other output."""
         if not line.strip() or not re.search(r"\d%(?: |$)|\d[um]?s(?: |$)", line):
-            return self._other()
+            return self._other(_others_within(table) if len(self._tables.all()) == 1 else b"")
         self._lines.skip(BAD_ROW, number, line.strip()[:60])
         return True
 

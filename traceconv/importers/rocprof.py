@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -32,9 +33,10 @@ from traceconv.importers import _chrome_facts as facts
 from traceconv.importers import _cupti
 from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader
-from traceconv.importers._idle_lines import IdleRows
+from traceconv.importers._idle_lines import EMPTY, SPACES, IdleRows, holds, lines_but
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import GPU_MARKS, FormatMarks
 from traceconv.ir.trace import NO_TRACK, Layer, SliceId, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -78,6 +80,9 @@ _HEADINGS = (
     {"name", "calls"},
     {"kernel_name", "counter_name", "counter_value"},
 )
+#: What stands in each of them.
+_OF_HEADINGS = b"(?i:timestamp|ns|calls|counter)"
+_MAY_BE_HEADING = regex(_OF_HEADINGS.decode())
 #: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.
 _ARGS = {
     "workgroup_size_x": "workgroup_x",
@@ -204,7 +209,7 @@ class _Table:
         header: list[str] | None = None
         for number, cells in self._lines.rows(source, lambda error: [str(error)]):
             if not cells:
-                self._lines.idle(self._blank)
+                self._lines.idle(self._blank, EMPTY)
             elif header is None or _is_heading(cells):
                 header = self._heading(cells, number, header)
             else:
@@ -224,7 +229,7 @@ class _Table:
             self._has_times |= not {"start_timestamp", "begin_ns"}.isdisjoint(header)
             self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}
             return header
-        self._lines.skip(FOREIGN_LINE, number)
+        self._lines.skip(FOREIGN_LINE, number, like=_cut_rows(2))
         return before
 
     def _row(self, row: dict[str, str], cut: bool, number: int) -> None:
@@ -236,7 +241,7 @@ class _Table:
             else:
                 self._record(row, number)
         except (ValueError, KeyError) as error:
-            self._lines.skip(BAD_ROW, number, str(error))
+            self._lines.skip(BAD_ROW, number, str(error), _cut_rows(len(self._keys)) if cut else b"")
         else:
             self._out.balance.read += 1
 
@@ -320,7 +325,15 @@ class _Table:
         return {self._keys[key]: _number(value) for key, value in row.items() if value}
 
 
+@cache
+def _cut_rows(columns: int) -> bytes:
+    """The expression of lines with fewer cells than there are columns that are no heading."""
+    return SPACES + b"|" + lines_but(holds(b'"'), holds(b",", columns - 1), holds(_OF_HEADINGS))
+
+
 def _is_heading(cells: list[str]) -> bool:
+    if _MAY_BE_HEADING.search(",".join(cells)) is None:
+        return False
     names = {_plain(cell) for cell in cells}
     return any(names >= needed for needed in _HEADINGS)
 
@@ -558,6 +571,7 @@ class Rocprof(msgspec.Struct, frozen=True):
     )
     clock: ClassVar[ClockDomain] = CLOCK
     layer: ClassVar[Layer] = Layer.DEVICE
+    marks: ClassVar[FormatMarks] = GPU_MARKS
     record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
     line_up: ClassVar[str] = (
         "Times count from boot, and host and device share them. The JSON names the host, so files with other clocks "

@@ -37,7 +37,7 @@ from traceconv.importers import _tvm_dump as dumps
 from traceconv.importers import _tvm_report as reports
 from traceconv.importers import _tvm_table as tables
 from traceconv.importers import _tvm_text as text
-from traceconv.importers._idle_lines import IdleLines
+from traceconv.importers._idle_lines import IdleLines, holds, lines_but
 from traceconv.importers._local_time import local_ns, local_time, zone_of
 from traceconv.importers._tvm_dump import Dump
 from traceconv.importers._tvm_table import Row, Table
@@ -387,6 +387,9 @@ class TvmDebugger(Struct, frozen=True):
             )
 
 
+_KNOWN = holds(b"(?:Op #|Iteration: |Node Name|Duration)")
+
+
 def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, log: tables.LogReader) -> None:
     """Each line is counted once; those of neither reader are the program's own."""
     others: Counter[str] = Counter()
@@ -402,7 +405,8 @@ def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, 
         ):
             if b"Duration" in content and reports.is_header(content):
                 out.note(f"line {number} begins a profiling report: read it with --from tvm-profile")
-            lines.idle(add)
+            known = table_reader.known()
+            lines.idle(add, lines_but(_KNOWN, known, or_blank=True) if known else b"")
     out.balance.skipped.update(others)
     if others:
         out.problem(text.OTHER_LINE, count=others.total())

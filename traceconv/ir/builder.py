@@ -51,6 +51,8 @@ _TOTALS_STEP_NS = 1000
 _MANY = 64  # from so many slices on, columns are cheaper than one by one
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20
+#: Of args that came one at a time, so many are looked for when others come, of at most so many bytes.
+_MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
 #: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
 _WORTH_A_FILE = 1 << 12
 #: After so many more rows it is looked at whether they still fit into memory.
@@ -125,6 +127,7 @@ class Builder:
         self._memory = memory or Memory()
         self._args_parts = self._memory.parts()
         self._args_before = 0  # bytes in the parts
+        self._recent_args: dict[bytes, tuple[int, int]] = {}
         self._slices = self._rows = 0
         self._look_at = _ROWS_BETWEEN_LOOKS  # rows
         self._tracks: list[Track] = []
@@ -296,13 +299,22 @@ class Builder:
                 column.spill()
 
     def keep_args(self, args: bytes | dict[str, Any]) -> tuple[int, int]:
-        """Keep the args of one or several events: where, and how long they are."""
+        """Keep the args of one or several events: where, and how long they are.
+
+        Those that were kept lately are not kept again: a program does few different things many times.
+        """
         args = _as_bytes(args)
-        if len(self._args) > _PART_BYTES:
-            self.args_part(b"")
-        start = self._args_before + len(self._args)
-        self._args += args
-        return start, len(args)
+        place = self._recent_args.get(args)
+        if place is None:
+            if len(self._args) > _PART_BYTES:
+                self.args_part(b"")
+            place = self._args_before + len(self._args), len(args)
+            self._args += args
+            if len(args) <= _LONGEST_RECENT:
+                if len(self._recent_args) >= _MOST_RECENT:
+                    self._recent_args.clear()
+                self._recent_args[args] = place
+        return place
 
     def slice(
         self,

@@ -58,6 +58,11 @@ def blob(field: int, data: bytes) -> bytes:
     return tag(field, 2) + length(len(data)) + data
 
 
+def headed(field: int, pieces: list[bytes]) -> list[bytes]:
+    """Likewise, of large data in pieces, which are not copied."""
+    return [tag(field, 2) + length(sum(map(len, pieces))), *pieces]
+
+
 def text(field: int, value: str) -> bytes:
     """A string field."""
     return blob(field, utf8(value))

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, islice, pairwise
 from typing import Any, BinaryIO, ClassVar
@@ -55,6 +56,7 @@ from traceconv.writers._facts import facts
 from traceconv.writers._ids import Identity, groups_above, identities
 from traceconv.writers._order import FileOrder, Kind, file_order
 
+_PACKET = 1  # of Trace
 # TracePacket
 _CLOCK_SNAPSHOT, _TIMESTAMP, _SEQUENCE_ID, _TRACK_EVENT, _INTERNED_DATA, _SEQUENCE_FLAGS = 6, 8, 10, 11, 12, 13
 _TIMESTAMP_CLOCK, _DEFAULTS, _TRACK_DESCRIPTOR, _PERF_SAMPLE, _FIRST_PACKET, _ATTRIBUTES = 58, 59, 60, 66, 87, 126
@@ -114,7 +116,8 @@ class PerfettoProto:
         """Write the whole trace."""
         with compressed(sink, self.compress) as out:
             writing = _Writing(trace)
-            out.write(writing.head())
+            for packet in writing.head():
+                out.write(packet)
             for block in file_order(trace):
                 for packets in writing.block(block):
                     out.write(packets)
@@ -138,8 +141,8 @@ class _Writing:
         known = 1 - self._has_text
         self._known = {table: known.copy() for table in (_CATEGORIES, _NAMES, _LOG_BODIES, _SOURCES)}
         self._pieces: dict[tuple[int, int, int, int], bytes] = {}
-        self._tracks = [wire.integer(_TRACK_UUID, uuid) for uuid in self._uuids]
-        self._ends = [_event_tail(wire.integer(_TYPE, _TYPE_END) + track) for track in self._tracks]
+        end = wire.integer(_TYPE, _TYPE_END)
+        self._ends, self._ends_at = _joined(_event_tail(end + self._track(n)) for n in range(len(self._uuids)))
         self._flows, self._flows_at = _flow_fields(trace)
         self._encoder = self._kernel_encoder()
         self._interning: Interning = self._encoder or Interner(_LIMITS)
@@ -159,14 +162,13 @@ class _Writing:
             self._trace.counters,
             self._trace.args,
         )
-        tracks, tracks_at = _joined(self._tracks)
-        ends, ends_at = _joined(self._ends)
+        tracks, tracks_at = _joined(map(self._track, range(len(self._uuids))))
         return module.Encoder(
             head=_EVENT_HEAD,
             tracks=tracks,
             tracks_at=tracks_at,
-            ends=ends,
-            ends_at=ends_at,
+            ends=self._ends,
+            ends_at=self._ends_at,
             has_text=self._has_text,
             flows=self._flows,
             flows_at=self._flows_at,
@@ -196,10 +198,12 @@ class _Writing:
 
     # -- before the events ------------------------------------------------------------------------------------
 
-    def head(self) -> bytes:
-        packets = [self._first_packet(), _packet(_attributes(self._trace, self._shift))]
-        packets += [self._descriptor_packet(fields) for fields in self._descriptors()]
-        return b"".join(packets)
+    def head(self) -> Iterator[bytes]:
+        """The packets before the first event."""
+        yield self._first_packet()
+        yield from _attributes(self._trace, self._shift)
+        for fields in self._descriptors():
+            yield self._descriptor_packet(fields)
 
     def _first_packet(self) -> bytes:
         payload = wire.integer(_SEQUENCE_ID, _SEQUENCE) + wire.integer(_SEQUENCE_FLAGS, _CLEARED)
@@ -273,6 +277,10 @@ class _Writing:
         if track.kind is TrackKind.COUNTER:
             fields += wire.blob(_COUNTER, _unit(track.unit))
         return fields
+
+    def _track(self, index: int) -> bytes:
+        """How events name their track."""
+        return wire.integer(_TRACK_UUID, self._uuids[index])
 
     # -- the events -------------------------------------------------------------------------------------------
 
@@ -420,7 +428,7 @@ class _Writing:
         """The fields that events of one track and name have in common, kept for the next ones."""
         if len(self._pieces) >= _MAX_PIECES:
             self._pieces.clear()
-        piece = wire.integer(_TYPE, kind) + self._tracks[track]
+        piece = wire.integer(_TYPE, kind) + self._track(track)
         piece += self._text_iid(_CATEGORY_IID, category) + self._text_iid(_NAME_IID, name)
         self._pieces[kind, track, name, category] = piece
         return piece
@@ -429,11 +437,12 @@ class _Writing:
         return wire.integer(field, string + 1) if self._has_text[string] else b""
 
     def _end_packets(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
-        ends = self._ends
-        tracks = self._trace.slices.track[rows].tolist()
+        tracks = self._trace.slices.track[rows]
+        bounds = zip(self._ends_at[tracks].tolist(), self._ends_at[tracks + 1].tolist(), strict=True)
+        ends = [bytes(self._ends[first:end]) for first, end in bounds]
         return [
-            b"".join((_PACKET_HEADS[len(stamp) + len(ends[track])], stamp, ends[track]))
-            for stamp, track in zip(stamps, tracks, strict=True)
+            b"".join((_PACKET_HEADS[len(stamp) + len(end)], stamp, end))
+            for stamp, end in zip(stamps, ends, strict=True)
         ]
 
     def _counters(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
@@ -443,7 +452,7 @@ class _Writing:
         packets = []
         for stamp, track, value, integer, exact in zip(stamps, *(column.tolist() for column in columns), strict=True):
             number = wire.integer(_COUNTER_VALUE, integer) if exact else wire.double(_DOUBLE_COUNTER_VALUE, value)
-            packets.append(_event_packet(stamp, head + self._tracks[track] + number))
+            packets.append(_event_packet(stamp, head + self._track(track) + number))
         return packets
 
     def _logs(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
@@ -458,7 +467,7 @@ class _Writing:
         ):
             body = self._text_iid(2, text) + self._text_iid(1, source)
             message = wire.blob(_LOG_MESSAGE, body + wire.integer(3, level))
-            common = wire.integer(_TYPE, _TYPE_INSTANT) + self._tracks[track] + self._text_iid(_NAME_IID, text)
+            common = wire.integer(_TYPE, _TYPE_INSTANT) + self._track(track) + self._text_iid(_NAME_IID, text)
             packets.append(_event_packet(stamp, common + message + self._annotated(at, size)))
         return packets
 
@@ -648,15 +657,16 @@ def _clock_id(trace: Trace) -> int | None:
     return {Zero.UNIX_EPOCH: _REALTIME, Zero.BOOT: _MONOTONIC, Zero.BOOT_AND_SLEEP: _BOOTTIME}.get(clock.zero)
 
 
-def _attributes(trace: Trace, shift: int) -> bytes:
+def _attributes(trace: Trace, shift: int) -> list[bytes]:
+    """The packet of what is said of the whole trace, in pieces: there may be much of it."""
     values: dict[str, Any] = {f"traceconv.{key}": value for key, value in facts(trace).items()}
     if shift:
         values["traceconv.time_shift_ns"] = shift
-    attributes = b""
+    pieces = []
     for key, value in {**values, **trace.metadata}.items():
-        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        attributes += wire.blob(1, wire.text(1, key) + wire.text(3, shown))
-    return wire.blob(_ATTRIBUTES, attributes)
+        shown = wire.utf8(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        pieces += wire.headed(1, [wire.text(1, key), *wire.headed(3, [shown])])
+    return wire.headed(_PACKET, [*wire.headed(_ATTRIBUTES, pieces), _STATE])
 
 
 def _unit(unit: str) -> bytes:
@@ -665,20 +675,22 @@ def _unit(unit: str) -> bytes:
     return wire.text(6, unit) if unit else b""
 
 
-def track_uuids(trace: Trace) -> list[int]:
+def track_uuids(trace: Trace) -> Sequence[int]:
     """A number for each track that depends on what it is, so that files put together do not mix their tracks up."""
-    paths: list[list[str]] = []
-    seen: dict[tuple[str, ...], int] = defaultdict(int)
-    uuids: list[int] = []
+    parents = {track.parent for track in trace.tracks}
+    paths: dict[int, list[str]] = {}
+    repeated: dict[int, int] = defaultdict(int)
+    uuids = array("q")
     used = {_ROOT_UUID}
-    for track in trace.tracks:
+    for index, track in enumerate(trace.tracks):
         own = [track.kind.name, track.name, str(track.pid), str(track.tid)]
         path = (paths[track.parent] if track.parent != NO_TRACK else [_origin(trace, track)]) + own
-        # What lies deep needs no longer path than what lies at the top.
-        paths.append(path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))])
-        ordinal = seen[tuple(path)]
-        seen[tuple(path)] += 1
-        uuid = _hash([*path, str(ordinal)])
+        if index in parents:  # what lies deep needs no longer path than what lies at the top
+            paths[index] = path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
+        uuid = _hash([*path, "0"])
+        if uuid in used:  # another one of that path
+            repeated[uuid] += 1
+            uuid = _hash([*path, str(repeated[uuid])])
         while uuid in used:
             uuid += 1
         used.add(uuid)
@@ -754,9 +766,13 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
     return fields[np.argsort(at, kind="stable")].tobytes(), np.append(0, np.cumsum(counts) * _FLOW_SIZE)
 
 
-def _joined(pieces: list[bytes]) -> tuple[bytes, I64]:
+def _joined(pieces: Iterable[bytes]) -> tuple[bytearray, I64]:
     """All in one, and where each begins, with the end of the last one."""
-    return b"".join(pieces), _bounds(map(len, pieces))
+    joined, bounds = bytearray(), array("q", [0])
+    for piece in pieces:
+        joined += piece
+        bounds.append(len(joined))
+    return joined, np.frombuffer(bounds, np.int64)
 
 
 def _bounds(sizes: Iterable[int]) -> I64:
