@@ -21,7 +21,7 @@ from tests.golden import ROOT
 from tests.test_cli import process, refusal, run
 from traceconv import anchor, api
 from traceconv.align import align
-from traceconv.align.facts import parse_facts
+from traceconv.align.constraint_parser import parse_facts
 from traceconv.anchor import Clock, clocks, take_readings
 from traceconv.check._schemas import load_schema
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero

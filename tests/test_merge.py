@@ -12,7 +12,7 @@ import pytest
 
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
-from traceconv.align.facts import ClockFact, ClockKind, Facts
+from traceconv.align.constraint_parser import ClockFact, ClockKind, Facts
 from traceconv.api import read
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.errors import UsageError

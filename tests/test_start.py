@@ -46,7 +46,15 @@ def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
     modules = loaded("convert", CHROME, "-o", tmp_path / "out.pftrace")
     assert {"numpy", "msgspec", "traceconv.importers.chrome_trace", "traceconv.writers.perfetto_proto"} <= modules
     assert of(modules, "google", "perfetto", "jsonschema", "rich", "numpy.ma", "http") == set()
-    unused = ("align.evidence", "align.ladder", "align.report", "align.survey", "check", "writers.chrome_json", "serve")
+    unused = (
+        "align.solve",
+        "align.select_estimator",
+        "align.report",
+        "align.clock_overview",
+        "check",
+        "writers.chrome_json",
+        "serve",
+    )
     assert of(modules, *(f"traceconv.{name}" for name in unused)) == set()
 
 
@@ -72,7 +80,7 @@ def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(tmp_path
         *("merge", CHROME, ROOT / "chrome-trace" / "metadata" / "input.json", "--on-ambiguous", "separate"),
         *("-o", tmp_path / "out.json", "--report", tmp_path / "report.html"),
     )
-    used = {"align.evidence", "align.ladder", "align.report", "align.report_html", "writers.chrome_json"}
+    used = {"align.solve", "align.select_estimator", "align.report", "align.report_html", "writers.chrome_json"}
     assert {f"traceconv.{name}" for name in used} <= modules
 
 

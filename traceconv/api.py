@@ -14,9 +14,9 @@ import msgspec
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.causality import Causality, believed, causality
-from traceconv.align.facts import NO_FACTS, Facts
+from traceconv.align.constraint_parser import NO_FACTS, Facts
+from traceconv.align.constraints import importer_options
 from traceconv.align.identity import Together
-from traceconv.align.stated import importer_options
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import AlignmentError, LostData, NothingRead, TraceconvError, UsageError
 from traceconv.ir.builder import Builder
@@ -36,7 +36,7 @@ from traceconv.validate import validate
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
 if TYPE_CHECKING:
-    from traceconv.align.survey import Survey
+    from traceconv.align.clock_overview import Survey
 
 NO_DATA = declare(
     "source.no_data", ProblemKind.NOTED, "the input holds no events and nothing else that could be drawn or kept"
@@ -389,7 +389,7 @@ def clocks(
         InconsistentClocks: the facts contradict themselves or the files.
         TraceconvError: an input cannot be read.
     """
-    from traceconv.align.survey import survey
+    from traceconv.align.clock_overview import survey
 
     given = _given(inputs)
     traces = _read_all(given, [Source(one.path, limits=limits) for one in given], option_texts(options), facts)

@@ -50,7 +50,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
     ]
     for index, placement in alignment.placements.items():
-        from traceconv.align.laying import laid_inside
+        from traceconv.align.duration_layout import laid_inside
 
         timed[index] = laid_inside(timed[index], timed[placement.host], placement)
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.align.pairs import recordings
 from traceconv.align import Alignment, Policy, align
-from traceconv.align.facts import Anchor, ClockFact, ClockKind, Facts, TimePoint
-from traceconv.align.survey import survey
+from traceconv.align.clock_overview import survey
+from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, Facts, TimePoint
 from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Run, Verdict, Zero
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.ir.builder import Builder

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from traceconv.align import Alignment, Policy, align
-from traceconv.align.facts import NO_FACTS, ClockFact, ClockKind, Facts, parse_clock
+from traceconv.align.constraint_parser import NO_FACTS, ClockFact, ClockKind, Facts, parse_clock
 from traceconv.align.identity import By, Recording, Seen, Together, View, Why, decide
 from traceconv.align.machines import Basis, Machine, machines_of
 from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name

@@ -11,9 +11,9 @@ import pytest
 from tests.align.pairs import private
 from traceconv.align import align
 from traceconv.align.estimate import Estimate, Method, Prior
-from traceconv.align.ladder import PairEstimate, Side, estimate_pair
 from traceconv.align.launches import _longest_ascent, align_launches, launches_of
 from traceconv.align.names import NameMap
+from traceconv.align.select_estimator import PairEstimate, Side, estimate_pair
 from traceconv.clocks import (
     ClockDomain,
     ClockMap,

@@ -7,8 +7,8 @@ import pytest
 from tests.align.pairs import recordings
 from tests.benchmarks.alignment.trials import late_trial
 from tests.golden import ROOT, Case
-from traceconv.align.ladder import Side, estimate_pair, stated_outer
 from traceconv.align.names import NameMap
+from traceconv.align.select_estimator import Side, estimate_pair, stated_outer
 from traceconv.api import read
 from traceconv.clocks import Verdict
 from traceconv.ir.trace import Layer

@@ -8,11 +8,11 @@ import pytest
 from tests.align.pairs import private
 from tests.benchmarks.alignment.simulate import US
 from traceconv.align.estimate import Events
+from traceconv.align.features import nested_work, shared_work
 from traceconv.align.geometry import Region, box
 from traceconv.align.matching import Line
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Nest, best_near, fits_on, possible
-from traceconv.align.views import nested_work, shared_work
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out

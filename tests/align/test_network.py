@@ -7,11 +7,11 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from traceconv.align.consistency import Accepted, relate_all
+from traceconv.align.constraints import Warnings
+from traceconv.align.contradictions import Accepted, relate_all
 from traceconv.align.estimate import Estimate
-from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.network import Edge, solve
-from traceconv.align.stated import Warnings
+from traceconv.align.select_estimator import PairEstimate, Side
 from traceconv.clocks import DRIFT_UNIT, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace

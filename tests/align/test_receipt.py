@@ -11,8 +11,8 @@ from rich.console import Console
 from tests.align.pairs import TRUTH, recordings, trace_of
 from tests.benchmarks.alignment.simulate import Shape
 from traceconv.align import Alignment, ReceiptLine, align
+from traceconv.align.constraint_parser import parse_facts
 from traceconv.align.estimate import Events
-from traceconv.align.facts import parse_facts
 from traceconv.cli._common import least_widths, receipt_blocks, receipt_cells, receipt_table
 from traceconv.ir.trace import Trace
 from traceconv.merging import merge_traces

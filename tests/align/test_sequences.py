@@ -15,12 +15,12 @@ from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, inner, 
 from tests.benchmarks.alignment.trials import equal_layers_pair, replayed_pair, short_pair, short_trial
 from tests.golden import ROOT, Case
 from traceconv.align.estimate import Events, Prior
+from traceconv.align.features import shared_work
 from traceconv.align.iterations import alike_beside_iterations
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.names import NameMap
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.align.sequences import LEAST_MARGIN, align_sequences
-from traceconv.align.views import shared_work
 from traceconv.clocks import Verdict
 
 SEEDS = range(500, 501)

@@ -13,18 +13,18 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, combinations, islice
 from typing import TYPE_CHECKING, Any
 
-from traceconv.align.boots import apart_by_boot
+from traceconv.align.boot_sessions import apart_by_boot
+from traceconv.align.constraint_parser import NO_FACTS, Facts
+from traceconv.align.constraints import Relation, Stated, moved_by_user, state
 from traceconv.align.domains import one_machine_advice, spans, zone_option
-from traceconv.align.facts import NO_FACTS, Facts
+from traceconv.align.duplicate_inputs import warnings_of_twins
 from traceconv.align.hosts import apart_by_host
 from traceconv.align.identity import Together, together
 from traceconv.align.jobs import warnings_of_jobs
 from traceconv.align.machines import Machine, machines_of, with_one_name
 from traceconv.align.names import NameMap
-from traceconv.align.overlap import lonely
-from traceconv.align.readings import lines_of_readings, warn_of_set_clocks, with_set_clocks
-from traceconv.align.stated import Relation, Stated, moved_by_user, state
-from traceconv.align.twins import warnings_of_twins
+from traceconv.align.non_overlapping import lonely
+from traceconv.align.repeated_snapshots import lines_of_readings, warn_of_set_clocks, with_set_clocks
 from traceconv.clocks import (
     DRIFT_UNIT,
     MOST_DRIFT,
@@ -44,9 +44,9 @@ from traceconv.ir.trace import Trace
 from traceconv.times import LIMIT_NS, format_bound, format_drift, format_option
 
 if TYPE_CHECKING:
+    from traceconv.align.duration_layout import Placement
     from traceconv.align.estimate import Estimate
-    from traceconv.align.ladder import PairEstimate
-    from traceconv.align.laying import Placement
+    from traceconv.align.select_estimator import PairEstimate
 
 _ONE_BOOT = "both count from the boot of one machine, as --same-machine says"
 _NO_TIMES = "no times in the file: placed at its first timed event"
@@ -207,7 +207,7 @@ def align(
     """
     policy = policy or Policy()
     if policy.names.extra:
-        from traceconv.align.views import names_of
+        from traceconv.align.features import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
     named = [trace.host for trace in traces]
@@ -220,10 +220,10 @@ def align(
     target = _trace_time(domains, used, graph)
     pairs: list[PairEstimate] = []
     if policy.estimate and len(traces) > 1:
-        from traceconv.align import evidence
+        from traceconv.align import solve
 
         placed = set(offsets or ())
-        pairs = evidence.estimated(traces, domains, used, graph, target, policy, placed, offsets or {}, stated)
+        pairs = solve.estimated(traces, domains, used, graph, target, policy, placed, offsets or {}, stated)
     related = graph.maps_to(target)
     maps = []
     for index, (clocks, first) in enumerate(zip(domains, used, strict=True)):
@@ -237,16 +237,16 @@ def align(
         maps.append(found)
     placements: dict[int, Placement] = {}
     if policy.estimate and len(traces) > 1:
-        from traceconv.align import evidence
+        from traceconv.align import solve
 
-        placements = evidence.placed_by_durations(traces, domains, used, maps, policy, pairs, stated.warnings)
+        placements = solve.placed_by_durations(traces, domains, used, maps, policy, pairs, stated.warnings)
     _place_totals(domains, used, maps)
     _refuse_unrelated(traces, domains, used, maps, target, pairs, policy)
     _refuse_far(traces, maps)
     if policy.estimate and len(traces) > 1:
-        from traceconv.align import evidence
+        from traceconv.align import solve
 
-        evidence.doubts(traces, domains, maps, offsets or {}, policy, pairs, stated)
+        solve.doubts(traces, domains, maps, offsets or {}, policy, pairs, stated)
     for key, text in lonely(traces, maps, facts, set(placements)):
         stated.warnings[key].append(text)
     for index, text in chain(warnings_of_twins(traces, named), warnings_of_jobs(traces)):

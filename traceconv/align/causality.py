@@ -35,8 +35,8 @@ from traceconv.times import format_short, format_time
 if TYPE_CHECKING:
     from traceconv.align import Alignment
     from traceconv.align.estimate import Array
-    from traceconv.align.ladder import PairEstimate, Side
     from traceconv.align.launches import Joined
+    from traceconv.align.select_estimator import PairEstimate, Side
 
 
 #: So many ranks are listed by number.

@@ -22,14 +22,14 @@ import numpy as np
 
 from traceconv.align.causality import Breaches, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.estimate import Array, Events, some_of
+from traceconv.align.features import View, nest_of, shared_work
 from traceconv.align.geometry import F64
-from traceconv.align.ladder import Side, stated_outer
 from traceconv.align.matching import NONE, Matcher
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, Nest, most_fitting, sticking_out
 from traceconv.align.network import UNSTATED_BOUND_NS
+from traceconv.align.select_estimator import Side, stated_outer
 from traceconv.align.sequences import could_match
-from traceconv.align.views import View, nest_of, shared_work
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.ir.trace import I64, Layer, Trace, take
 from traceconv.times import earlier_or_later

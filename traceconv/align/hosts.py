@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traceconv.align.facts import Facts
+from traceconv.align.constraint_parser import Facts
 from traceconv.clocks import REALTIME, ClockDomain
 from traceconv.ir.trace import Trace
 

@@ -30,7 +30,7 @@ from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, TrackKind
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
-    from traceconv.align.laying import Placement
+    from traceconv.align.duration_layout import Placement
 
 #: A process that ends is not replaced by another one of the same pid within this time.
 REUSE_NS = 60 * 10**9

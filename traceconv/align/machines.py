@@ -10,7 +10,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from traceconv.align.facts import Facts
+from traceconv.align.constraint_parser import Facts
 from traceconv.clocks import ClockDomain
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace

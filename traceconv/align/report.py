@@ -20,8 +20,8 @@ from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.causality import Causality
 from traceconv.align.estimate import Array, Estimate, Rival
 from traceconv.align.geometry import F64
-from traceconv.align.ladder import PairEstimate, Side
 from traceconv.align.report_html import page
+from traceconv.align.select_estimator import PairEstimate, Side
 from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
 from traceconv.errors import AlignmentError, UsageError
 from traceconv.ir.trace import Trace

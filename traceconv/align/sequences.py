@@ -41,7 +41,7 @@ from traceconv.align.geometry import F64, Constraints, Region, everything, feasi
 from traceconv.align.iterations import alike_beside_iterations, period_of, same_run
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.nesting import Nest, best_near, fits_on, possible
-from traceconv.align.pieces import align_pieces, bent, described
+from traceconv.align.piecewise_linear import align_pieces, bent, described
 from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, vary_alike
 from traceconv.clocks import SLEWED_DRIFT, Verdict
 from traceconv.times import format_short

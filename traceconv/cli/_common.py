@@ -11,7 +11,7 @@ import click
 
 from traceconv.align import Policy, ReceiptLine
 from traceconv.align.causality import Causality
-from traceconv.align.facts import Facts, by_input, input_named, pairs, parse_facts
+from traceconv.align.constraint_parser import Facts, by_input, input_named, pairs, parse_facts
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Input, Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from traceconv import api
-from traceconv.align.survey import ClockLine, PairLine
+from traceconv.align.clock_overview import ClockLine, PairLine
 from traceconv.cli import _common as common
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say

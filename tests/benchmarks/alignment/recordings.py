@@ -27,10 +27,10 @@ from tests.benchmarks.alignment.record_activity import CASES
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
 from traceconv.align.causality import believed, causality
+from traceconv.align.features import nest_of, shared_work
 from traceconv.align.matching import Line
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import room
-from traceconv.align.views import nest_of, shared_work
 from traceconv.api import read
 from traceconv.clocks import Run, Verdict, Zero
 from traceconv.errors import AlignmentError, TraceconvError

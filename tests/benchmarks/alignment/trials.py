@@ -34,8 +34,8 @@ from traceconv.align import align
 from traceconv.align.causality import believed, causality
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
 from traceconv.align.geometry import F64
-from traceconv.align.ladder import Side, estimate_pair
 from traceconv.align.names import NameMap
+from traceconv.align.select_estimator import Side, estimate_pair
 from traceconv.align.sequences import align_sequences
 from traceconv.clocks import (
     ClockDomain,

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from traceconv.align.constraints import Instant, Warnings
 from traceconv.align.estimate import Method
-from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted, stated_outer
 from traceconv.align.launches import early_work
 from traceconv.align.names import NameMap
 from traceconv.align.network import UNSTATED_BOUND_NS, Edge, Loop, Solution, solve
-from traceconv.align.overlap import local_time_of, zone_behind, zone_text
+from traceconv.align.non_overlapping import local_time_of, zone_behind, zone_text
+from traceconv.align.select_estimator import PairEstimate, Side, estimate_pair, is_accepted, stated_outer
 from traceconv.align.sequences import LEAST_MARGIN
-from traceconv.align.stated import Instant, Warnings
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Layer

@@ -12,11 +12,11 @@ from tests.align.test_launches import DEVICE_ZERO, HOST_ZERO, device_file, error
 from tests.benchmarks.alignment.simulate import MS, Shape, Truth, as_samples, outer
 from tests.benchmarks.alignment.simulate import run as simulated
 from traceconv.align.activity import align_samples
+from traceconv.align.drift_correction import Known
 from traceconv.align.estimate import Estimate, Piece
 from traceconv.align.geometry import box
-from traceconv.align.ladder import PairEstimate, Side, estimate_pair
 from traceconv.align.names import NameMap
-from traceconv.align.rates import Known
+from traceconv.align.select_estimator import PairEstimate, Side, estimate_pair
 from traceconv.clocks import (
     DRIFT_UNIT,
     Bend,

@@ -13,9 +13,9 @@ import numpy as np
 
 from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
-from traceconv.align.ladder import PairEstimate, Side, is_accepted
+from traceconv.align.features import shared_work
 from traceconv.align.names import NameMap
-from traceconv.align.views import shared_work
+from traceconv.align.select_estimator import PairEstimate, Side, is_accepted
 from traceconv.clocks import ClockMap, Provenance, Step, Verdict
 
 #: So many slices are looked at to see whether two hosts agree.

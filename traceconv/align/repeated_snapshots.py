@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
+from traceconv.align.constraints import Relation, Warnings, line
 from traceconv.align.domains import own, spans
-from traceconv.align.stated import Relation, Warnings, line
 from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace

@@ -16,6 +16,8 @@ import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples
 from traceconv.align.activity_views import bins_of, busy_slices, samples_of, watched_of
+from traceconv.align.drift_correction import Known
+from traceconv.align.duplicate_inputs import same_recording
 from traceconv.align.estimate import (
     Array,
     Bins,
@@ -29,14 +31,12 @@ from traceconv.align.estimate import (
     insufficient,
     refused,
 )
+from traceconv.align.features import View, nested_work, shared_work
 from traceconv.align.geometry import F64
-from traceconv.align.interruptions import align_interruptions
 from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.names import NameMap
-from traceconv.align.rates import Known
+from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
-from traceconv.align.twins import same_recording
-from traceconv.align.views import View, nested_work, shared_work
 from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Provenance, Step, Verdict
 from traceconv.ir.trace import I64, Layer, Trace
 from traceconv.times import earlier_or_later

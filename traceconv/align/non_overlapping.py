@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import spans
-from traceconv.align.facts import Facts
 from traceconv.clocks import ClockMap, LocalTime, Run
 from traceconv.ir.trace import Trace
 from traceconv.times import format_long

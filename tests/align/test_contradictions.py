@@ -13,11 +13,11 @@ from tests.benchmarks.alignment.recordings import load, truth, without_metadata
 from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
-from traceconv.align import Policy, align, consistency, evidence
-from traceconv.align.facts import parse_facts
-from traceconv.align.ladder import PairEstimate, Side
+from traceconv.align import Policy, align, contradictions, solve
+from traceconv.align.constraint_parser import parse_facts
+from traceconv.align.duplicate_inputs import same_recording
 from traceconv.align.names import NameMap
-from traceconv.align.twins import same_recording
+from traceconv.align.select_estimator import PairEstimate, Side
 from traceconv.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Zero
 from traceconv.clocks import Run as Runs
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
@@ -253,8 +253,8 @@ def test_base_times_that_agree_place_all() -> None:
 
 def test_base_times_of_which_no_pair_is_compared_close_their_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """The third file alone relates the two."""
-    right = evidence.estimate_pair
-    monkeypatch.setattr(evidence, "estimate_pair", lambda a, b, *args: right(a, b, *args) if b.index == 2 else None)
+    right = solve.estimate_pair
+    monkeypatch.setattr(solve, "estimate_pair", lambda a, b, *args: right(a, b, *args) if b.index == 2 else None)
     assert [line.offset_ns for line in align(based(0)).receipt] == pytest.approx([EPOCH_NS] * 3, abs=5_000)
     for off_ns in (5_000_000, -(10**9)):
         with pytest.raises(InconsistentClocks, match="contradict each other"):
@@ -262,7 +262,7 @@ def test_base_times_of_which_no_pair_is_compared_close_their_loop(monkeypatch: p
 
 
 def test_what_is_too_much_to_compare_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consistency, "_MOST_SLICES", 100)
+    monkeypatch.setattr(contradictions, "_MOST_SLICES", 100)
     (warning,) = align(two(40_000_000)).receipt[0].warnings
     assert "was not checked by its events and those of b.json, since there are more than 100 slices" in warning
 
@@ -342,7 +342,7 @@ def test_a_name_is_not_doubted_for_what_another_run_did() -> None:
 
 def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: int) -> None:
     """Let the events of two inputs tell a wrong place."""
-    right = evidence.estimate_pair
+    right = solve.estimate_pair
 
     def tricked(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         pair = right(a, b, known, names)
@@ -350,7 +350,7 @@ def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: i
             return pair
         return replace(pair, way=replace(pair.way, offset_ns=pair.way.offset_ns + by_ns))
 
-    monkeypatch.setattr(evidence, "estimate_pair", tricked)
+    monkeypatch.setattr(solve, "estimate_pair", tricked)
 
 
 def test_a_loop_that_does_not_close_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

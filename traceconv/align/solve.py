@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceconv.align.consistency import (
+from traceconv.align.contradictions import (
     WELL_KNOWN_NS,
     Accepted,
     contradiction,
@@ -24,18 +24,18 @@ from traceconv.align.consistency import (
     refuse_early_work,
     relate_all,
 )
-from traceconv.align.ladder import PairEstimate, Side, estimate_pair, is_accepted
+from traceconv.align.duplicate_inputs import same_recording
+from traceconv.align.duration_layout import Placement, placement_in
+from traceconv.align.duration_placement import placement_of
 from traceconv.align.launches import host_and_device
-from traceconv.align.laying import Placement, placement_in
-from traceconv.align.placing import placement_of
-from traceconv.align.twins import same_recording
+from traceconv.align.select_estimator import PairEstimate, Side, estimate_pair, is_accepted
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
 from traceconv.errors import AmbiguousAlignment
 from traceconv.ir.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Policy
-    from traceconv.align.stated import Stated, Warnings
+    from traceconv.align.constraints import Stated, Warnings
 
 #: All pairs of so many inputs are asked for what their events say.
 _ALL_PAIRS = 6

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.golden import ROOT
 from traceconv.align import Alignment, align
-from traceconv.align.facts import (
+from traceconv.align.constraint_parser import (
     Anchor,
     ClockFact,
     ClockKind,
@@ -34,7 +34,7 @@ from traceconv.align.facts import (
     parse_zone,
     zone_ns,
 )
-from traceconv.align.stated import line
+from traceconv.align.constraints import line
 from traceconv.api import estimate
 from traceconv.cli._common import inputs_of
 from traceconv.clocks import DRIFT_UNIT, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.align.test_facts import BOOT, LOCAL, MONOTONIC, MS, NONE, PRIVATE, RUN, TIME_OF_DAY, UNIX, S, trace
+from tests.align.test_constraint_parser import (
+    BOOT,
+    LOCAL,
+    MONOTONIC,
+    MS,
+    NONE,
+    PRIVATE,
+    RUN,
+    TIME_OF_DAY,
+    UNIX,
+    S,
+    trace,
+)
 from traceconv.align import align
-from traceconv.align.survey import survey
+from traceconv.align.clock_overview import survey
 from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
 from traceconv.ir.builder import Builder
 from traceconv.ir.marks import FormatMarks

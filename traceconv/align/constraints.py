@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.align.domains import is_local, main_clock, spans, with_own_domains
-from traceconv.align.facts import (
+from traceconv.align.constraint_parser import (
     Anchor,
     ClockFact,
     ClockKind,
@@ -26,6 +25,7 @@ from traceconv.align.facts import (
     Point,
     zone_ns,
 )
+from traceconv.align.domains import is_local, main_clock, spans, with_own_domains
 from traceconv.align.machines import UNNAMED, Machine
 from traceconv.clocks import (
     BOOTTIME,

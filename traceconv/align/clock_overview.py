@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from traceconv.align import clock_graph, join_boots, prepared, without_other_hosts
+from traceconv.align.constraint_parser import NO_FACTS, Facts
+from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import one_machine_advice, spans, zone_option
-from traceconv.align.facts import NO_FACTS, Facts
-from traceconv.align.stated import moved_by_user
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
 from traceconv.ir.trace import Trace
 from traceconv.registry import importer_class

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align.estimate import Array
-from traceconv.align.layout import Layout, Place, lay_inside, placed_args
+from traceconv.align.synthetic_times import Layout, Place, lay_inside, placed_args
 from traceconv.ir.builder import join_args
 from traceconv.ir.trace import I64, NO_TRACK, Args, Trace, Track, TrackId, TrackKind
 from traceconv.lanes import sort_events

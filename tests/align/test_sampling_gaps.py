@@ -12,9 +12,9 @@ from tests.benchmarks.alignment.trials import watched_pair, watched_trial
 from traceconv.align.activity_views import watched_of
 from traceconv.align.estimate import Estimate, Method, Watched
 from traceconv.align.geometry import F64
-from traceconv.align.interruptions import align_interruptions
-from traceconv.align.ladder import estimate_pair
 from traceconv.align.names import NameMap
+from traceconv.align.sampling_gaps import align_interruptions
+from traceconv.align.select_estimator import estimate_pair
 from traceconv.clocks import (
     ClockDomain,
     ClockMap,
