@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.benchmarks import record
-from tests.benchmarks.frame import LIMIT_S, SMALL_LIMIT_S, Goal, Measured, NotMeasured, Work, Wrong, compete
+from tests.benchmarks.frame import Goal, Measured, NotMeasured, Work, Wrong, compete
 from tests.benchmarks.merge import MERGE
 from tests.benchmarks.nvprof import NVPROF
 from tests.benchmarks.onednn import ONEDNN
@@ -192,7 +192,7 @@ def _result(work: Work, args: argparse.Namespace, head: str) -> Result:
         with tempfile.TemporaryDirectory() as folder:
             race = work.prepare(Path(folder), events)
             tell(race.inputs)
-            measured = compete(race, args.repeats, limit_s=SMALL_LIMIT_S if args.small else LIMIT_S)
+            measured = compete(race, args.repeats)
             for line in (*costs(measured), *race.verify()):
                 tell(line)
     except NotMeasured as reason:

@@ -113,6 +113,6 @@ PERF_SCRIPT = Work(
     title="perf script text to pftrace",
     goals=(faster(1, OURS, PEER),),
     events=1_000_000,
-    small=50_000,
+    small=10_000,
     prepare=_prepare,
 )
