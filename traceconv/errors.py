@@ -16,15 +16,15 @@ class TraceconvError(Exception):
     """Base of all errors that are meant for the user.
 
     Args:
-        message: one line, without a final full stop; control characters in it are escaped.
+        message: one line, without a final full stop, or what `str()` makes one of; control characters are escaped.
         hint: what the user can do about it, or an empty text.
     """
 
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        self.message = one_line(message)
-        self.hint = one_line(hint)
+    def __init__(self, message: object, *, hint: object = "") -> None:
+        self.message = one_line(str(message))
+        self.hint = one_line(str(hint))
         super().__init__(self.message)
 
 
@@ -77,7 +77,7 @@ class AlignmentError(TraceconvError):
     exit_code = 3
     verdict = "insufficient"
 
-    def __init__(self, message: str, *, hint: str = "", pairs: Sequence[Any] = ()) -> None:
+    def __init__(self, message: object, *, hint: object = "", pairs: Sequence[Any] = ()) -> None:
         super().__init__(message, hint=hint)
         self.pairs = tuple(pairs)
 
@@ -88,7 +88,7 @@ class UnrelatedClocks(AlignmentError):
     Its verdict is `unverified` if all that is missing is that both are of one run.
     """
 
-    def __init__(self, message: str, *, hint: str = "", pairs: Sequence[Any] = (), verdict: str = "") -> None:
+    def __init__(self, message: object, *, hint: object = "", pairs: Sequence[Any] = (), verdict: str = "") -> None:
         super().__init__(message, hint=hint, pairs=pairs)
         self.verdict = verdict or self.verdict
 

@@ -124,12 +124,12 @@ def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
     assert pair.taken
     assert best.receipt[1].offset_ns == pair.way.inverse().offset_ns
     assert best.receipt[1].warnings[0].startswith("it lies where it fits best, though that is ambiguous")
-    assert pair.estimate.reason in best.receipt[1].warnings[0]
+    assert str(pair.estimate.reason) in best.receipt[1].warnings[0]
     assert earlier_or_later(pair.rival_offsets()[0]) in best.receipt[1].warnings[0]
     separate = align(traces, policy=Policy(on_ambiguous="separate"))
     assert separate.receipt[1].offset_ns == int(traces[0].slices.ts[0]) - int(traces[1].slices.ts[0])
     assert separate.receipt[1].verdict == Verdict.SEPARATE
-    assert pair.estimate.reason in separate.receipt[1].warnings[0]
+    assert str(pair.estimate.reason) in separate.receipt[1].warnings[0]
     assert not separate.pairs[0].taken
 
 

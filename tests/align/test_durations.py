@@ -120,7 +120,7 @@ def test_copies_of_one_iteration_are_ambiguous_by_their_spacing() -> None:
     b = replace(a.take(np.arange(20, 40)), start=np.zeros(20), dur=dur[20:40] - 3000)
     found = align_durations(a, b)
     assert found.verdict is Verdict.AMBIGUOUS
-    assert "other places, 1 ms apart; " in found.reason
+    assert "other places, 1 ms apart; " in str(found.reason)
     assert found.landscape is not None
     best = float(np.max(found.landscape[1]))
     equal = np.array([rival.offset_ns for rival in found.rivals if rival.score > best - 0.01])
@@ -132,7 +132,7 @@ def test_means_are_no_fingerprints() -> None:
     a, b, *_ = related(1050)
     for found in (align_durations(replace(a, mean=True), b), align_durations(a, replace(b, mean=True))):
         assert found.verdict is Verdict.INSUFFICIENT
-        assert "means of several runs" in found.reason
+        assert "means of several runs" in str(found.reason)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.geometry import F64, Region
+from traceconv.align.messages import Message
 from traceconv.clocks import FREE_DRIFT, Verdict
 from traceconv.ir.trace import I32
 
@@ -254,7 +255,7 @@ class Estimate:
 
     method: Method
     verdict: Verdict
-    reason: str
+    reason: Message | str
     offset_ns: float = 0.0
     drift: float = 0.0
     x0: float = 0.0
@@ -331,11 +332,11 @@ class Estimate:
 OTHER_RUN = "as with two runs, two different parts of one run, or a clock that was set meanwhile"
 
 
-def refused(method: Method, verdict: Verdict, reason: str) -> Estimate:
+def refused(method: Method, verdict: Verdict, reason: Message | str) -> Estimate:
     """An estimate that says only why there is none."""
     return Estimate(method, verdict, reason)
 
 
-def insufficient(method: Method, reason: str) -> Estimate:
+def insufficient(method: Method, reason: Message | str) -> Estimate:
     """An estimate that says only why there is too little for one."""
     return refused(method, Verdict.INSUFFICIENT, reason)

@@ -220,7 +220,7 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
         "y": {"file": y.name, "clock": y.trace.clocks[y.clock].name, "zero_ns": zero_y},
         "method": estimate.method,
         "verdict": str(estimate.verdict),
-        "reason": estimate.reason,
+        "reason": str(estimate.reason),
         "used": pair.taken,
         "offset_ns": round(estimate.offset_ns) + zero_y - zero_x,
         "at_ns": round(estimate.x0) + zero_x,

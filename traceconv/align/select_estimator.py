@@ -34,6 +34,7 @@ from traceconv.align.estimate import (
 from traceconv.align.features import View, nested_work, shared_work
 from traceconv.align.geometry import F64
 from traceconv.align.launches import align_launches, launches_of
+from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
@@ -49,10 +50,6 @@ _PIECE_NS = 2_000_000
 #: recordings the worst was off by 60 µs, and a quarter of a millisecond off begins what looks alike at 4 kHz.
 _CERTAIN_NS = 150_000
 _AROUND_NS = 400_000
-_QUEUED = (
-    "both name the same work, but that of a device runs when its queue comes to it, in no call for certain: ids of its "
-    "launches in both would tell"
-)
 _Seen = TypeVar("_Seen", Samples, Bins)
 
 
@@ -204,7 +201,7 @@ def _launches(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | None:
 def _the_same(a: Side, b: Side, known: ClockMap | None) -> PairEstimate:
     """One recording twice: equal times are one instant."""
     events = sum(len(table.ts) for _, table in a.trace.timed_tables())
-    estimate = Estimate(Method.DUPLICATE, Verdict.OK, f"all {events} events are equal, to the ns", matches=events)
+    estimate = Estimate(Method.DUPLICATE, Verdict.OK, Text.ALL_EQUAL(events=events), matches=events)
     way = ClockMap(0, 0, (Step(Method.DUPLICATE, Provenance.ESTIMATED),), rests_on=_of(a, b))
     return PairEstimate(a, b, estimate, 0, 0, way, 0, known)
 
@@ -220,7 +217,7 @@ def _by_activity(a: Side, b: Side, known: ClockMap | None) -> PairEstimate | Non
     certain = [pair for pair in found if not pair.estimate.verdict.refused]
     middle = sum(a.span()) // 2
     if any(abs(pair.way.at(middle) - certain[0].way.at(middle)) > 2 * _apart(pair, certain[0]) for pair in certain):
-        reason = "different views of the activity are certain of different places"
+        reason = Text.VIEWS_APART()
         return replace(certain[0], estimate=refused(certain[0].estimate.method, Verdict.AMBIGUOUS, reason))
     best = certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
     return best if best is None else _narrowing(best)
@@ -231,9 +228,9 @@ def _narrowing(pair: PairEstimate) -> PairEstimate:
     known = pair.known.bound_ns if pair.known else None
     if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
         return pair
-    what = "launches tell" if pair.estimate.method is Method.LAUNCHES else "the activity tells"
-    reason = f"{what} to ±{pair.bound_ns / 1e3:.0f} µs, no more than is known without it"
-    return replace(pair, estimate=refused(pair.estimate.method, Verdict.INSUFFICIENT, reason))
+    by_launches = pair.estimate.method is Method.LAUNCHES
+    no_more = Text.LAUNCHES_TELL_NO_MORE if by_launches else Text.ACTIVITY_TELLS_NO_MORE
+    return replace(pair, estimate=refused(pair.estimate.method, Verdict.INSUFFICIENT, no_more(bound=pair.bound_ns)))
 
 
 def _apart(one: PairEstimate, other: PairEstimate) -> int:
@@ -312,7 +309,7 @@ def _by_sequence(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> Pa
         return None
     stated = stated_outer(a, b)
     if stated is not None and Layer.DEVICE in (a.layer, b.layer):
-        return _made(a, b, insufficient(Method.SEQUENCE, _QUEUED), (0, 0), known)
+        return _made(a, b, insufficient(Method.SEQUENCE, Text.QUEUED()), (0, 0), known)
     outer = stated or (a if _typical(views[0].events) >= _typical(views[1].events) else b)
     if outer is a:
         return _nested(a, b, views, known, inside=stated is not None)
