@@ -47,8 +47,8 @@ def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
     assert {"numpy", "msgspec", "traceconv.importers.chrome_trace", "traceconv.writers.perfetto_proto"} <= modules
     assert of(modules, "google", "perfetto", "jsonschema", "rich", "numpy.ma", "http") == set()
     unused = (
-        "align.solve",
-        "align.select_estimator",
+        "align.estimates",
+        "align.estimators",
         "align.report",
         "align.clock_overview",
         "check",
@@ -80,7 +80,7 @@ def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(tmp_path
         *("merge", CHROME, ROOT / "chrome-trace" / "metadata" / "input.json", "--on-ambiguous", "separate"),
         *("-o", tmp_path / "out.json", "--report", tmp_path / "report.html"),
     )
-    used = {"align.solve", "align.select_estimator", "align.report", "align.report_html", "writers.chrome_json"}
+    used = {"align.estimates", "align.estimators", "align.report", "align.report_html", "writers.chrome_json"}
     assert {f"traceconv.{name}" for name in used} <= modules
 
 
