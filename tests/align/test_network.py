@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from traceconv.align.decide import relate_all
+from traceconv.align.domains import with_own_domains
 from traceconv.align.estimate import Estimate, Method
 from traceconv.align.inputs import ClockInput
 from traceconv.align.network import Edge, solve
