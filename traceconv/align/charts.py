@@ -138,11 +138,9 @@ def _cut(label: str) -> str:
     return label if len(label) <= _LETTERS else f"{label[: _LETTERS // 2]}…{label[-(_LETTERS // 2) :]}"
 
 
-def residuals(pair: Json) -> Json | None:
-    """Return the residuals over time, but for some that are far out. None if the report has none."""
+def residuals(pair: Json) -> Json:
+    """Return the residuals over time of a pair that has some, but for those that are far out."""
     found = pair["residuals_over_time"]
-    if not found:
-        return None
     values = found["residual_ns"]
     reach = max(1.3 * min(max(abs(value) for value in values), 2 * pair["residuals"]["p99_ns"]), 10.0)
     inside = [point for point in zip(found["time_ns"], values, strict=True) if abs(point[1]) <= reach]
@@ -152,9 +150,8 @@ def residuals(pair: Json) -> Json | None:
 
 
 def landscape(pair: Json) -> list[Json]:
-    """Return the scores of all offsets that were tried, then of those around the best one, as far as there are any."""
-    found = pair["landscape"] or {"all": None, "near": None}
-    curves = [curve for curve in (found["all"], found["near"]) if curve]
+    """Return the scores of all offsets that were tried for a pair, then, if there are any, of those around the best."""
+    curves = [curve for curve in (pair["landscape"]["all"], pair["landscape"]["near"]) if curve]
     rivals = [rival["offset_ns"] for rival in pair["rivals"]]
     return [_peaks(curve, rivals, labelled=curve is curves[-1]) for curve in curves]
 
@@ -163,26 +160,26 @@ def _peaks(curve: Json, rivals: Sequence[int], *, labelled: bool) -> Json:
     points = list(zip(curve["offset_ns"], curve["score"], strict=True))
     low, high = points[0][0], points[-1][0]
     least, most = min(curve["score"]), max(curve["score"])
-    plane = _Plane(
-        time_axis(low, high, 8), Axis(least, most + 0.28 * ((most - least) or 1.0), ticks=4), height=_LOW_HEIGHT
-    )
-    seen = {rival: plane.at(rival, _height(points, rival)) for rival in rivals if low <= rival <= high}
+    up = Axis(least, most + 0.28 * ((most - least) or 1.0), ticks=4)
+    plane = _Plane(time_axis(low, high, 8), up, _LOW_HEIGHT)
+    seen = [(rival, plane.at(rival, _height(points, rival))) for rival in rivals if low <= rival <= high]
     best = plane.at(0.0, _height(points, 0)) if low <= 0 <= high else None
     return {
         **plane.frame(),
         "curve": plane.all(points),
-        "rivals": list(seen.values()),
+        "rivals": [place for _, place in seen],
         "best": best,
         "labelled": labelled,
         "labels": _apart(seen, best[0]) if best and labelled else [],
     }
 
 
-def _apart(places: dict[int, Point], taken: float) -> list[tuple[int, Point]]:
+def _apart(places: Sequence[tuple[int, Point]], best: float) -> list[tuple[int, Point]]:
     """Return those of the places, the strongest first, that have room for a label."""
-    found: list[tuple[int, Point]] = []
-    for value, (x, y) in places.items():
-        if all(abs(x - other) > _ROOM for other in (taken, *(other for _, (other, _) in found))):
+    taken, found = [best], []
+    for value, (x, y) in places:
+        if all(abs(x - other) > _ROOM for other in taken):
+            taken.append(x)
             found.append((value, (x, y)))
     return found
 
@@ -193,10 +190,8 @@ def _height(points: Sequence[Point], x: float) -> float:
     return max(score for _, score in points[max(nearest - 1, 0) : nearest + 2])
 
 
-def region(pair: Json) -> Json | None:
-    """Return the relations that the evidence leaves: offset across, drift up. None if the report has none."""
-    if not pair["region"]:
-        return None
+def region(pair: Json) -> Json:
+    """Return the relations that the evidence leaves of a pair that has a region: offset across, drift up."""
     corners = [(corner["offset_ns"], corner["drift_ppm"]) for corner in pair["region"]]
     answer = (0.0, pair["drift_ppm"])
     across, up = (_padded(values, 0.15) for values in zip(*corners, answer, strict=True))
