@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Bins, Events, Samples, Watched
+from traceconv.align.estimate import Array, Bins, Events, Samples, SampledThreads
 from traceconv.ir.trace import Trace, TrackKind
 
 #: Files (the category of a frame) that belong to a runtime.
@@ -78,7 +78,7 @@ def samples_of(trace: Trace, clock: int) -> list[tuple[str, Samples]]:
     return found
 
 
-def watched_of(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[Watched]:
+def watched_of(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[SampledThreads]:
     """Threads whose slices are on a clock of a, since they read it, and that were sampled on a clock of b.
 
     Where the numbers of threads agree they tell which is which. Where none does (containers number their own) the
@@ -92,7 +92,7 @@ def watched_of(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[Watched]:
     busiest = max(reads, key=lambda one: len(reads[one]))
     groups = [[(tid, tid) for tid in shared]] if shared else [[(busiest, tid)] for tid in list(samples)[:_MOST_THREADS]]
     return [
-        Watched(
+        SampledThreads(
             tuple(
                 ((reads[one] - zeros[0]).astype(np.float64), (samples[other] - zeros[1]).astype(np.float64))
                 for one, other in group

@@ -21,7 +21,7 @@ _PROBLEM = re.compile(rb'"(?:prop_kind|problem|Input Dims)"\s*:\s*("[^"]*"|\[[^"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SharedWork:
     """The intervals of one clock of one input that another trace may know, too.
 
     Attributes:
@@ -33,7 +33,7 @@ class View:
     rows: Array
 
 
-def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) -> tuple[View, View] | None:
+def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) -> tuple[SharedWork, SharedWork] | None:
     """The slices of two clocks whose kind both have; None if there are none.
 
     A slice inside another one of the same kind on the same track counts instead of the outer one: the innermost call is
@@ -47,7 +47,7 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
     return views if all(len(view.events) for view in views) else None
 
 
-def nested_work(a: Trace, b: Trace, views: tuple[View, View]) -> Nest | None:
+def nested_work(a: Trace, b: Trace, views: tuple[SharedWork, SharedWork]) -> Nest | None:
     """The nest of two traces; None where it says no more than the views: no slice holds another, b knows nothing else.
 
     Args:
@@ -59,7 +59,7 @@ def nested_work(a: Trace, b: Trace, views: tuple[View, View]) -> Nest | None:
     return None if flat and len(found.calls) == len(views[1].rows) else found
 
 
-def nest_of(a: Trace, b: Trace, views: tuple[View, View]) -> Nest:
+def nest_of(a: Trace, b: Trace, views: tuple[SharedWork, SharedWork]) -> Nest:
     """The threads of a that work on what both know, and all that b has on the tracks of such work."""
     outer, inner = views
     kinds = np.full(len(a.slices.ts), UNNAMED, np.int32)
@@ -101,7 +101,7 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
     )
 
 
-def _calls(trace: Trace, view: View, *, unnamed: bool) -> Events:
+def _calls(trace: Trace, view: SharedWork, *, unnamed: bool) -> Events:
     """The events of a view, and those of other kinds on their tracks, but for what holds others."""
     slices = trace.slices
     kinds = np.full(len(slices.ts), UNNAMED, np.int32)
@@ -147,7 +147,7 @@ def names_of(trace: Trace) -> set[str]:
     return found - {""}
 
 
-def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> View:
+def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> SharedWork:
     slices = trace.slices
     number_of = np.full(len(trace.strings), -1, np.int32)
     for name, kind in kinds.items():
@@ -165,12 +165,12 @@ def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, in
         shared.astype(np.int32),
         zero,
         float(trace.clocks[clock].resolution_ns),
-        sort=_sorts(trace, rows),
+        label=_labels(trace, rows),
     )
-    return View(events, rows)
+    return SharedWork(events, rows)
 
 
-def _sorts(trace: Trace, rows: Array) -> I32:
+def _labels(trace: Trace, rows: Array) -> I32:
     """A number for each name with each problem."""
     slices = trace.slices
     numbers: dict[tuple[int, tuple[bytes, ...]], int] = {}

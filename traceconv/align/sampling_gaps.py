@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Method, Rival, Watched, refused
+from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads, refused
 from traceconv.align.geometry import F64, Constraints, Region, box, feasible
 from traceconv.clocks import Verdict
 from traceconv.times import format_short
@@ -76,7 +76,7 @@ class _Tried:
 class _Pairs:
     """The differences of each sample to the readings of its thread that are in reach."""
 
-    def __init__(self, watched: Watched, low: float, high: float, part: tuple[float, float]) -> None:
+    def __init__(self, watched: SampledThreads, low: float, high: float, part: tuple[float, float]) -> None:
         differences, times, follows = [], [], []
         for reads, samples in watched.threads:
             seen = samples[(samples >= part[0]) & (samples <= part[1])]
@@ -102,7 +102,7 @@ class _Pairs:
 
 
 def align_interruptions(
-    watched: Watched, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
+    watched: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
 ) -> Estimate:
     """How the clock of readings (x) relates to that of samples (y).
 
@@ -132,7 +132,7 @@ def align_interruptions(
 
 
 def _all_windows(
-    watched: Watched, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
+    watched: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
 ) -> list[_Tried]:
     """What each window holds and, if they are guesses, what lies at the echoes of the best place, too."""
     every = [_window(watched, *window, max_drift, close) for window in windows[:_MOST_WINDOWS]]
@@ -174,7 +174,7 @@ def _too_good(best: _Place, rivals: Sequence[_Place], period: float) -> _Place |
     return None
 
 
-def _window(watched: Watched, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
+def _window(watched: SampledThreads, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
     """Search a window; None if no samples lie among the readings there.
 
     The drift moves the ends of a long recording by more than a gap is wide, so that there would be many to try. A part
@@ -209,7 +209,7 @@ def _grid(middle: float, reach: float, step: float) -> F64:
 
 
 def _search(
-    watched: Watched, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
+    watched: SampledThreads, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
 ) -> _Tried:
     """All offsets of a window at each drift, for the samples that are within a span of a middle."""
     around, near = round(_AROUND * close / _STEP), round(2 * close / _STEP)
@@ -248,7 +248,9 @@ def _surprise(count: F64, usual: F64) -> F64:
     return np.asarray(np.where(count < usual, usual - count + count * ratio, 0.0), np.float64)
 
 
-def _answer(watched: Watched, tried: _Tried, rivals: Sequence[_Place], chance: float, max_drift: float) -> Estimate:
+def _answer(
+    watched: SampledThreads, tried: _Tried, rivals: Sequence[_Place], chance: float, max_drift: float
+) -> Estimate:
     place = tried.places[0]
     region = _region(watched, place, tried.middle, max_drift)
     if region is None:
@@ -278,7 +280,7 @@ def _answer(watched: Watched, tried: _Tried, rivals: Sequence[_Place], chance: f
     )
 
 
-def _region(watched: Watched, place: _Place, middle: float, max_drift: float) -> Region | None:
+def _region(watched: SampledThreads, place: _Place, middle: float, max_drift: float) -> Region | None:
     """The lines through the gap: above nearly all differences that lie below it, below nearly all that lie above it."""
     x0 = middle - place.offset
     at, value = [], []

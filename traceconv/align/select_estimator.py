@@ -27,11 +27,11 @@ from traceconv.align.estimate import (
     Piece,
     Prior,
     Samples,
-    Watched,
+    SampledThreads,
     insufficient,
     refused,
 )
-from traceconv.align.features import View, nested_work, shared_work
+from traceconv.align.features import SharedWork, nested_work, shared_work
 from traceconv.align.geometry import F64
 from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.messages import Text
@@ -273,20 +273,20 @@ def _half_width(pair: PairEstimate) -> float:
     return np.inf if region is None else region.width(region.x0) / 2
 
 
-def _offset(watched: Watched, way: ClockMap) -> float:
+def _offset(watched: SampledThreads, way: ClockMap) -> float:
     """What a map adds to the readings in the middle of the samples, both from their zeros."""
     middle = watched.zero_ns + round(max(float(np.median(samples)) for _, samples in watched.threads))
     return float(middle - way.inverse().at(middle) - watched.zero_ns + watched.zero_reads_ns)
 
 
-def _within(watched: Watched, known: ClockMap) -> list[tuple[float, float]]:
+def _within(watched: SampledThreads, known: ClockMap) -> list[tuple[float, float]]:
     """All offsets that are possible by what is known."""
     offset, bound = _offset(watched, known), known.bound_ns or 0
     pieces = max(1, -(-2 * bound // _PIECE_NS))
     return list(pairwise(np.linspace(offset - bound, offset + bound, pieces + 1).tolist()))
 
 
-def _near(watched: Watched, rough: list[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
+def _near(watched: SampledThreads, rough: list[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
     """The offsets around those that labels find good: the best ones if they are certain of them, else all."""
     around = [
         (_offset(watched, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
@@ -323,7 +323,9 @@ def stated_outer(a: Side, b: Side) -> Side | None:
     return a if a.layer < b.layer else b
 
 
-def _nested(a: Side, b: Side, views: tuple[View, View], known: ClockMap | None, *, inside: bool) -> PairEstimate:
+def _nested(
+    a: Side, b: Side, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
+) -> PairEstimate:
     """What the work of b says that lies inside that of a.
 
     Args:
