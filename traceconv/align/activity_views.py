@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Bins, Events, Samples, SampledThreads
+from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Samples
 from traceconv.ir.trace import Trace, TrackKind
 
 #: Files (the category of a frame) that belong to a runtime.

@@ -73,6 +73,18 @@ class Text(enum.Enum):
 
     # -- activity, activity_views -------------------------------------------------------------------------------------
 
+    SAMPLES = "samples"
+    INTERVALS = "intervals"
+    TOO_LITTLE_ACTIVITY = "only {count} {what}, {needed} are needed"
+    SAMPLES_ALL_ALIKE = "{busy:.0%} of the samples are busy: nothing begins or ends"
+    COUNTER_GROWS_EVENLY = "the counter grows evenly: nothing begins or ends"
+    NO_OVERLAP = "the traces do not overlap where their clocks allow it"
+    SLICES_ARE_NO_BUSIER = "nowhere are the slices busier than the time between them"
+    ACTIVITY_FITS_ELSEWHERE = "the {what} fit nearly as well {away:short} away"
+    ACTIVITY_FITS_AROUND = "the {what} fit nearly as well up to {away:short} away"
+    ACTIVITY_HARDLY_FITS = "the {what} hardly fit better at the best place than at random ones"
+    ACTIVITY_FITS = "{count} {what} fit, to within {width:short}"
+
     # -- sampling_gaps ------------------------------------------------------------------------------------------------
 
     # -- launches -----------------------------------------------------------------------------------------------------

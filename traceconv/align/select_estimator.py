@@ -26,8 +26,8 @@ from traceconv.align.estimate import (
     Method,
     Piece,
     Prior,
-    Samples,
     SampledThreads,
+    Samples,
     insufficient,
     refused,
 )
