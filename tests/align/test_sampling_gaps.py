@@ -9,7 +9,7 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, as_samples, interrupted, outer, run
 from tests.benchmarks.alignment.trials import watched_pair, watched_trial
-from traceconv.align.activity_views import watched_of
+from traceconv.align.activity_views import sampled_threads
 from traceconv.align.estimate import Estimate, Method, SampledThreads
 from traceconv.align.geometry import F64
 from traceconv.align.names import NameMap
@@ -181,7 +181,7 @@ def threads_of(tids: tuple[int, ...], *, sampled: bool) -> Trace:
 
 
 def test_threads_with_one_number_are_one() -> None:
-    (found,) = watched_of(threads_of((7, 8), sampled=False), 0, threads_of((9, 8), sampled=True), 0)
+    (found,) = sampled_threads(threads_of((7, 8), sampled=False), 0, threads_of((9, 8), sampled=True), 0)
     assert found.zero_reads_ns == 1000
     assert found.zero_ns == 70
     ((reads, samples),) = found.threads
@@ -190,7 +190,7 @@ def test_threads_with_one_number_are_one() -> None:
 
 
 def test_without_common_numbers_the_busiest_may_be_any() -> None:
-    found = watched_of(threads_of((7, 8), sampled=False), 0, threads_of((3, 4), sampled=True), 0)
+    found = sampled_threads(threads_of((7, 8), sampled=False), 0, threads_of((3, 4), sampled=True), 0)
     assert [len(one.threads[0][1]) for one in found] == [5, 4]
     assert all(len(one.threads[0][0]) == 10 for one in found)
-    assert not watched_of(threads_of((7,), sampled=True), 0, threads_of((7,), sampled=True), 0)
+    assert not sampled_threads(threads_of((7,), sampled=True), 0, threads_of((7,), sampled=True), 0)

@@ -23,8 +23,8 @@ from traceconv.align.messages import Message, Text
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.clocks import Verdict
 
-# "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that other
-# values were tried; what follows is the reason for the size.
+# "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
+# other values were tried; what follows is the reason for the size.
 
 #: Standard deviations over blocks by which the best place must beat each other one. Set with the scenarios.
 LEAST_MARGIN = 2.5

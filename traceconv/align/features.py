@@ -74,31 +74,20 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
     slices = trace.slices
     rows = np.flatnonzero(slices.track == track)
     starts, ends = slices.ts[rows].tolist(), (slices.ts[rows] + slices.dur[rows]).tolist()
-    begin, end, kind = [], [], []
+    found = []
     opened: list[tuple[int, int]] = []  # when each ends, and its kind
-    at = starts[0]
-    for start, until, number in zip(starts, ends, kinds[rows].tolist(), strict=True):
+    at, last = starts[0], max(ends)
+    for start, until, number in zip([*starts, last], [*ends, last], [*kinds[rows].tolist(), UNNAMED], strict=True):
         while opened and opened[-1][0] <= start:
             closing, closed = opened.pop()
-            begin.append(at)
-            end.append(closing)
-            kind.append(closed)
+            found.append((at, closing, closed))
             at = closing
-        begin.append(at)
-        end.append(start)
-        kind.append(opened[-1][1] if opened else UNNAMED)
+        found.append((at, start, opened[-1][1] if opened else UNNAMED))
         opened.append((until, number))
         at = start
-    for closing, closed in reversed(opened):
-        begin.append(at)
-        end.append(closing)
-        kind.append(closed)
-        at = closing
-    first, last = np.array(begin, np.int64), np.array(end, np.int64)
-    some = last > first
-    return Stretches(
-        (first[some] - zero).astype(np.float64), (last[some] - zero).astype(np.float64), np.array(kind, np.int32)[some]
-    )
+    begin, end, kind = np.array(found[:-1], np.int64).T
+    some = end > begin
+    return Stretches(*((one[some] - zero).astype(np.float64) for one in (begin, end)), kind[some].astype(np.int32))
 
 
 def _calls(trace: Trace, view: SharedWork, *, unnamed: bool) -> Events:
@@ -118,15 +107,16 @@ def _calls(trace: Trace, view: SharedWork, *, unnamed: bool) -> Events:
     return Events(start, slices.dur[rows].astype(np.float64), kinds[rows], view.events.zero_ns, view.events.quantum_ns)
 
 
-def _rows_on(trace: Trace, clock: int) -> Array:
+def rows_on(trace: Trace, clock: int, tracks: Array) -> Array:
+    """The rows of a table that are on a clock, by their tracks."""
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
-    return np.flatnonzero(clocks[trace.slices.track] == clock)
+    return np.flatnonzero(clocks[tracks] == clock)
 
 
 def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
     """The kind of work for each name of the slices on a clock."""
     found: dict[int, str] = {}
-    for name, typed in _names(trace, _rows_on(trace, clock)):
+    for name, typed in _names(trace, rows_on(trace, clock, trace.slices.track)):
         found[name] = names.kind(typed if typed and names.has_class(typed) else trace.strings[name])
     return found
 
@@ -152,9 +142,9 @@ def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, in
     number_of = np.full(len(trace.strings), -1, np.int32)
     for name, kind in kinds.items():
         number_of[name] = numbers.get(kind, -1)
-    rows = _rows_on(trace, clock)
+    rows = rows_on(trace, clock, slices.track)
     shared = number_of[slices.name[rows]]
-    rows, shared = _innermost(trace, rows[shared >= 0], shared[shared >= 0])
+    rows, shared = innermost(trace, rows[shared >= 0], shared[shared >= 0])
     # Without times, the order is that of the log: positions may begin anew in it, and lengths may be 0.
     order = np.argsort(slices.origin[rows] if trace.clocks[clock].run is Run.NONE else slices.ts[rows], kind="stable")
     rows, shared = rows[order], shared[order]
@@ -182,8 +172,8 @@ def _labels(trace: Trace, rows: Array) -> I32:
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int32, len(rows))
 
 
-def _innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
-    """Without slices that hold another one of their kind; rows are sorted by track and time, outer ones first."""
+def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
+    """Rows and kinds of the slices that hold none of their kind; rows are in order of track and time, outer ones first."""
     slices = trace.slices
     end = slices.ts[rows] + slices.dur[rows]
     order = np.lexsort((np.arange(len(rows)), kind, slices.track[rows]))

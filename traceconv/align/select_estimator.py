@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples
-from traceconv.align.activity_views import bins_of, busy_slices, samples_of, watched_of
+from traceconv.align.activity_views import bins_of, busy_slices, libraries_of, sampled_threads, samples_of
 from traceconv.align.drift_correction import Known
 from traceconv.align.duplicate_inputs import same_recording
 from traceconv.align.estimate import (
@@ -242,10 +242,9 @@ def _activity(a: Side, b: Side, known: ClockMap | None) -> list[PairEstimate]:
     slices = busy_slices(a.trace, a.clock)
     if slices is None:
         return []
-    by_samples = [
-        _pair(a, b, slices, seen, known, align_samples) for _, seen in samples_of(b.trace, b.clock)[:_MOST_VIEWS]
-    ]
-    by_bins = [_pair(a, b, slices, seen, known, align_bins) for _, seen in bins_of(b.trace, b.clock)[:_MOST_VIEWS]]
+    labelled, counted = samples_of(b.trace, b.clock, libraries_of(a.trace)), bins_of(b.trace, b.clock)
+    by_samples = [_pair(a, b, slices, seen, known, align_samples) for seen in labelled[:_MOST_VIEWS]]
+    by_bins = [_pair(a, b, slices, seen, known, align_bins) for seen in counted[:_MOST_VIEWS]]
     return [*_interruptions(a, b, known, by_samples), *by_samples, *by_bins]
 
 
@@ -254,7 +253,7 @@ def _interruptions(a: Side, b: Side, known: ClockMap | None, rough: list[PairEst
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
     found = []
-    for watched in watched_of(a.trace, a.clock, b.trace, b.clock):
+    for watched in sampled_threads(a.trace, a.clock, b.trace, b.clock):
         # What is known may span some sampling periods, which look alike, where labels tell one from the next.
         tries = [_within(watched, narrow)] if narrow else []
         tries += [_near(watched, certain, certain=True)] if certain else []
