@@ -58,7 +58,7 @@ _COARSE_STEP_NS = (50e3, 500e3)
 _SAMPLED_CANDIDATES = 40
 #: Likewise by counters: a third, since each one takes longer.
 _COUNTED_CANDIDATES = 13
-#: In how many of the best places the drift is searched for. Not tuned: it takes most of the time.
+#: In how many of the best places the drift is searched for. Not tuned: it takes as long as many places.
 _REFINED = 4
 #: How many of the best places may be rivals. Not tuned: the first ones decide.
 _MOST_RIVALS = 12

@@ -85,9 +85,8 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
         found.append((at, start, opened[-1][1] if opened else UNNAMED))
         opened.append((until, number))
         at = start
-    begin, end, kind = np.array(found[:-1], np.int64).T
-    some = end > begin
-    return Stretches(*((one[some] - zero).astype(np.float64) for one in (begin, end)), kind[some].astype(np.int32))
+    begin, end, kind = np.array([one for one in found[:-1] if one[1] > one[0]] or np.empty((0, 3)), np.int64).T
+    return Stretches((begin - zero).astype(np.float64), (end - zero).astype(np.float64), kind.astype(np.int32))
 
 
 def _calls(trace: Trace, view: SharedWork, *, unnamed: bool) -> Events:
@@ -173,7 +172,7 @@ def _labels(trace: Trace, rows: Array) -> I32:
 
 
 def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
-    """Rows and kinds of the slices that hold none of their kind; rows are in order of track and time, outer ones first."""
+    """Rows and kinds of slices that hold none of their kind; rows are in order of track and time, outer ones first."""
     slices = trace.slices
     end = slices.ts[rows] + slices.dur[rows]
     order = np.lexsort((np.arange(len(rows)), kind, slices.track[rows]))

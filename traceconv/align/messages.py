@@ -87,6 +87,16 @@ class Text(enum.Enum):
 
     # -- sampling_gaps ------------------------------------------------------------------------------------------------
 
+    SAMPLES_AVOID_SLICES = (
+        "{samples} samples keep away from the begins and ends of slices: together within ±{half:short}"
+    )
+    SAMPLES_AVOID_NOTHING = "nowhere do samples keep away from the begins and ends of slices more than by chance"
+    SAMPLES_AVOID_ANOTHER_PLACE = (
+        "samples keep away from the begins and ends of slices as much at a place {away:short} away"
+    )
+    FEW_SAMPLES_AMONG_SLICES = "too few samples lie among the slices"
+    NO_LINE_THROUGH_GAP = "no line passes through the gap between samples and slices"
+
     # -- launches -----------------------------------------------------------------------------------------------------
 
     # -- constraints --------------------------------------------------------------------------------------------------
