@@ -47,7 +47,7 @@ _WIDE_NS = 60e3
 _TRIM = 0.03
 #: The part that is searched first has so many drifts on either side. Not tuned: with 200 ppm these are nine seconds.
 _FEWEST_DRIFTS = 150
-#: A part with more pairs than this is not made longer, for speed. Not tuned: longer parts cost little where little happens.
+#: A part with more pairs than this is not made longer, for speed. Not tuned: longer ones are cheap if little happens.
 _ENOUGH_PAIRS = 20_000
 #: The least number of samples among the readings. Not tuned: a surprise is no greater than their number.
 _LEAST_SAMPLES = 20
