@@ -124,6 +124,19 @@ class _Busy:
         rows = np.searchsorted(self.start, t, "right") - 1
         return np.asarray((rows >= 0) & (t < self.end[np.maximum(rows, 0)]))
 
+    def finest(self, t: F64) -> float:
+        """The finest step of offsets at which times t may meet the slices, ns."""
+        return float(self.end[-1] - self.start[0] + (t[-1] - t[0])) / _MOST_COARSE_STEPS
+
+    def binned(self, t: F64, width: float) -> tuple[F64, Array, int, F64]:
+        """The busy share of bins of a width, all lags of bins of times t, the size of a transform, and the offsets."""
+        first = float(self.start[0])
+        size_a, size_b = (int((end - begin) / width) + 2 for begin, end in ((first, self.end[-1]), (t[0], t[-1])))
+        share = np.diff(self.until(first + np.arange(size_a + 1, dtype=np.float64) * width)) / width
+        lags = np.arange(-size_a + 1, size_b)
+        offsets = np.asarray(lags * width + float(t[0]) - first, np.float64)
+        return share, lags, 1 << (size_a + size_b).bit_length(), offsets
+
     def times(self, y: F64, offset: float, drift: float) -> F64:
         """Times of the other clock on that of the slices."""
         return y - offset - drift / (1 + drift) * (y - offset - self.middle)
@@ -199,23 +212,16 @@ class _Sampled:
 
     def coarse(self) -> tuple[F64, F64]:
         """Offsets and how well the busy share of each bin of slices fits the samples there."""
-        first, last = float(self.busy.start[0]), float(self.busy.end[-1])
-        reach = last - first + float(self.t[-1] - self.t[0])
-        least, most = _COARSE_STEP_NS
-        width = max(self.period / 2, reach / _MOST_COARSE_STEPS)
-        width = min(max(width, least), max(most, reach / _MOST_COARSE_STEPS))
-        size_a, size_b = int((last - first) / width) + 2, int((self.t[-1] - self.t[0]) / width) + 2
-        edges: F64 = first + np.arange(size_a + 1, dtype=np.float64) * width
-        share = np.diff(self.busy.until(edges)) / width
+        finest = self.busy.finest(self.t)
+        width = min(max(self.period / 2, finest, _COARSE_STEP_NS[0]), max(_COARSE_STEP_NS[1], finest))
+        share, lags, size, offsets = self.busy.binned(self.t, width)
         p = self.outside_share + self.contrast * share
         bins = ((self.t - self.t[0]) / width).astype(np.int64)
-        size = 1 << (size_a + size_b).bit_length()
         total = np.zeros(size // 2 + 1, np.complex128)
         for label, chance, rest in ((True, p, self.outside_share), (False, 1 - p, 1 - self.outside_share)):
             seen = np.bincount(bins[self.label == label], minlength=size)
             total += np.fft.rfft(seen) * np.conj(np.fft.rfft(np.log(chance) - np.log(rest), size))
-        lags = np.arange(-size_a + 1, size_b)
-        return np.asarray(lags * width + float(self.t[0]) - first, np.float64), np.fft.irfft(total, size)[lags]
+        return offsets, np.fft.irfft(total, size)[lags]
 
     def at(self, offset: float, drift: float, rows: Array) -> F64:
         """The log-likelihood of samples."""
@@ -254,6 +260,8 @@ class _Counted:
         busy: the slices.
         edge, t, width: the ends, the middle and the length of each interval.
         rate: how much was counted in each ns of it.
+        period: the usual length.
+        near, beside, beyond: as those of samples.
         idle, slope: the rate while idle, and how much greater it is while busy.
         scale: of the noise.
     """
@@ -268,6 +276,10 @@ class _Counted:
     t: F64
     width: F64
     rate: F64
+    period: float
+    near: float
+    beside: float
+    beyond: float
     idle: float
     slope: float
     scale: float
@@ -277,23 +289,9 @@ class _Counted:
         width = np.diff(bins.edge)
         rate = bins.amount / np.maximum(width, 1.0)
         middles = (bins.edge[1:] + bins.edge[:-1]) / 2
-        scale = max(float(np.std(rate)), 1e-12)
-        return cls(busy, bins.edge, middles, width, rate, float(np.median(rate)), 0.0, scale)
-
-    @property
-    def period(self) -> float:
-        return float(np.median(self.width))
-
-    @property
-    def near(self) -> float:
-        return self.period / 4
-
-    beside = near
-
-    @property
-    def beyond(self) -> float:
-        """Twenty blocks of few intervals draw too narrow an interval."""
-        return self.period / 100
+        period, scale = float(np.median(width)), max(float(np.std(rate)), 1e-12)
+        steps = period, period / 4, period / 4, period / 100  # twenty blocks of few draw too narrow an interval
+        return cls(busy, bins.edge, middles, width, rate, *steps, float(np.median(rate)), 0.0, scale)
 
     def learned(self, offset: float, drift: float) -> _Counted:
         """The same with the rates and the noise of a place, by iterated reweighting."""
@@ -323,24 +321,20 @@ class _Counted:
 
     def coarse(self) -> tuple[F64, F64]:
         """Offsets and the correlation of rates with the busy share, in steps of a part of an interval."""
-        first, last = float(self.busy.start[0]), float(self.busy.end[-1])
-        reach = last - first + float(self.edge[-1] - self.edge[0])
-        width = max(self.period / 10, reach / _MOST_COARSE_STEPS)
-        size_a, size_b = int((last - first) / width) + 2, int((self.edge[-1] - self.edge[0]) / width) + 2
-        share = np.diff(self.busy.until(np.asarray(first + np.arange(size_a + 1) * width, np.float64))) / width
+        width = max(self.period / 10, self.busy.finest(self.edge))
+        share, lags, size, offsets = self.busy.binned(self.edge, width)
+        size_b = int(lags[-1]) + 1
         at = self.edge[0] + (np.arange(size_b) + 0.5) * width
         rows = (np.searchsorted(self.edge, at, "right") - 1).clip(0, len(self.rate) - 1)
         rate = self.rate[rows] - self.rate.mean()
-        size = 1 << (size_a + size_b).bit_length()
         spectrum = np.fft.rfft(rate, size)
         seen = np.fft.rfft(np.ones(size_b), size)
-        lags = np.arange(-size_a + 1, size_b)
         sums = [
             np.fft.irfft(one * np.conj(np.fft.rfft(other, size)), size)[lags]
             for one, other in ((spectrum, share), (seen, share), (seen, share * share))
         ]
         spread = np.maximum(sums[2] - sums[1] ** 2 / size_b, 1e-2 * size_b * max(float(np.var(share)), 1e-6))
-        return np.asarray(lags * width + float(self.edge[0]) - first, np.float64), sums[0] / np.sqrt(spread)
+        return offsets, np.asarray(sums[0] / np.sqrt(spread), np.float64)
 
     def at(self, offset: float, drift: float, rows: Array) -> F64:
         """The log-likelihood of deltas."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -315,29 +315,27 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
     copies, names = _fully_named(host, asked.copies), _fully_named(host, asked.waits)
     to_host = [number for number, text in enumerate(device.strings) if re.search(_marks(device).to_host, text)]
     copied = np.flatnonzero(np.isin(slices.name[calls], copies) & np.isin(device.slices.name[work], to_host))
-    rows, waited = calls[copied].tolist(), copied.tolist()
+    rows, waited = [calls[copied]], [copied]
     waits = rows_on(host, clock, slices.track)
     waits = waits[np.isin(slices.name[waits], names)]
     if len({device.tracks[track].parent for track in np.unique(stream).tolist()}) == 1:  # one device, one context
         for row, pair in _last_before(slices.ts, slices.track, calls, stream, waits):
             rows.append(row)
             waited.append(pair)
-    order = np.argsort(waited, kind="stable")
-    return np.array(rows, np.int64)[order], np.array(waited, np.int64)[order]
+    done = np.concatenate(waited)
+    order = np.argsort(done, kind="stable")
+    return np.concatenate(rows)[order], done[order]
 
 
-def _last_before(ts: Array, track: Array, calls: Array, stream: Array, waits: Array) -> list[tuple[int, int]]:
+def _last_before(ts: Array, track: Array, calls: Array, stream: Array, waits: Array) -> Iterator[tuple[Array, Array]]:
     """For each call that waits the last launch of its thread to each stream before it, unless one waited for it."""
-    found: dict[int, int] = {}
     for thread in np.unique(track[waits]).tolist():
+        here = waits[track[waits] == thread]
         for target in np.unique(stream).tolist():
-            pairs = np.flatnonzero((track[calls] == thread) & (stream == target)).tolist()
-            times = ts[calls[pairs]].tolist()
-            for row in waits[track[waits] == thread].tolist():
-                at = bisect_right(times, int(ts[row])) - 1
-                if at >= 0:
-                    found.setdefault(pairs[at], row)
-    return [(row, pair) for pair, row in found.items()]
+            pairs = np.flatnonzero((track[calls] == thread) & (stream == target))
+            before = np.searchsorted(ts[calls[pairs]], ts[here], "right") - 1
+            last, first = np.unique(before, return_index=True)
+            yield here[first[last >= 0]], pairs[last[last >= 0]]
 
 
 # -- the estimate ---------------------------------------------------------------------------------------------------

@@ -92,9 +92,9 @@ class _Tried:
 class _Pairs:
     """The differences of each sample to the readings of its thread that are in reach."""
 
-    def __init__(self, watched: SampledThreads, low: float, high: float, part: tuple[float, float]) -> None:
+    def __init__(self, sampled: SampledThreads, low: float, high: float, part: tuple[float, float]) -> None:
         found = []
-        for reads, samples in watched.threads:
+        for reads, samples in sampled.threads:
             seen = samples[(samples >= part[0]) & (samples <= part[1])]
             which, row = _in_reach(reads, seen, low, high)
             found.append((seen[which] - reads[row], seen[which], np.diff(which, prepend=-1) == 0))
@@ -116,19 +116,19 @@ class _Pairs:
 
 
 def align_interruptions(
-    watched: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
+    sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
 ) -> Estimate:
     """How the clock of readings (x) relates to that of samples (y).
 
     Args:
-        watched: the readings and the samples of each thread.
+        sampled: the readings and the samples of each thread.
         windows: where to look: the least and the greatest offset in the middle of the samples, ns.
         max_drift: the greatest drift on either side, as a ratio.
         hard: whether the offset is surely in one of the windows; they may be guesses instead.
     """
     why: Message | None = None
     for close in _CLOSE_NS:
-        tried = _all_windows(watched, windows, max_drift, close, hard=hard)
+        tried = _all_windows(sampled, windows, max_drift, close, hard=hard)
         if not tried:
             break
         best = max(tried, key=lambda one: one.places[0].surprise)
@@ -137,28 +137,28 @@ def align_interruptions(
         if best.places[0].surprise - chance < LEAST_SURPRISE:
             why = why or Text.SAMPLES_AVOID_NOTHING()
             continue
-        rival = _too_good(best.places[0], rivals, watched.period)
+        rival = _too_good(best.places[0], rivals, sampled.period)
         if rival is None:
-            return _answer(watched, best, rivals, chance, max_drift)
+            return _answer(sampled, best, rivals, chance, max_drift)
         why = Text.SAMPLES_AVOID_ANOTHER_PLACE(away=abs(rival.offset - best.places[0].offset))
     return refused(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, why or Text.FEW_SAMPLES_AMONG_SLICES())
 
 
 def _all_windows(
-    watched: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
+    sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
 ) -> list[_Tried]:
     """What each window holds and, if they are guesses, what lies at the echoes of the best place, too."""
     looked = list(windows[:_MOST_WINDOWS])
-    tried = list(filter(None, (_window(watched, *window, max_drift, close) for window in looked)))
+    tried = list(filter(None, (_window(sampled, *window, max_drift, close) for window in looked)))
     while tried and not hard and len(looked) < 2 * _MOST_WINDOWS:
         best = max((one.places[0] for one in tried), key=lambda place: place.surprise)
-        at = [best.offset + turn * watched.period for turn in range(-_ECHOES, _ECHOES + 1)]
+        at = [best.offset + turn * sampled.period for turn in range(-_ECHOES, _ECHOES + 1)]
         echoes = [one for one in at if not any(low <= one <= high for low, high in looked)]
         if not echoes:
             break
         around = [(echo - _APART_NS, echo + _APART_NS) for echo in echoes]
         looked += around
-        tried += filter(None, (_window(watched, *window, max_drift, close) for window in around))
+        tried += filter(None, (_window(sampled, *window, max_drift, close) for window in around))
     return tried
 
 
@@ -185,13 +185,13 @@ def _too_good(best: _Place, rivals: Sequence[_Place], period: float) -> _Place |
     return None
 
 
-def _window(watched: SampledThreads, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
+def _window(sampled: SampledThreads, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
     """Search a window; None if no samples lie among the readings there.
 
     The drift moves the ends of a long recording by more than a gap is wide, so that there would be many to try. A part
     of it is searched first, and then longer ones around what was found.
     """
-    seen = [samples[(samples >= reads[0] + low) & (samples <= reads[-1] + high)] for reads, samples in watched.threads]
+    seen = [samples[(samples >= reads[0] + low) & (samples <= reads[-1] + high)] for reads, samples in sampled.threads]
     times = np.concatenate(seen)
     if len(times) < _LEAST_SAMPLES:
         return None
@@ -200,7 +200,7 @@ def _window(watched: SampledThreads, low: float, high: float, max_drift: float, 
     span = min(half, _FEWEST_DRIFTS * resolution / max_drift)
     while True:
         drifts = _grid(0.0, max_drift, resolution / span)
-        found = _search(watched, middle, span, (low, high), drifts, close)
+        found = _search(sampled, middle, span, (low, high), drifts, close)
         if span >= half or found.pairs > _ENOUGH_PAIRS:
             break
         span = min(2 * span, half)  # where little happens a longer part costs little
@@ -210,7 +210,7 @@ def _window(watched: SampledThreads, low: float, high: float, max_drift: float, 
         span = min(2 * span, half)
         drifts = _grid(place.drift, 2 * step, resolution / span).clip(-max_drift, max_drift)
         around = (place.offset - 2 * _APART_NS, place.offset + 2 * _APART_NS)
-        found = _search(watched, middle, span, around, drifts, close)
+        found = _search(sampled, middle, span, around, drifts, close)
     return replace(tried, places=(found.places[0], *tried.places[1:]))
 
 
@@ -220,7 +220,7 @@ def _grid(middle: float, reach: float, step: float) -> F64:
 
 
 def _search(
-    watched: SampledThreads, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
+    sampled: SampledThreads, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
 ) -> _Tried:
     """All offsets of a window at each drift, for the samples that are within a span of a middle."""
     around, near = round(_AROUND * close / _STEP_NS), round(2 * close / _STEP_NS)
@@ -228,7 +228,7 @@ def _search(
     begin = window[0] - around * _STEP_NS
     smear = float(np.max(np.abs(drifts))) * span + close
     reach = (begin - smear, begin + size * _STEP_NS + smear)
-    pairs = _Pairs(watched, *reach, (middle - span, middle + span))
+    pairs = _Pairs(sampled, *reach, (middle - span, middle + span))
     rows = np.arange(around, size - around)
     offsets = np.asarray(begin + rows * _STEP_NS, np.float64)
     surprises, counts = np.empty((len(drifts), len(rows))), np.empty((len(drifts), len(rows)))
@@ -257,15 +257,15 @@ def _surprise(count: F64, usual: F64) -> F64:
 
 
 def _answer(
-    watched: SampledThreads, tried: _Tried, rivals: Sequence[_Place], chance: float, max_drift: float
+    sampled: SampledThreads, tried: _Tried, rivals: Sequence[_Place], chance: float, max_drift: float
 ) -> Estimate:
     place = tried.places[0]
-    region = _region(watched, place, tried.middle, max_drift)
+    region = _region(sampled, place, tried.middle, max_drift)
     if region is None:
         return refused(Method.SAMPLING_GAPS, Verdict.INCONSISTENT, Text.NO_LINE_THROUGH_GAP())
-    span = (min(float(reads[0]) for reads, _ in watched.threads), max(float(reads[-1]) for reads, _ in watched.threads))
+    span = (min(float(reads[0]) for reads, _ in sampled.threads), max(float(reads[-1]) for reads, _ in sampled.threads))
     offset, drift = region.middle(span)
-    samples = sum(len(samples) for _, samples in watched.threads)
+    samples = sum(len(samples) for _, samples in sampled.threads)
     reason = Text.SAMPLES_AVOID_SLICES(samples=samples, half=region.width(region.x0) / 2)
     return Estimate(
         Method.SAMPLING_GAPS,
@@ -282,17 +282,17 @@ def _answer(
     )
 
 
-def _region(watched: SampledThreads, place: _Place, middle: float, max_drift: float) -> Region | None:
+def _region(sampled: SampledThreads, place: _Place, middle: float, max_drift: float) -> Region | None:
     """The lines through the gap: above nearly all differences that lie below it, below nearly all that lie above it."""
     x0 = middle - place.offset
     found = []
-    for reads, samples in watched.threads:
+    for reads, samples in sampled.threads:
         back = samples - place.offset - place.drift * (samples - middle)
         which, row = _in_reach(reads, back, -_WIDE_NS, _WIDE_NS)
         found.append((reads[row], samples[which] - reads[row]))
     x, y = map(np.concatenate, zip(*found, strict=True))
     above = y > place.offset + place.drift * (x - x0)
-    slack = 2 * watched.quantum_ns  # both ends of a slice are cut to the resolution
+    slack = 2 * sampled.quantum_ns  # both ends of a slice are cut to the resolution
     bounds = Constraints(x[~above], y[~above] - slack, x[above], y[above] + slack)
     start = box(x0, place.offset - _WIDE_NS, place.offset + _WIDE_NS, max_drift)
     return feasible(bounds.trimmed(place.drift, x0, _TRIM), start)

@@ -253,14 +253,14 @@ def _interruptions(a: Side, b: Side, known: ClockMap | None, rough: list[PairEst
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
     found = []
-    for watched in sampled_threads(a.trace, a.clock, b.trace, b.clock):
+    for sampled in sampled_threads(a.trace, a.clock, b.trace, b.clock):
         # What is known may span some sampling periods, which look alike, where labels tell one from the next.
-        tries = [_within(watched, narrow)] if narrow else []
-        tries += [_near(watched, certain, certain=True)] if certain else []
-        tries = tries or [_near(watched, rough, certain=False)]
+        tries = [_within(sampled, narrow)] if narrow else []
+        tries += [_near(sampled, certain, certain=True)] if certain else []
+        tries = tries or [_near(sampled, rough, certain=False)]
         for windows in filter(None, tries):
-            estimate = align_interruptions(watched, windows, FREE_DRIFT, hard=bool(narrow or certain))
-            found.append(_made(a, b, estimate, (watched.zero_reads_ns, watched.zero_ns), known))
+            estimate = align_interruptions(sampled, windows, FREE_DRIFT, hard=bool(narrow or certain))
+            found.append(_made(a, b, estimate, (sampled.zero_reads_ns, sampled.zero_ns), known))
             if not estimate.verdict.refused:
                 break
     return found
@@ -272,23 +272,23 @@ def _half_width(pair: PairEstimate) -> float:
     return np.inf if region is None else region.width(region.x0) / 2
 
 
-def _offset(watched: SampledThreads, way: ClockMap) -> float:
+def _offset(sampled: SampledThreads, way: ClockMap) -> float:
     """What a map adds to the readings in the middle of the samples, both from their zeros."""
-    middle = watched.zero_ns + round(max(float(np.median(samples)) for _, samples in watched.threads))
-    return float(middle - way.inverse().at(middle) - watched.zero_ns + watched.zero_reads_ns)
+    middle = sampled.zero_ns + round(max(float(np.median(samples)) for _, samples in sampled.threads))
+    return float(middle - way.inverse().at(middle) - sampled.zero_ns + sampled.zero_reads_ns)
 
 
-def _within(watched: SampledThreads, known: ClockMap) -> list[tuple[float, float]]:
+def _within(sampled: SampledThreads, known: ClockMap) -> list[tuple[float, float]]:
     """All offsets that are possible by what is known."""
-    offset, bound = _offset(watched, known), known.bound_ns or 0
+    offset, bound = _offset(sampled, known), known.bound_ns or 0
     pieces = max(1, -(-2 * bound // _PIECE_NS))
     return list(pairwise(np.linspace(offset - bound, offset + bound, pieces + 1).tolist()))
 
 
-def _near(watched: SampledThreads, rough: list[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
+def _near(sampled: SampledThreads, rough: list[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
     """The offsets around those that labels find good: the best ones if they are certain of them, else all."""
     around = [
-        (_offset(watched, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
+        (_offset(sampled, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
         for pair in rough
         if pair.estimate.landscape is not None
         for away in (0, *(() if certain else pair.rival_offsets()))
