@@ -26,61 +26,40 @@ from traceconv.clocks import Verdict
 # "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
 # other values were tried; what follows is the reason for the size.
 
-#: Standard deviations over blocks by which the best place must beat each other one. Set with the scenarios.
-LEAST_MARGIN = 2.5
+LEAST_MARGIN = 2.5  # Standard deviations over blocks by which the best place must beat others. Set with the scenarios.
 #: Standard deviations by which it must beat random places in a narrow window: of 80 simulated pairs of one run most
 #: reach 4, of 80 pairs of two runs none does. (Such scores are far from normal: busy and idle stretches.)
 LEAST_NULL_MARGIN = 4.0
-#: The widest window that is narrow, ns: it may hold one candidate only. Not tuned: seven times that of scenarios.
-_NARROW_NS = 20e6
-#: The least number of samples. Not tuned: three for each block of the interval.
-_LEAST_SAMPLES = 60
-#: The least number of intervals of a counter. Not tuned: one for each block.
-_LEAST_INTERVALS = 20
-#: The least share of busy samples, and of idle ones, of all and in a model. Not tuned: no label is ever certain.
-_LEAST_SHARE = 0.02
-#: The share of busy samples in slices, before it is learned. Not tuned: most are.
-_FIRST_INSIDE_SHARE = 0.95
-#: The share of busy samples out of slices, before it is learned. Not tuned: few are.
-_FIRST_OUTSIDE_SHARE = 0.1
-#: The least difference of these shares; of counters that of the rates, in 3 sigma of the noise. Not tuned: a third.
-_LEAST_CONTRAST = 0.3
+_NARROW_NS = 20e6  # The widest narrow window, ns: it may hold one candidate only. Not tuned: 7 of those of scenarios.
+_LEAST_SAMPLES = 60  # The least number of samples. Not tuned: three for each block of the interval.
+_LEAST_INTERVALS = 20  # The least number of intervals of a counter. Not tuned: one for each block.
+_LEAST_SHARE = 0.02  # The least share of busy and of idle samples, also in the model. Not tuned: none is ever certain.
+_FIRST_INSIDE_SHARE = 0.95  # The share of busy samples in slices, before it is learned. Not tuned: most are.
+_FIRST_OUTSIDE_SHARE = 0.1  # The share of busy samples out of slices, before it is learned. Not tuned: few are.
+_LEAST_CONTRAST = 0.3  # The least difference of these shares (of counters: of rates, in 3 sigma of noise). Not tuned.
 #: The least standard deviation of what one sample or delta says, nats. Not tuned: less than the 1.0 of named
 #: events, as most samples fit anywhere, and not 0, as labels are wrong in clusters.
 _SPREAD_OF_ONE = 0.3
-#: Degrees of freedom of the noise of deltas (Student's distribution). Not tuned: usual where some are far off.
-_FREEDOM = 4.0
-#: The most steps of a coarse search. Not tuned: 32 MiB for each array.
-_MOST_COARSE_STEPS = 1 << 22
+_FREEDOM = 4.0  # Degrees of freedom (Student's) of the noise of deltas. Not tuned: usual where some are far off.
+_MOST_COARSE_STEPS = 1 << 22  # The most steps of a coarse search. Not tuned: 32 MiB for each array.
 #: The least and the greatest such step by samples, ns; half their period in between. Not tuned: slices are as short.
 _COARSE_STEP_NS = (50e3, 500e3)
-#: How many tops of a coarse search by samples are looked at closely. Not tuned: several tens of iterations look alike.
+#: Tops of a coarse search by samples that are refined. Not tuned: tens of iterations look alike.
 _SAMPLED_CANDIDATES = 40
-#: Likewise by counters: a third, since each one takes longer.
-_COUNTED_CANDIDATES = 13
-#: In how many of the best places the drift is searched for. Not tuned: it takes as long as many places.
-_REFINED = 4
-#: How many of the best places may be rivals. Not tuned: the first ones decide.
-_MOST_RIVALS = 12
-#: How many samples a search looks at; the verdict looks at all. Not tuned: six seconds at 1 kHz.
-_MOST_SEARCHED = 6000
-#: The finest step of offsets by samples, ns: what most tools print.
-_SAMPLED_STEP_NS = 1e3
-#: The finest step of offsets by counters, ns. Not tuned: a thousandth of a short interval.
-_COUNTED_STEP_NS = 5e3
-#: Places nearer to each other than this are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
-_ONE_PLACE_NS = 200e3
+_COUNTED_CANDIDATES = 13  # Likewise by counters: a third, since each one takes longer.
+_REFINED = 4  # In how many of the best places the drift is searched for. Not tuned: it takes as long as many places.
+_MOST_RIVALS = 12  # How many of the best places may be rivals. Not tuned: the first ones decide.
+_MOST_SEARCHED = 6000  # How many samples a search looks at; the verdict looks at all. Not tuned: six seconds at 1 kHz.
+_SAMPLED_STEP_NS = 1e3  # The finest step of offsets by samples, ns: what most tools print.
+_COUNTED_STEP_NS = 5e3  # The finest step of offsets by counters, ns. Not tuned: a thousandth of a short interval.
+_ONE_PLACE_NS = 200e3  # Places nearer to each other are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
 #: So many times as far away another place is no rival yet: samples of few begins and ends hardly tell them apart.
 #: Chosen on other short recordings than those named short_*, which it was then tried on.
 _VICINITY = 8.0
-#: How far a drift may move the ends of the evidence before it is searched for, ns. Not tuned: the error to reach.
-_SMEAR_NS = 20e3
-#: The standard deviation of drifts before any data, as a ratio. Not tuned: what clocks of computers are off by.
-_USUAL_DRIFT = 100e-6
-#: How many blocks are drawn from for an interval. Not tuned: long enough for clusters of wrong labels.
-_BLOCKS = 20
-#: How many times they are drawn. Not tuned: five draws lie beyond either end of a 95 % interval.
-_DRAWS = 200
+_SMEAR_NS = 20e3  # What a drift may move the ends by before it is searched for, ns. Not tuned: the error to reach.
+_USUAL_DRIFT = 100e-6  # Standard deviation of drifts before any data, as a ratio. Not tuned: usual of computers.
+_BLOCKS = 20  # How many blocks are drawn from for an interval. Not tuned: long enough for clusters of wrong labels.
+_DRAWS = 200  # How many times they are drawn. Not tuned: five draws lie beyond either end of a 95 % interval.
 #: What labels cannot tell, ns: a runtime works for some tens of µs around its slices, and no sample is taken while it
 #: writes down the time of one. Of the 24 attempts with recordings ort_perf_* the worst interval missed by 40 µs.
 _BEYOND_SLICES_NS = 50e3

@@ -15,12 +15,9 @@ from traceconv.registry import importers
 
 #: Counters of perf that grow while a program works, the surest first.
 _COUNTERS = ("task-clock", "cpu-clock", "cpu-cycles", "cycles", "instructions")
-#: The least share of busy samples for a label to be a candidate. Not tuned: fewer hardly tell when work begins.
-_LEAST_BUSY = 0.05
-#: The greatest share. Not tuned: as many idle ones.
-_MOST_BUSY = 0.95
-#: How many threads are candidates of their own, those with the most samples. Not tuned: each one takes a search.
-_MOST_THREADS = 3
+_LEAST_BUSY = 0.05  # The least share of busy samples of a candidate. Not tuned: fewer hardly tell when work begins.
+_MOST_BUSY = 0.95  # The greatest share. Not tuned: as many idle ones.
+_MOST_THREADS = 3  # Threads that are candidates of their own: the busiest. Not tuned: each one takes a search.
 
 
 def busy_slices(trace: Trace, clock: int) -> Events | None:

@@ -32,40 +32,26 @@ from traceconv.ir.trace import I64, Trace
 # "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
 # no recordings. "Not tuned" means that nothing tells that other values were tried; then comes the reason for the size.
 
-#: The least number of launches in common. Not tuned: enough gaps (`_LEAST_GAPS`) with some left out.
-_LEAST_PAIRS = 30
-#: The least number of waits for bounds on both sides. Not tuned: one or two may be wrong.
-_LEAST_WAITS = 5
-#: The share of the work that may be too early by wrong ids. Not tuned: a few of a long log.
-WRONG_IDS = 0.02
-#: The least share of the work with a launch, or it is of another run. Not tuned: half of the calls may be missing.
-LEAST_SHARE = 0.5
-#: The least share of pairs in order. Of simulated ones with wrong ids each in twenty more than 0.9 are.
-_LEAST_ORDER = 0.8
+_LEAST_PAIRS = 30  # The least number of launches in common. Not tuned: enough gaps (`_LEAST_GAPS`) with some left out.
+_LEAST_WAITS = 5  # The least number of waits for bounds on both sides. Not tuned: one or two may be wrong.
+WRONG_IDS = 0.02  # The share of the work that may be too early by wrong ids. Not tuned: a few of a long log.
+LEAST_SHARE = 0.5  # The least share of the work with a launch in one run. Not tuned: half of the calls may be missing.
+_LEAST_ORDER = 0.8  # The least share of pairs in order. Simulated, with wrong ids each in twenty, more than 0.9 are.
 #: The share of the tightest bounds that are left out where some pairs are out of order, and half as many as are so
 #: besides: others may be wrong and in order. Set with the simulated ones with wrong ids: the truth is in the bound.
 _TRIM = 0.01
-#: The greatest share that is left out. Set likewise.
-_MOST_TRIM = 0.05
-#: The most blocks for a line along the bounds. Not tuned: the bounds themselves decide in the end.
-_BLOCKS = 40
-#: The least number of bounds in a block. Not tuned: one of them is below the bound.
-_LEAST_BLOCK = 5
-#: The bound of a block: so many of its differences are tighter. Not tuned: a few may be wrong.
-_TIGHT_SHARE = 0.2
-#: The least standard deviation of these bounds, ns: what most tools print.
-_LEAST_SCALE_NS = 1000.0
-#: The standard deviation of drifts before any data, as a ratio. Not tuned: what clocks of computers are off by.
-_USUAL_DRIFT = 100e-6
-#: The least number of gaps that are compared. Not tuned: fewer correlate by chance.
-_LEAST_GAPS = 20
+_MOST_TRIM = 0.05  # The greatest share that is left out. Set likewise.
+_BLOCKS = 40  # The most blocks for a line along the bounds. Not tuned: the bounds themselves decide in the end.
+_LEAST_BLOCK = 5  # The least number of bounds in a block. Not tuned: one of them is below the bound.
+_TIGHT_SHARE = 0.2  # The bound of a block: so many of its differences are tighter. Not tuned: a few may be wrong.
+_LEAST_SCALE_NS = 1000.0  # The least standard deviation of these bounds, ns: what most tools print.
+_USUAL_DRIFT = 100e-6  # Standard deviation of drifts before any data, as a ratio. Not tuned: usual of computers.
+_LEAST_GAPS = 20  # The least number of gaps that are compared. Not tuned: fewer correlate by chance.
 #: The rank correlation of gaps from which on it is one run. Durations in logs of different runs of one program reach
 #: 0.7; with this no simulated pair of two runs is accepted.
 _SURE = 0.75
-#: Likewise with bounds on one side alone, which contradict nothing. Not tuned: more is asked then.
-_SURE_ALONE = 0.9
-#: With less than this it is another run, or chance. Not tuned: twenty gaps reach it by chance in a tenth of cases.
-_CHANCE = 0.3
+_SURE_ALONE = 0.9  # Likewise with bounds on one side alone, which contradict nothing. Not tuned: more is asked then.
+_CHANCE = 0.3  # With less it is another run, or chance. Not tuned: of 20 unrelated gaps a tenth reach it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,39 +26,28 @@ from traceconv.clocks import Verdict
 # "Recordings" are those of ONNX Runtime and perf at 1 kHz, tests/benchmarks/alignment/recordings/ort_perf_*. "Not
 # tuned" means that nothing tells that other values were tried; what follows is the reason for the size.
 
-#: The step of the offsets that are tried, ns: what most tools print.
-_STEP_NS = 1e3
+_STEP_NS = 1e3  # The step of the offsets that are tried, ns: what most tools print.
 #: How close to a reading a sample counts as close on either side, ns: the greatest first, it needs the fewest steps.
 #: Set with the recordings, which are placed to within 25 µs.
 _CLOSE_NS = (12e3, 5e3, 2e3)
 #: The place must be rarer than one in exp(this) among as many as were tried. Of 1,000 simulated pairs of different runs
 #: the rarest reached 4, of the recordings the commonest 40.
 LEAST_SURPRISE = 12.0
-#: No other place may be as surprising as this share of the best one. Not tuned: of regular work many are.
-MOST_OF_BEST = 0.5
+MOST_OF_BEST = 0.5  # The share of its surprise that no other place may have. Not tuned: of regular work many do.
 #: The samples that are usually close are counted within so many times what counts as close. Not tuned: wide enough for
 #: a mean, and less than a sampling period.
 _AROUND = 16
-#: Places nearer to each other than this are one, ns. Not tuned: a gap is as wide as an interrupt is long.
-_APART_NS = 60e3
-#: Pairs around the gap within this bound it, ns. Not tuned: as wide as a gap may be.
-_WIDE_NS = 60e3
-#: The share of the tightest bounds on each side that are left out. Not tuned: clocks are read late now and then.
-_TRIM = 0.03
-#: The part that is searched first has so many drifts on either side. Not tuned: with 200 ppm these are nine seconds.
-_FEWEST_DRIFTS = 150
-#: A part with more pairs than this is not made longer, for speed. Not tuned: longer ones are cheap if little happens.
-_ENOUGH_PAIRS = 20_000
-#: The least number of samples among the readings. Not tuned: a surprise is no greater than their number.
-_LEAST_SAMPLES = 20
-#: How many windows are searched, and as many echoes besides, for speed. Not tuned: each label has ten rivals at most.
+_APART_NS = 60e3  # Places nearer to each other are one, ns. Not tuned: a gap is as wide as an interrupt is long.
+_WIDE_NS = 60e3  # Pairs around the gap within this bound it, ns. Not tuned: as wide as a gap may be.
+_TRIM = 0.03  # The share of tightest bounds on each side that is left out. Not tuned: some readings are late.
+_FEWEST_DRIFTS = 150  # Drifts on either side for the part that is searched first. Not tuned: nine seconds at 200 ppm.
+_ENOUGH_PAIRS = 20_000  # A part with more pairs is not made longer, for speed. Not tuned: few pairs take little time.
+_LEAST_SAMPLES = 20  # The least samples among the readings. Not tuned: a surprise is no greater than their number.
+#: Windows that are searched, and as many echoes, for speed. Not tuned: a label has 10 rivals at most.
 _MOST_WINDOWS = 24
-#: How many places of a window are told. Not tuned: the best one and its strongest rivals.
-_MOST_PLACES = 5
-#: So many periods on either side of a guessed place its echoes are looked at. Not tuned: 3 ms at 1 kHz.
-_ECHOES = 3
-#: By so many standard deviations more samples must be close to a reading at an echo. Not tuned: 95 % of them are.
-_ECHO_SIGMAS = 2.0
+_MOST_PLACES = 5  # How many places of a window are told. Not tuned: the best one and its strongest rivals.
+_ECHOES = 3  # So many periods on either side of a guessed place its echoes are looked at. Not tuned: 3 ms at 1 kHz.
+_ECHO_SIGMAS = 2.0  # Standard deviations by which an echo must have more close samples. Not tuned: 95 % of them do.
 
 
 @dataclass(frozen=True, slots=True)
