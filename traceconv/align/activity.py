@@ -47,12 +47,15 @@ _COARSE_STEP_NS = (50e3, 500e3)
 #: Tops of a coarse search by samples that are refined. Not tuned: tens of iterations look alike.
 _SAMPLED_CANDIDATES = 40
 _COUNTED_CANDIDATES = 13  # Likewise by counters: a third, since each one takes longer.
+_SAMPLED_FINENESS = 300  # First steps around a candidate, on either side. Not tuned: some are of a microsecond then.
+_COUNTED_FINENESS = 25  # Likewise by counters: fewer, since each one takes longer.
 _REFINED = 4  # In how many of the best places the drift is searched for. Not tuned: it takes as long as many places.
 _MOST_RIVALS = 12  # How many of the best places may be rivals. Not tuned: the first ones decide.
 _MOST_SEARCHED = 6000  # How many samples a search looks at; the verdict looks at all. Not tuned: six seconds at 1 kHz.
 _SAMPLED_STEP_NS = 1e3  # The finest step of offsets by samples, ns: what most tools print.
 _COUNTED_STEP_NS = 5e3  # The finest step of offsets by counters, ns. Not tuned: a thousandth of a short interval.
 _ONE_PLACE_NS = 200e3  # Places nearer to each other are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
+_COUNTED_ONE_PLACE = 0.25  # Likewise by counters, in intervals. Not tuned: the error to reach is a twentieth.
 #: So many times as far away another place is no rival yet: samples of few begins and ends hardly tell them apart.
 #: Chosen on other short recordings than those named short_*, which it was then tried on.
 _VICINITY = 8.0
@@ -63,6 +66,10 @@ _DRAWS = 200  # How many times they are drawn. Not tuned: five draws lie beyond 
 #: What labels cannot tell, ns: a runtime works for some tens of µs around its slices, and no sample is taken while it
 #: writes down the time of one. Of the 24 attempts with recordings ort_perf_* the worst interval missed by 40 µs.
 _BEYOND_SLICES_NS = 50e3
+_BEYOND_PART = 100  # By counters, so much of an interval. Not tuned: twenty blocks of few draw too narrow an interval.
+_RANDOM_PLACES = 40  # How many random places the best one must beat. Not tuned: enough for a mean and a deviation.
+_LEAST_VUONG_BLOCKS = 10  # The least blocks of a margin, if there are as many values. Not tuned: fewer tell no spread.
+_MOST_VUONG_BLOCKS = 200  # The most of them, of ten values each or more. Not tuned: as long as clusters of errors.
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +150,17 @@ class _Sampled:
         t, label: when each was taken, and whether the runtime was at work.
         period: the usual time between two.
         inside_share, outside_share: how many of those inside and outside of slices are busy ones.
+        near: places nearer to each other than this are one, ns.
+        beside: places no further from the best one are no rivals, ns: they may be the same, less exactly known.
+        beyond: what is added to the interval on either side, ns.
     """
 
     noun: ClassVar[Text] = Text.SAMPLES
     candidates: ClassVar[int] = _SAMPLED_CANDIDATES
     step: ClassVar[float] = _SAMPLED_STEP_NS
-    #: How many times finer a first search around a candidate is than its reach.
-    fineness: ClassVar[int] = 300
-    #: Places nearer to each other than this are one, ns.
+    fineness: ClassVar[int] = _SAMPLED_FINENESS
     near: ClassVar[float] = _ONE_PLACE_NS
-    #: Places no further from the best one are no rivals, ns: they may be the same, less exactly known.
     beside: ClassVar[float] = _VICINITY * _ONE_PLACE_NS
-    #: What is added to the interval on either side, ns.
     beyond: ClassVar[float] = _BEYOND_SLICES_NS
 
     busy: _Busy
@@ -248,7 +254,7 @@ class _Counted:
     noun: ClassVar[Text] = Text.INTERVALS
     candidates: ClassVar[int] = _COUNTED_CANDIDATES
     step: ClassVar[float] = _COUNTED_STEP_NS
-    fineness: ClassVar[int] = 25
+    fineness: ClassVar[int] = _COUNTED_FINENESS
 
     busy: _Busy
     edge: F64
@@ -269,8 +275,9 @@ class _Counted:
         rate = bins.amount / np.maximum(width, 1.0)
         middles = (bins.edge[1:] + bins.edge[:-1]) / 2
         period, scale = float(np.median(width)), max(float(np.std(rate)), 1e-12)
-        steps = period, period / 4, period / 4, period / 100  # twenty blocks of few draw too narrow an interval
-        return cls(busy, bins.edge, middles, width, rate, *steps, float(np.median(rate)), 0.0, scale)
+        near, idle = _COUNTED_ONE_PLACE * period, float(np.median(rate))
+        beyond = period / _BEYOND_PART
+        return cls(busy, bins.edge, middles, width, rate, period, near, near, beyond, idle, 0.0, scale)
 
     def learned(self, offset: float, drift: float) -> _Counted:
         """The same with the rates and the noise of a place, by iterated reweighting."""
@@ -462,11 +469,13 @@ def _within(offsets: F64, prior: Prior) -> Array:
 
 def _rivals(seen: _Evidence, best: _Place, places: list[_Place], prior: Prior) -> list[_Place]:
     """The places that may be meant instead of the best one, each with the drift that fits better, the best first."""
-    rivals = _neighbours(seen, best, prior) if isinstance(seen, _Counted) else []
+    rivals = []
     for place in places:
         if abs(place.offset - best.offset) > seen.beside:
             ways = (_place(seen, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
             rivals.append(max(ways, key=lambda way: way.total))
+    if isinstance(seen, _Counted):
+        rivals += _neighbours(seen, best, prior)
     return sorted(rivals, key=lambda place: -place.total)
 
 
@@ -516,14 +525,15 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
 
 def _margin(best: F64, rival: F64) -> float:
     """By how many standard deviations the best place beats another one, over blocks."""
-    return margin_of(best - rival, max(10, min(200, len(best) // 10)), _SPREAD_OF_ONE)
+    blocks = max(_LEAST_VUONG_BLOCKS, min(_MOST_VUONG_BLOCKS, len(best) // 10))
+    return margin_of(best - rival, blocks, _SPREAD_OF_ONE)
 
 
 def _null_margin(seen: _Evidence, best: _Place) -> float:
     """By how many standard deviations the best place beats random ones."""
     half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * seen.near)
-    shifts = np.random.default_rng(0).uniform(-half, half, 60)
-    shifts = shifts[np.abs(shifts) > seen.near][:40]
+    shifts = np.random.default_rng(0).uniform(-half, half, 3 * _RANDOM_PLACES // 2)
+    shifts = shifts[np.abs(shifts) > seen.near][:_RANDOM_PLACES]
     rows = _some(seen)
     scores = [float(seen.at(best.offset + shift, best.drift, rows).sum()) for shift in shifts.tolist()]
     return null_margin(float(best.score[rows].sum()), scores, len(rows), _SPREAD_OF_ONE)
