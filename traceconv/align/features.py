@@ -43,25 +43,25 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
     numbers = {kind: number for number, kind in enumerate(sorted(set(kinds_a.values()) & set(kinds_b.values())))}
     if not numbers:
         return None
-    views = (_view(a, clock_a, kinds_a, numbers), _view(b, clock_b, kinds_b, numbers))
-    return views if all(len(view.events) for view in views) else None
+    both = (_work_on(a, clock_a, kinds_a, numbers), _work_on(b, clock_b, kinds_b, numbers))
+    return both if all(len(work.events) for work in both) else None
 
 
-def nested_work(a: Trace, b: Trace, views: tuple[SharedWork, SharedWork]) -> Nest | None:
-    """The nest of two traces; None where it says no more than the views: no slice holds another, b knows nothing else.
+def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Nest | None:
+    """The nest of two traces; None where it says no more: no slice holds another, and b knows nothing else.
 
     Args:
         a, b: the outer and the inner trace.
-        views: what both know.
+        both: what both know.
     """
-    found = nest_of(a, b, views)
-    flat = sum(len(thread.begin) for thread in found.threads) <= 2 * len(views[0].rows) + 1
-    return None if flat and len(found.calls) == len(views[1].rows) else found
+    found = nest_of(a, b, both)
+    flat = sum(len(thread.begin) for thread in found.threads) <= 2 * len(both[0].rows) + 1
+    return None if flat and len(found.calls) == len(both[1].rows) else found
 
 
-def nest_of(a: Trace, b: Trace, views: tuple[SharedWork, SharedWork]) -> Nest:
+def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Nest:
     """The threads of a that work on what both know, and all that b has on the tracks of such work."""
-    outer, inner = views
+    outer, inner = both
     kinds = np.full(len(a.slices.ts), UNNAMED, np.int32)
     kinds[outer.rows] = outer.events.kind
     tracks = np.unique(a.slices.track[outer.rows]).tolist()
@@ -89,12 +89,12 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
     return Stretches((begin - zero).astype(np.float64), (end - zero).astype(np.float64), kind.astype(np.int32))
 
 
-def _calls(trace: Trace, view: SharedWork, *, unnamed: bool) -> Events:
-    """The events of a view, and those of other kinds on their tracks, but for what holds others."""
+def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
+    """The shared events, and those of other kinds on their tracks, but for what holds others."""
     slices = trace.slices
     kinds = np.full(len(slices.ts), UNNAMED, np.int32)
-    kinds[view.rows] = view.events.kind
-    rows = view.rows
+    kinds[work.rows] = work.events.kind
+    rows = work.rows
     if unnamed:
         rows = np.flatnonzero(np.isin(slices.track, np.unique(slices.track[rows])))
         end = slices.ts[rows] + slices.dur[rows]
@@ -102,8 +102,8 @@ def _calls(trace: Trace, view: SharedWork, *, unnamed: bool) -> Events:
         kept = np.append(~holds, True) | (kinds[rows] != UNNAMED)
         rows = rows[kept]
         rows = rows[np.argsort(slices.ts[rows], kind="stable")]
-    start = (slices.ts[rows] - view.events.zero_ns).astype(np.float64)
-    return Events(start, slices.dur[rows].astype(np.float64), kinds[rows], view.events.zero_ns, view.events.quantum_ns)
+    start = (slices.ts[rows] - work.events.zero_ns).astype(np.float64)
+    return Events(start, slices.dur[rows].astype(np.float64), kinds[rows], work.events.zero_ns, work.events.quantum_ns)
 
 
 def rows_on(trace: Trace, clock: int, tracks: Array) -> Array:
@@ -136,7 +136,7 @@ def names_of(trace: Trace) -> set[str]:
     return found - {""}
 
 
-def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> SharedWork:
+def _work_on(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> SharedWork:
     slices = trace.slices
     number_of = np.full(len(trace.strings), -1, np.int32)
     for name, kind in kinds.items():
