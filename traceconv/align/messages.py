@@ -77,9 +77,48 @@ class Text(enum.Enum):
 
     # -- activity, activity_views -------------------------------------------------------------------------------------
 
+    SAMPLES = "samples"
+    INTERVALS = "intervals"
+    TOO_LITTLE_ACTIVITY = "only {count} {what}, {needed} are needed"
+    SAMPLES_ALL_ALIKE = "{busy:.0%} of the samples are busy: nothing begins or ends"
+    COUNTER_GROWS_EVENLY = "the counter grows evenly: nothing begins or ends"
+    NO_OVERLAP = "the traces do not overlap where their clocks allow it"
+    SLICES_ARE_NO_BUSIER = "nowhere are the slices busier than the time between them"
+    ACTIVITY_FITS_ELSEWHERE = "the {what} fit nearly as well {away:short} away"
+    ACTIVITY_FITS_AROUND = "the {what} fit nearly as well up to {away:short} away"
+    ACTIVITY_HARDLY_FITS = "the {what} hardly fit better at the best place than at random ones"
+    ACTIVITY_FITS = "{count} {what} fit, to within {width:short}"
+
     # -- sampling_gaps ------------------------------------------------------------------------------------------------
 
+    SAMPLES_AVOID_SLICES = (
+        "{samples} samples keep away from the begins and ends of slices: together within ±{half:short}"
+    )
+    SAMPLES_AVOID_NOTHING = "nowhere do samples keep away from the begins and ends of slices more than by chance"
+    SAMPLES_AVOID_ANOTHER_PLACE = (
+        "samples keep away from the begins and ends of slices as much at a place {away:short} away"
+    )
+    FEW_SAMPLES_AMONG_SLICES = "too few samples lie among the slices"
+    NO_LINE_THROUGH_GAP = "no line passes through the gap between samples and slices"
+
     # -- launches -----------------------------------------------------------------------------------------------------
+
+    EARLY_WORK = "{early} of {kernels} kernels begin before the calls that launched them, by up to {worst:time}"
+    IDS_LEFT_OUT = "{reason} ({slices} slices with ids that are not their own are left out)"
+    FEW_LAUNCH_IDS = "only {ids} ids of launches are in both files"
+    FEW_LAUNCHED = "only {share:.0%} of the work has a launch with its id: these look like two different runs"
+    WORK_OUT_OF_ORDER = "only {share:.0%} of the work is in the order of its launches: these look like different runs"
+    LAUNCHES_CONTRADICT_WAITS = "{launches} launches and {waits} waits contradict each other, {other_run}"
+    LAUNCHES_CONTRADICT_CLOCKS = "{launches} launches and {waits} waits contradict what is known of the clocks"
+    FEW_WAITS = (
+        "{kernels} kernels begin after their launches, which says how late they are at most, and {waits} calls wait "
+        "for the device, which would say how early: record calls that do (cudaDeviceSynchronize), or say roughly how "
+        "the clocks are related"
+    )
+    GAPS_VARY_ALIKE = "{gaps} gaps between them vary alike in both, to {alike:.0%}"
+    LITTLE_SHOWS_ONE_RUN = "ids are the same, but too little shows that it is one run ({compared})"
+    LAUNCHES_MAY_BE_OF_TWO_RUNS = "launches and kernels fit, but may be of two runs ({compared})"
+    LAUNCHES_FIT = "{kernels} kernels begin after their launches, {waits} waits end after them ({compared})"
 
     # -- constraints --------------------------------------------------------------------------------------------------
 
@@ -88,6 +127,15 @@ class Text(enum.Enum):
     # -- domains, hosts, machines, boot_sessions, repeated_snapshots --------------------------------------------------
 
     # -- duplicate_inputs, non_overlapping, jobs, names ---------------------------------------------------------------
+
+    MAP = "--map {kind}={patterns}"
+    MAP_TAKES_NO_NAME = "{map}: no event has such a name"
+    HOW_TO_MAP_NAMES = "capitals do not matter, * stands for anything: convolution=*conv* takes all names with conv"
+    MAP_JOINS_NO_NAMES = "{map}: there is no class {kind}, so this makes names of two files no more alike"
+    CLASSES_OF_NAMES = (
+        "classes are {classes:list}; for other work give the names of both files: {kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
+    )
+    NOT_A_MAP = "--map {given:repr}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*"
 
     # -- contradictions -----------------------------------------------------------------------------------------------
 

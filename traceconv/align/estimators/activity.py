@@ -10,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples
-from traceconv.align.activity_views import bins_of, busy_slices, samples_of, watched_of
+from traceconv.align.activity_views import bins_of, busy_slices, libraries_of, sampled_threads, samples_of
 from traceconv.align.drift_correction import Known
-from traceconv.align.estimate import Bins, Estimate, Events, Method, Prior, Samples, Watched, refused
+from traceconv.align.estimate import Bins, Estimate, Events, Method, Prior, SampledThreads, Samples, refused
 from traceconv.align.estimators._known import common_times, narrowing
 from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Text
@@ -76,10 +76,9 @@ def _views(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEst
     slices = busy_slices(a.trace, a.clock)
     if slices is None:
         return []
-    by_samples = [
-        _pair(a, b, slices, seen, known, align_samples) for _, seen in samples_of(b.trace, b.clock)[:_MOST_VIEWS]
-    ]
-    by_bins = [_pair(a, b, slices, seen, known, align_bins) for _, seen in bins_of(b.trace, b.clock)[:_MOST_VIEWS]]
+    labelled, counted = samples_of(b.trace, b.clock, libraries_of(a.trace)), bins_of(b.trace, b.clock)
+    by_samples = [_pair(a, b, slices, seen, known, align_samples) for seen in labelled[:_MOST_VIEWS]]
+    by_bins = [_pair(a, b, slices, seen, known, align_bins) for seen in counted[:_MOST_VIEWS]]
     return [*_by_gaps(a, b, known, by_samples), *by_samples, *by_bins]
 
 
@@ -101,14 +100,14 @@ def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequen
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
     found = []
-    for watched in watched_of(a.trace, a.clock, b.trace, b.clock):
+    for sampled in sampled_threads(a.trace, a.clock, b.trace, b.clock):
         # What is known may span some sampling periods, which look alike, where labels tell one from the next.
-        tries = [_within(watched, narrow)] if narrow else []
-        tries += [_near(watched, certain, certain=True)] if certain else []
-        tries = tries or [_near(watched, rough, certain=False)]
+        tries = [_within(sampled, narrow)] if narrow else []
+        tries += [_near(sampled, certain, certain=True)] if certain else []
+        tries = tries or [_near(sampled, rough, certain=False)]
         for windows in filter(None, tries):
-            estimate = align_interruptions(watched, windows, FREE_DRIFT, hard=bool(narrow or certain))
-            found.append(made(a, b, estimate, (watched.zero_reads_ns, watched.zero_ns), known))
+            estimate = align_interruptions(sampled, windows, FREE_DRIFT, hard=bool(narrow or certain))
+            found.append(made(a, b, estimate, (sampled.zero_reads_ns, sampled.zero_ns), known))
             if not estimate.verdict.refused:
                 break
     return found
@@ -120,23 +119,23 @@ def _half_width(pair: PairEstimate) -> float:
     return np.inf if region is None else region.width(region.x0) / 2
 
 
-def _offset(watched: Watched, way: ClockMap) -> float:
+def _offset(sampled: SampledThreads, way: ClockMap) -> float:
     """What a map adds to the readings in the middle of the samples, both from their zeros."""
-    middle = watched.zero_ns + round(max(float(np.median(samples)) for _, samples in watched.threads))
-    return float(middle - way.inverse().at(middle) - watched.zero_ns + watched.zero_reads_ns)
+    middle = sampled.zero_ns + round(max(float(np.median(samples)) for _, samples in sampled.threads))
+    return float(middle - way.inverse().at(middle) - sampled.zero_ns + sampled.zero_reads_ns)
 
 
-def _within(watched: Watched, known: ClockMap) -> list[tuple[float, float]]:
+def _within(sampled: SampledThreads, known: ClockMap) -> list[tuple[float, float]]:
     """All offsets that are possible by what is known, in windows."""
-    offset, bound = _offset(watched, known), known.bound_ns or 0
+    offset, bound = _offset(sampled, known), known.bound_ns or 0
     windows = max(1, -(-2 * bound // _WINDOW_NS))
     return list(pairwise(np.linspace(offset - bound, offset + bound, windows + 1).tolist()))
 
 
-def _near(watched: Watched, rough: Sequence[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
+def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
     """The offsets around those that labels find good: the best ones if they are certain of them, else all."""
     around = [
-        (_offset(watched, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
+        (_offset(sampled, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
         for pair in rough
         if pair.estimate.landscape is not None
         for away in (0, *(() if certain else pair.rival_offsets()))

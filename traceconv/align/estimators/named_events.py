@@ -9,7 +9,7 @@ import numpy as np
 from traceconv.align.drift_correction import Known
 from traceconv.align.estimate import Events, Method, insufficient
 from traceconv.align.estimators._known import common_times
-from traceconv.align.features import View, nested_work, shared_work
+from traceconv.align.features import SharedWork, nested_work, shared_work
 from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
@@ -49,7 +49,7 @@ class NamedEventEstimator:
 
 
 def _nested(
-    a: ClockInput, b: ClockInput, views: tuple[View, View], known: ClockMap | None, *, inside: bool
+    a: ClockInput, b: ClockInput, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
 ) -> PairEstimate:
     """What the work of b says that lies inside that of a.
 
