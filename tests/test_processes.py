@@ -184,7 +184,7 @@ def test_a_log_laid_into_the_slices_of_a_profile_is_of_its_process() -> None:
     case = Case(ROOT / "merge" / "log-without-times")
     traces = case.traces(Path())
     alignment = align(traces, policy=Policy(**case.about["policy"]))
-    assert [str(join.by) for join in alignment.together.joined] == ["calls inside slices of the process"]
+    assert [str(join.why) for join in alignment.together.joined] == ["calls inside slices of the process"]
     result = merge_traces(traces, alignment)
     assert [track.name for track in result.tracks if track.parent == NO_TRACK] == ["MXNet"]
 

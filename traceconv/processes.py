@@ -39,17 +39,18 @@ def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Tra
     """
     for apart in together.apart:
         if apart.why is Why.UNSAID:
-            mine, other = (together.recordings[seen.input].file for seen in apart.seen[:2])
+            mine, other = (together.recordings[seen.input].source.name for seen in apart.seen[:2])
             source = trace.sources[apart.seen[0].input]
             source.diagnostics.add(SAME_PID, f"{mine}: pid {apart.seen[0].number}, also in {other}")
     if not together.joined:
         return drop_unused_tracks(trace)
     goes_under: dict[int, TrackId] = {}
     for one in together.joined:
-        into = starts[one.into.input] + one.into.track
-        if not one.into.is_process:
+        first, *others = one.seen
+        into = starts[first.input] + first.track
+        if not first.is_process:
             into = int(trace.tracks[into].parent)
-        goes_under |= {starts[seen.input] + seen.track: TrackId(into) for seen in one.moved}
+        goes_under |= {starts[seen.input] + seen.track: TrackId(into) for seen in others}
     moved = _Moves(trace, goes_under).made()
     return drop_unused_tracks(sort_events(renumbered(moved, _parents_first(moved.tracks))))
 

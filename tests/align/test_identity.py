@@ -27,7 +27,7 @@ NOBODY = Machine("(nobody names one)")
 
 def recording(file: str, machine: Machine = VM, **more: object) -> Recording:
     values = {"format": f"format of {file}", "real_ids": True, **more}
-    return Recording(file, machine=machine, **values)  # type: ignore[arg-type]
+    return Recording(SourceInfo(file, **values), machine)  # type: ignore[arg-type]
 
 
 def process(input: int, pid: int | None = 7, start: int = 0, *, tids: tuple[int, ...] = (), name: str = "") -> Seen:
@@ -46,12 +46,12 @@ def pids(recordings: list[Recording], *seen: Seen) -> Together:
     return decide(View(recordings, list(seen)))
 
 
-def one(found: Together) -> list[tuple[By, Basis | None, int, int]]:
+def one(found: Together) -> list[tuple[By | Why, Basis | None, int, int]]:
     """What joins what, by inputs."""
-    return [(join.by, join.basis, join.into.input, moved.input) for join in found.joined for moved in join.moved]
+    return [(join.why, join.basis, join.seen[0].input, its.input) for join in found.joined for its in join.seen[1:]]
 
 
-def two(found: Together) -> list[tuple[Why, tuple[int, ...]]]:
+def two(found: Together) -> list[tuple[By | Why, tuple[int, ...]]]:
     """What stays apart, by inputs."""
     return [(apart.why, tuple(seen.input for seen in apart.seen)) for apart in found.apart]
 
@@ -153,7 +153,7 @@ def test_two_recordings_of_one_runtime_at_once_are_of_two_processes() -> None:
         "pid 7: not one process in a and b: both are recordings of kineto at the same time",
     ]
     assert one(pids(same, process(0), process(1, start=S)))  # one after the other
-    logs = [replace(one, several_at_once=True) for one in same]
+    logs = [recording(file, format="kineto", several_at_once=True) for file in "ab"]
     assert one(pids(logs, process(0), process(1)))
 
 
@@ -163,7 +163,7 @@ def test_two_processes_of_one_pid_in_a_file_are_two() -> None:
     assert (one(found), two(found)) == ([], [(Why.SEVERAL, (1, 0, 0))])
     later = [process(0), replace(process(0, start=100 * S), track=5)]
     found = pids([recording("a"), recording("b")], *later, process(1, start=99 * S))
-    assert [join.into.track for join in found.joined] == [5]
+    assert [join.seen[0].track for join in found.joined] == [5]
 
 
 def test_equal_pids_that_nobody_says_are_of_one_machine() -> None:
@@ -215,14 +215,14 @@ def test_a_thread_that_two_processes_have_is_of_none() -> None:
 def test_of_two_that_used_a_number_one_after_the_other_the_one_of_that_time_has_it() -> None:
     processes = [process(0, 7, tids=(9,)), process(0, 8, 30 * S, tids=(9,))]
     found = tids([recording("a"), recording("b")], processes, [thread(1, start=30 * S)])
-    assert [join.into.number for join in found.joined] == [8]
+    assert [join.seen[0].number for join in found.joined] == [8]
 
 
 def test_threads_of_which_no_input_tells_the_process_are_one_by_their_number() -> None:
     found = tids([recording("perf.txt"), recording("b.log")], [], [thread(0), thread(1), thread(1, 10)])
     assert one(found) == [(By.TID, Basis.HOST, 0, 1)]
     assert found.describe() == ["thread 9: one thread in perf.txt and b.log: both are of host vm"]
-    assert not found.joined[0].into.is_process
+    assert not found.joined[0].seen[0].is_process
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
@@ -297,7 +297,7 @@ def test_a_log_of_many_runs_costs_no_square() -> None:
     recordings = [recording("a", format="kineto"), recording("log", ASSUMED, **LOG)]
     runs = [replace(stray(1, start=number * S), track=number) for number in range(20_000)]
     found = strays(recordings, [replace(process(0), span=(0, 30_000 * S))], *runs)
-    assert [len(join.moved) for join in found.joined] == [20_000]
+    assert [len(join.seen) - 1 for join in found.joined] == [20_000]
 
 
 def test_a_log_whose_calls_lie_in_slices_is_of_their_process() -> None:

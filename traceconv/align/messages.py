@@ -99,6 +99,39 @@ class Text(enum.Enum):
 
     # -- identity -----------------------------------------------------------------------------------------------------
 
+    PID = "pid {number}"
+    THREAD = "thread {number}"
+    THREADS = "threads {numbers}"
+    NAME_OF_FILE = "{name} of {file}"
+    AND = "{several:list} and {last}"
+    OR = "{several:list} or {last}"
+    MORE = "{count} more"
+    ALONE = "{word}"
+    ONE_PROCESS = "{name}: one process in {into} and {moved}: {why}"
+    ONE_PROCESS_OF_THREADS = "{name}: one process in {into} and {moved} ({threads}): {why}"
+    ONE_THREAD = "{name}: one thread in {into} and {moved}: {why}"
+    ITS_CALLS_INSIDE = "the calls of the log lie inside its slices"
+    ONLY_WRITER = "no other one here can have written the log; {machine}"
+    BOTH_OF_HOST = "both are of host {host}"
+    BOTH_OF_ONE_BOOT = "both are of one boot"
+    HOSTS_OF_ONE_BOOT = "{one} and {other} are of one boot"
+    USER_SAYS_ONE_MACHINE = "the user says that it is one machine"
+    NO_INPUT_NAMES_A_MACHINE = "assumed: no input names its machine"
+    NAMES_NO_MACHINE = "{file} names no machine"
+    NEITHER_NAMES_A_MACHINE = "neither names a machine"
+    OTHERS_OF_HOST = "assumed: {none}, all others are of host {host}"
+    OTHERS_OF_ONE_MACHINE = "assumed: {none}, all others are of one machine"
+    NOT_ONE_PROCESS = "{names}: not one process in {files}: {why}"
+    NOT_ONE_PROCESS_EACH = "{names}: not one process each in {files}: {why}"
+    OF_SEVERAL_HOSTS = "they are of the hosts {hosts}"
+    OF_SEVERAL_BOOTS = "they are of different boots"
+    OF_SEVERAL_RANKS = "they are of the ranks {ranks}"
+    RECORDED_TWICE = "both are recordings of {format} at the same time"
+    MACHINES_UNSAID = "nothing says that these are of one machine"
+    PROCESS_UNTOLD = "{name} of {file} stays apart: no input tells the process"
+    PROCESSES_UNTOLD = "{name} of {file} stay apart: no input tells the process"
+    CAN_BELONG_TO_SEVERAL = "{name} of {file} stays apart: it can belong to {meant}"
+
     # -- clock_overview -----------------------------------------------------------------------------------------------
 
 
