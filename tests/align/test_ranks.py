@@ -111,7 +111,7 @@ def test_collectives_that_cannot_have_happened_are_refused(
     assert "'gloo:" in found.message
     assert found.message.startswith("rank1.json: ")
     assert "rank0.json" in found.message.partition(" contradict their collectives: ")[0]
-    option = str(found.hint).split(" lets all of them happen")[0]
+    option = found.hint.split(" lets all of them happen")[0]
     again = run("merge", *gloo(tmp_path, ahead, host), "-o", tmp_path / "out.json", *option.split())
     assert again.exit_code == 0
     assert "all can have happened" in again.stderr
@@ -456,9 +456,9 @@ def test_a_clock_that_was_set_meanwhile(host: str, by: int, at: int, tmp_path: P
     said = re.search(r"one clock was set meanwhile, by about ([\d.]+) (ms|µs), or records are missing", found.message)
     assert said
     assert abs(float(said[1]) * {"ms": MS, "µs": US}[said[2]] - abs(by)) < 200 * US
-    assert "lets all of them happen" not in str(found.hint)
+    assert "lets all of them happen" not in found.hint
     for option in (["--offset", "rank1.json=0ns"], ["--on-ambiguous", "best"]):
-        assert option[1] in str(found.hint)
+        assert option[1] in found.hint
         assert run("merge", *paths, *option, "-fo", tmp_path / "out.json").exit_code == 0
         second = alignment_of(tmp_path / "out.json")[1]
         assert second["verdict"] == ("assumed" if "--offset" in option else "unverified")
@@ -582,7 +582,8 @@ def simulated(seed: int, apart: int) -> Occurrences:
     seen = rng.random((count, ranks)) < 0.8
     number, rank = np.nonzero(seen)
     bounds = rng.choice([0, 5 * US, 20 * US], ranks)[rank]
-    return Occurrences(number, rank, number, rank, (entered + clocks)[seen], (left + clocks)[seen], bounds)
+    nothing = [number * 0] * 4
+    return Occurrences(number, rank, number, rank, (entered + clocks)[seen], (left + clocks)[seen], bounds, *nothing)
 
 
 @pytest.mark.parametrize("seed", range(20))
