@@ -90,12 +90,13 @@ class Occurrences:
         early = np.lexsort((left, self.number))[begins]
         late = np.lexsort((-entered, self.number))[begins]
         bad = np.flatnonzero(entered[late] > left[early])
+        bad = bad[np.argsort(self.end[early[bad]] - self.start[late[bad]], kind="stable")]
         return Impossible(self, early[bad], late[bad])
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """Collectives that cannot have happened as drawn.
+    """Collectives that cannot have happened as drawn, those first that were left the longest before they were entered.
 
     Attributes:
         of: the occurrences that were asked.
@@ -122,20 +123,9 @@ class Impossible:
         return self.of.number[self.early]
 
     @property
-    def worst(self) -> Worst:
-        """The one that was left the longest before it was entered; only of some."""
-        gap = self.of.start[self.late] - self.of.end[self.early]
-        row = int(np.argmax(gap))
-        return Worst(int(gap[row]), int(self.early[row]), int(self.late[row]))
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """How long before another rank entered a collective one had left it, ns, and the rows of the two occurrences."""
-
-    by_ns: int
-    early: int
-    late: int
+    def worst_ns(self) -> int:
+        """How long before another rank entered the first of them one had left it; only of some."""
+        return int(self.of.start[self.late[0]] - self.of.end[self.early[0]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +197,7 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: M
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     rows = _rows(trace, declared)
     rows = rows[np.isin(clock_of_track[slices.track[rows]], list(maps))]
-    told = [_Told(*one) for one in _told(trace, declared, rows)]
+    told = list(_told(trace, declared, rows))
     size = trace.sources[0].world_size  # ranks of jobs of another size are of another job
     keys = _groups({one.group for one in told}, declared.groups, rank)
     groups = {group: numbers[size, key] for group, key in keys.items()}
@@ -264,7 +254,7 @@ class _Told:
     seq: int
 
 
-def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[tuple[str, _Stated, tuple[str, ...], int]]:
+def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[_Told]:
     """What is known of each of some slices.
 
     Of a category of which some slices tell their group, those that do not may be of any.
@@ -286,7 +276,7 @@ def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[tuple[str,
         sizes = (trace.strings[name], *(str(one.get(part)) for part in one if part.startswith("size")))
         seq = one.get("seq")
         number = seq if isinstance(seq, int) and not isinstance(seq, bool) and 0 <= seq < 2**62 else -1
-        yield "" if silent else kind, groups[key], sizes, number
+        yield _Told("" if silent else kind, groups[key], sizes, number)
 
 
 def _tells(args: Mapping[str, Any]) -> bool:

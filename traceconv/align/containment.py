@@ -22,7 +22,7 @@ import numpy as np
 from traceconv.align.causality import place_of
 from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule
 from traceconv.align.estimate import Array, Events, some_of
-from traceconv.align.features import View, nest_of, shared_work
+from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64
 from traceconv.align.matching import NONE, Matcher
 from traceconv.align.messages import Message, Text
@@ -130,7 +130,9 @@ def _calls(outer: Side, inner: Side, way: ClockMap, names: NameMap) -> _Calls | 
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
     if views is None:
         return None
-    operators, calls = views[0].events, _on_other_clock(views[1], inner.trace, way, views[0].events.zero_ns)
+    operators, rows = views[0].events, views[1].rows
+    start = (way.apply(inner.trace.slices.ts[rows]) - operators.zero_ns).astype(np.float64)
+    calls = replace(views[1].events, start=start, zero_ns=operators.zero_ns)
     could = np.flatnonzero(could_match(operators, calls, UNMOVED))
     if not len(could):
         return None
@@ -139,13 +141,7 @@ def _calls(outer: Side, inner: Side, way: ClockMap, names: NameMap) -> _Calls | 
     steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (outer, inner))
     nest = nest_of(outer.trace, inner.trace, views)
     within = bound + steps + _STICKING_OUT_NS
-    return _Calls(outer, inner, nest, operators, calls.take(some), views[1].rows[some], calls, within)
-
-
-def _on_other_clock(view: View, trace: Trace, way: ClockMap, zero: int) -> Events:
-    """The events of a view at the times of another clock, from another zero."""
-    start = (way.apply(trace.slices.ts[view.rows]) - zero).astype(np.float64)
-    return replace(view.events, start=start, zero_ns=zero)
+    return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within)
 
 
 def _in_windows(outer: Side, inner: Side, way: ClockMap) -> tuple[Side, Side]:
@@ -236,12 +232,15 @@ def _contradiction(found: _Calls, beyond: Array) -> Contradiction | None:
         found: the calls.
         beyond: whether each sticks out of all operators of its kind by more than is possible.
     """
-    operators, holding = _holding(found)
-    said = (
-        _fits_elsewhere(found, beyond, operators.start[~holding])
-        or _outside_of_all(found, beyond, operators.start[~holding])
-        or _empty_at_an_end(found, operators, holding)
-    )
+    holding = np.zeros(len(found.operators), bool)
+    rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
+    holding[rows[rows != NONE]] = True
+    regular = np.flatnonzero(np.isin(found.operators.kind, np.unique(found.calls.kind)))
+    operators, holding = found.operators.take(regular), holding[regular]
+    empty, said = operators.start[~holding], None
+    if np.count_nonzero(beyond) > CHANCE:
+        said = _fits_elsewhere(found, beyond, empty) or _outside_of_all(found, beyond, empty)
+    said = said or _empty_at_an_end(found, operators, holding)
     if said is None:
         return None
     verdict, text = said
@@ -280,7 +279,7 @@ def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
 
 
 def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
-    """Whether calls lie in no operator while operators hold no call, though no better place is known.
+    """Whether operators hold no call while calls lie in none, though no better place is known.
 
     Args:
         found: the calls.
@@ -288,7 +287,7 @@ def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
         empty: when operators without a call begin.
     """
     outside, without = int(np.count_nonzero(beyond)), _during(found, empty, np.arange(len(beyond)))
-    if outside <= CHANCE or without <= CHANCE:
+    if without <= CHANCE:
         return None
     text = Text.CALLS_IN_NO_OPERATOR(
         outside=outside,
@@ -313,15 +312,6 @@ def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[
     if empty < _FEWEST_CALLS:
         return None
     return Verdict.OK, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=found.outer.name)
-
-
-def _holding(found: _Calls) -> tuple[Events, Array]:
-    """The operators of kinds of which there are calls, and for each whether it holds one."""
-    holding = np.zeros(len(found.operators), bool)
-    rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
-    holding[rows[rows != NONE]] = True
-    regular = np.flatnonzero(np.isin(found.operators.kind, np.unique(found.calls.kind)))
-    return found.operators.take(regular), holding[regular]
 
 
 def _during(found: _Calls, starts: F64, part: Array) -> int:

@@ -97,11 +97,6 @@ class Seen:
     name: str = ""
     inside: tuple[int, int] | None = None
 
-    @property
-    def has_number(self) -> bool:
-        """Whether its number is one of a process or thread: 0 is what idles, and what tools give to devices."""
-        return self.number is not None and self.number > 0
-
 
 #: A process, as one or several inputs show it; the first one keeps its track.
 Process = list[Seen]
@@ -169,20 +164,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Which processes and threads of several inputs are one, and which are not though they might seem so."""
+    """Which processes and threads of several inputs are one, and then which are not though they might seem so."""
 
     recordings: list[Recording] = field(default_factory=list)
     found: list[Finding] = field(default_factory=list)
-
-    @property
-    def joined(self) -> list[Finding]:
-        """What is one."""
-        return [one for one in self.found if isinstance(one.why, By)]
-
-    @property
-    def apart(self) -> list[Finding]:
-        """What stays apart."""
-        return [one for one in self.found if isinstance(one.why, Why)]
 
     def without(self, inputs: Collection[int]) -> Together:
         """The same, but for what rests on the times of some inputs."""
@@ -192,17 +177,15 @@ class Together:
     def describe(self) -> list[str]:
         """A line for each process and file that joined it, and for each that stays apart."""
         alike: dict[object, list[Finding]] = defaultdict(list)
-        for number, one in enumerate(self.apart):
+        for number, one in enumerate(self.found):
             of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)  # it holds for all processes of these
             if one.why is not Why.UNSAID:
                 alike[one.why, tuple(seen.input for seen in one.seen), 0 if of_files else number].append(one)
-        lines = [_joined_words(self.recordings, one) for one in self.joined]
-        return [str(line) for line in (*lines, *(_apart_words(self.recordings, ones) for ones in alike.values()))]
+        return [str(_words(self.recordings, ones)) for ones in alike.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
         """For the report and the metadata of the output."""
-        joined = [_as_json(self.recordings, one, _joined_words(self.recordings, one)) for one in self.joined]
-        return joined + [_as_json(self.recordings, one, _apart_words(self.recordings, [one])) for one in self.apart]
+        return [_as_json(self.recordings, one) for one in self.found]
 
 
 # -- what inputs show -----------------------------------------------------------------------------------------------
@@ -294,18 +277,15 @@ def together(traces: Sequence[Trace], alignment: Alignment) -> Together:
 
 def decide(view: View) -> Together:
     """Which of the processes and threads that are seen are one."""
-    processes, of_processes = _processes(view)
-    return Together(view.recordings, [*of_processes, *_threads(view, processes), *_strays(view, processes)])
-
-
-def _processes(view: View) -> tuple[list[Process], list[Finding]]:
-    """All processes, those of several inputs as one, and what is found of them."""
-    numbered = [seen for seen in view.processes if seen.has_number]
+    numbered = [seen for seen in view.processes if seen.number is not None and seen.number > 0]
     processes, found = _by_number(view, numbered, By.PID)
+    processes += [[seen] for seen in view.processes if seen.number is None or seen.number <= 0]
+    processes.sort(key=lambda process: _IN_ORDER(process[0]))
     for alike in _grouped(numbered, attrgetter("number")):
-        found += _not_of_one_machine(view, alike)
-    processes += [[seen] for seen in view.processes if not seen.has_number]
-    return sorted(processes, key=lambda process: _IN_ORDER(process[0])), found
+        if len(alike) > 1:
+            found += _not_of_one_machine(view, alike)
+    found += _threads(view, processes) + _strays(view, processes)
+    return Together(view.recordings, sorted(found, key=lambda one: isinstance(one.why, Why)))
 
 
 def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process], list[Finding]]:
@@ -314,7 +294,7 @@ def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process],
     found: list[Finding] = []
     for alike in _grouped(seen, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
         for run in _runs(alike, REUSE_NS):
-            clusters, apart = _clusters(view, run)
+            clusters, apart = _clusters(view, run) if len(run) > 1 else ([run], [])
             processes += clusters
             found += apart
             pairs = [(first, other) for first, *others in clusters for other in others]
@@ -368,7 +348,8 @@ def _threads(view: View, processes: Sequence[Process]) -> list[Finding]:
     for process in processes:
         for tid in {tid for one in process for tid in (*one.tids, one.number)}:
             having[tid].append(process)
-    able = {one: _having(view, having[one.number], one) for one in view.threads if one.has_number}
+    numbered = [one for one in view.threads if one.number is not None and one.number > 0]
+    able = {one: _having(view, having[one.number], one) for one in numbered}
     owned, found = _owned(able)
     alone = [thread for thread, owners in able.items() if not owners]
     if processes:
@@ -488,7 +469,11 @@ def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[S
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def _joined_words(recordings: Sequence[Recording], one: Finding) -> Message:
+def _words(recordings: Sequence[Recording], alike: Sequence[Finding]) -> Message:
+    """What is said of what is found; of what stays apart, for all in the same files for the same reason."""
+    if isinstance(alike[0].why, Why):
+        return _apart_words(recordings, alike)
+    (one,) = alike
     into, moved = (recordings[seen.input].source.name for seen in one.seen[:2])
     name = _name(one.seen[0])
     if one.why is By.CALLS:
@@ -497,7 +482,7 @@ def _joined_words(recordings: Sequence[Recording], one: Finding) -> Message:
     if one.why is By.TID and not one.seen[0].is_process:
         return Text.ONE_THREAD(name=name, into=into, moved=moved, why=why)
     if one.why is By.TID:
-        return Text.ONE_PROCESS_OF_THREADS(name=name, into=into, moved=moved, threads=_names(one.seen[1:]), why=why)
+        return Text.ONE_PROCESS_OF_THREADS(name=name, into=into, moved=moved, threads=_name(*one.seen[1:]), why=why)
     return Text.ONE_PROCESS(
         name=name, into=into, moved=moved, why=why if one.why is By.PID else Text.ONLY_WRITER(machine=why)
     )
@@ -533,7 +518,7 @@ def _apart_words(recordings: Sequence[Recording], alike: Sequence[Finding]) -> M
         return Text.CAN_BELONG_TO_SEVERAL(name=name, file=file, meant=_few(meant, Text.OR))
     if one.why is Why.UNKNOWN:
         text = Text.PROCESS_UNTOLD if len(one.seen) == 1 else Text.PROCESSES_UNTOLD
-        return text(name=_names(one.seen), file=file)
+        return text(name=_name(*one.seen), file=file)
     text = Text.NOT_ONE_PROCESS if len(alike) == 1 else Text.NOT_ONE_PROCESS_EACH
     files = _few([recording.source.name for recording in its])
     return text(names=_few([_name(each.seen[0]) for each in alike]), files=files, why=_why_words(one.why, its))
@@ -549,15 +534,11 @@ def _why_words(why: By | Why, its: Sequence[Recording]) -> Message:
     return Text.RECORDED_TWICE(format=its[0].source.format) if why is Why.TWICE else Text.MACHINES_UNSAID()
 
 
-def _name(seen: Seen) -> Message | str:
-    if seen.number is None:
-        return seen.name
-    return (Text.PID if seen.is_process else Text.THREAD)(number=seen.number)
-
-
-def _names(threads: Sequence[Seen]) -> Message | str:
-    """The numbers of threads; of one thread its name, if it has no number."""
-    return _name(threads[0]) if len(threads) == 1 else Text.THREADS(numbers=_few([one.number for one in threads]))
+def _name(first: Seen, *others: Seen) -> Message | str:
+    """What something is called, or several threads are."""
+    if others:
+        return Text.THREADS(numbers=_few([first.number, *(one.number for one in others)]))
+    return first.name if first.number is None else (Text.PID if first.is_process else Text.THREAD)(number=first.number)
 
 
 def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
@@ -568,7 +549,7 @@ def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
     return last(several=shown[:-1], last=shown[-1]) if len(shown) > 1 else Text.ALONE(word=shown[0])
 
 
-def _as_json(recordings: Sequence[Recording], one: Finding, words: Message) -> dict[str, Any]:
+def _as_json(recordings: Sequence[Recording], one: Finding) -> dict[str, Any]:
     """For the report; of what is one, the two files."""
     is_one = isinstance(one.why, By)
     numbered = [seen for seen in one.seen if seen.number is not None]
@@ -580,5 +561,5 @@ def _as_json(recordings: Sequence[Recording], one: Finding, words: Message) -> d
         "by": str(one.why),
         "machine": one.basis and str(one.basis),
         "assumed": one.basis is not None and one.basis.assumed,
-        "words": str(words),
+        "words": str(_words(recordings, [one])),
     }

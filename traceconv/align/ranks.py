@@ -39,8 +39,8 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]
     found: tuple[Contradiction, ...] = ()
     if wrong:
         count = len(np.unique(np.concatenate([one.numbers for one in wrong])))
-        worst = max(wrong, key=lambda one: one.worst.by_ns)
-        after = Breaches(count, worst.worst.by_ns, _place(traces, worst))
+        worst = max(wrong, key=lambda one: one.worst_ns)
+        after = Breaches(count, worst.worst_ns, _place(traces, worst))
         found = tuple(_contradictions(traces, related, seen))
     found += tuple(_of_odd(traces, related, odd) for odd in matched.odd)
     return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=found)]
@@ -48,7 +48,7 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]
 
 def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
     """Which collective was left before it was entered, and where both stand."""
-    seen, rows = wrong.of, (wrong.worst.early, wrong.worst.late)
+    seen, rows = wrong.of, (wrong.early[0], wrong.late[0])
     sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
     (early, row, left), (_, _, entered) = sides
     name = early.strings[early.slices.name[row]].partition("(")[0]
@@ -124,7 +124,7 @@ def _of_odd(traces: Sequence[Trace], related: _Related, odd: Odd) -> Contradicti
 
 def _inputs(wrong: Impossible) -> tuple[int, int]:
     """The two inputs that contradict each other most, in their order."""
-    first, second = sorted(int(wrong.of.input[row]) for row in (wrong.worst.early, wrong.worst.late))
+    first, second = sorted(int(wrong.of.input[row]) for row in (wrong.early[0], wrong.late[0]))
     return first, second
 
 
@@ -144,7 +144,7 @@ def _contradiction(
     names = [trace.sources[0].name for trace in traces]
     other = names[first if inputs[-1] == second else second]
     clocks = (Text.WALL_CLOCKS_TAKEN_FOR_ONE if hosts else Text.CLOCKS_OF_BOTH)(other=other)
-    place, worst = _place(traces, wrong), wrong.worst.by_ns
+    place, worst = _place(traces, wrong), wrong.worst_ns
     text = Text.COLLECTIVES_CONTRADICT(clocks=clocks, count=wrong.count, all=wrong.of.count, worst=worst, place=place)
     return Contradiction(verdict, inputs, names[inputs[-1]], text, _hint(wrong.of, first, second, names[second]))
 
