@@ -12,7 +12,7 @@ import pytest
 from tests.align.pairs import private, recordings
 from traceconv.align import Alignment, _refuse_far, align
 from traceconv.align.causality import believed, causality
-from traceconv.align.checks import Breaches, Limit, Rule
+from traceconv.align.checks import Breaches, Causality, Check, Limit, Rule
 from traceconv.clocks import (
     MOST_DRIFT,
     NO_TIME,
@@ -90,6 +90,12 @@ def test_positions_that_were_invented_are_not_judged() -> None:
     trace = with_arrow("launch", "", (100, 10), (0, 5), NO_TIME)
     assert causality([trace], align([trace])).checks == ()
     assert causality([trace], align([trace])).describe() == []
+
+
+@pytest.mark.parametrize(("rule", "one"), [(Rule.LAUNCH, "launch"), (Rule.INSIDE, "match"), (Rule.CALL, "call")])
+def test_one_of_them_is_said_to_be_one(rule: Rule, one: str) -> None:
+    found = Causality((Check(rule, ("a", "b"), 1, Breaches(0, 0)),))
+    assert found.describe() == [f"causality: 1 {one} checked, all in order"]
 
 
 @pytest.fixture(scope="module")

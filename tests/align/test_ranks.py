@@ -608,4 +608,4 @@ def test_the_first_that_leaves_and_the_last_that_enters_stand_for_all_pairs(seed
     assert sorted(gap for gap in gaps.values() if gap > 0) == sorted(
         (beyond[0][found.late] - beyond[1][found.early]).tolist()
     )
-    assert found.worst.by_ns == max(seen.start[found.late] - seen.end[found.early])
+    assert found.worst_ns == max(seen.start[found.late] - seen.end[found.early])

@@ -4,9 +4,9 @@ Four things can be told from the events alone. The arrows in a file: a kernel do
 launches it, and a receive is not over before its send begins. The same where one file has the calls and another one
 the kernels, by the ids that both wrote down. The matched slices of two files: the work of a library lies inside the
 call of the framework around it. And what several ranks of a job do together: none leaves a collective before all have
-entered it. Arrows join slices of one file, so that an arrow that runs backwards is a fault of the
-recording as long as both its ends are on one clock. What two files have in common judges the alignment: what breaks a
-rule by more than the bound that is stated contradicts it, and what its own checks contradict is refused (`believed`).
+entered it. Arrows join slices of one file, so that an arrow that runs backwards is a fault of the recording as long as
+both its ends are on one clock. What two files have in common judges the alignment: what breaks a rule by more than the
+bound that is stated contradicts it, and what its own checks contradict is refused (`believed`).
 
 Times are cut to the resolution of their clock when they are printed, so each is up to that later than it says: between
 two clocks a start may seem early by one step, an end late by two (start and duration are both cut).
@@ -15,7 +15,7 @@ two clocks a start may seem early by one step, an end late by two (start and dur
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -135,9 +135,9 @@ def _arrows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
     used = np.flatnonzero(real[slices.track[flows.from_slice]] & real[slices.track[flows.to_slice]])
     source, target = flows.from_slice[used], flows.to_slice[used]
     clock_source, clock_target = clock_of_track[slices.track[source]], clock_of_track[slices.track[target]]
-    starts = _on_trace_time(slices.ts[source], clock_source, maps)
-    target_starts = _on_trace_time(slices.ts[target], clock_target, maps)
-    target_ends = _on_trace_time(slices.ts[target] + slices.dur[target], clock_target, maps)
+    starts = on_trace_time(slices.ts[source], clock_source, maps)
+    target_starts = on_trace_time(slices.ts[target], clock_target, maps)
+    target_ends = on_trace_time(slices.ts[target] + slices.dur[target], clock_target, maps)
     steps = np.array([clock.resolution_ns for clock in trace.clocks], np.int64)[clock_target]
     slack = np.where(clock_source == clock_target, 0, steps)
     rules = _rules(trace, used)
@@ -153,7 +153,9 @@ def _arrows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
 def _rules(trace: Trace, rows: Array) -> Array:
     """For each of some flows the number of its rule, told by its name and category as its format means them."""
     marks = trace.sources[0].marks
-    launched, sent = (_pattern(text) for text in (marks.launch_arrows, marks.receive_arrows))
+    nothing = r"(?!)"
+    patterns = (marks.launch_arrows or nothing, marks.receive_arrows or nothing)
+    launched, sent = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
     codes = trace.flows.name[rows].astype(np.int64) * len(trace.strings) + trace.flows.category[rows]
     different, kind_of = np.unique(codes, return_inverse=True)
     kinds = []
@@ -163,12 +165,8 @@ def _rules(trace: Trace, rows: Array) -> Array:
     return np.array(kinds, np.int64)[kind_of]
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    """The pattern without regard to case; one that nothing fits for ""."""
-    return re.compile(text or r"(?!)", re.IGNORECASE)
-
-
-def _on_trace_time(ts: I64, clocks: Array, maps: dict[int, ClockMap]) -> I64:
+def on_trace_time(ts: I64, clocks: Array, maps: Mapping[int, ClockMap]) -> I64:
+    """Return times of several clocks on trace time, by the clock of each and the maps of these."""
     mapped = ts.copy()
     for clock, way in maps.items():
         own = clocks == clock

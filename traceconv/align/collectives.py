@@ -22,17 +22,19 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.align.causality import on_trace_time
 from traceconv.align.network import UNSTATED_BOUND_NS
 from traceconv.clocks import ClockMap
 from traceconv.ir.collectives import CollectiveArgs, Collectives, Group, parse_ranks
 from traceconv.ir.trace import I64, Trace
 
 Mask = npt.NDArray[np.bool_]
-#: So many shifts of one recording against another one are tried at most.
+#: For what it costs: so many shifts of one recording against another one are tried, those first that bring the most
+#: collectives together in time.
 _MOST_SHIFTS = 24
-#: So many slices are looked through at once.
+#: For the memory that it takes: so many slices are looked through at once.
 _AT_ONCE = 1 << 18
-#: So many collectives are at least before and after the instant at which a clock was set.
+#: So many collectives are at least before and after the instant at which a clock was set: fewer fit by chance.
 _LEAST_PIECE = 3
 
 
@@ -182,7 +184,7 @@ def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, Clock
 # -- what an input recorded -------------------------------------------------------------------------------------------
 
 
-def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: Mapping[Hashable, int]) -> Occurrences:
+def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: dict[Hashable, int]) -> Occurrences:
     """The collectives of an input whose group is known, and has more ranks than its own.
 
     Args:
@@ -204,23 +206,18 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: M
     used = [i for i, one in enumerate(told) if one.kind and one.group in groups]
     rows = rows[used]
     clocks = clock_of_track[slices.track[rows]]
-    start, end, bound = (np.zeros(len(rows), np.int64) for _ in range(3))
+    start = on_trace_time(slices.ts[rows], clocks, maps)
+    end = on_trace_time(slices.ts[rows] + slices.dur[rows], clocks, maps)
+    bounds = np.zeros(len(trace.clocks), np.int64)
     for clock, way in maps.items():
-        own = clocks == clock
-        ts = slices.ts[rows[own]]
-        start[own], end[own] = way.apply(ts), way.apply(ts + slices.dur[rows[own]])
-        within = way.bound_in_step_ns
-        bound[own] = (UNSTATED_BOUND_NS if within is None else within) + trace.clocks[clock].resolution_ns
+        within = UNSTATED_BOUND_NS if way.bound_in_step_ns is None else way.bound_in_step_ns
+        bounds[clock] = within + trace.clocks[clock].resolution_ns
     chosen = [told[i] for i in used]
     same = np.ones(len(rows), np.int64)
-    columns = (
-        [groups[one.group] for one in chosen],
-        [numbers["kind", one.kind] for one in chosen],
-        [numbers["what", one.kind, one.sizes] for one in chosen],
-        [one.seq for one in chosen],
-    )
-    told_of = (np.array(column, np.int64) for column in columns)
-    return Occurrences(same * 0, same * index, rows, same * rank, start, end, bound, *told_of)
+    kinds = [(numbers["kind", one.kind], numbers["what", one.kind, one.sizes]) for one in chosen]
+    numbered = [(groups[one.group], *kind, one.seq) for one, kind in zip(chosen, kinds, strict=True)]
+    columns = np.array(numbered, np.int64).reshape(-1, 4).T
+    return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *columns)
 
 
 def _rows(trace: Trace, declared: Collectives) -> I64:

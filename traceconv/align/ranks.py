@@ -18,6 +18,9 @@ from traceconv.ir.trace import Trace
 if TYPE_CHECKING:
     from traceconv.align import Alignment
 
+#: An offset that is proposed is one of so many round times at most that let all collectives happen.
+_MOST_STEPS = 20
+
 
 def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]:
     """A check of all collectives that inputs of several ranks recorded; none if there are none.
@@ -166,7 +169,7 @@ def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
 def _short(least: int, most: int) -> int:
     """A time between two others, near to the middle, with few digits."""
     middle, step = (least + most) // 2, 1
-    while most - least > 20 * step:
+    while most - least > _MOST_STEPS * step:
         step *= 10
     short = (middle + step // 2) // step * step
     return short if least <= short <= most else middle
