@@ -140,10 +140,6 @@ class View:
             return Why.TWICE
         return Why.UNSAID if self.basis(one, other) is None else None
 
-    def bars(self, seen: Iterable[Seen]) -> dict[frozenset[Seen], Why]:
-        """For all pairs of one number that are not one, why."""
-        return {frozenset(pair): why for pair in combinations(seen, 2) if (why := self.bar(*pair)) is not None}
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -277,6 +273,7 @@ def together(traces: Sequence[Trace], alignment: Alignment) -> Together:
 
 def decide(view: View) -> Together:
     """Which of the processes and threads that are seen are one."""
+    # 0 is the idle task of each CPU, and what tools give to devices.
     numbered = [seen for seen in view.processes if seen.number is not None and seen.number > 0]
     processes, found = _by_number(view, numbered, By.PID)
     processes += [[seen] for seen in view.processes if seen.number is None or seen.number <= 0]
@@ -307,7 +304,7 @@ def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Fin
 
     Two that can be one are, unless one of them could as well be one with a third that the other one is not.
     """
-    bars = view.bars(seen)
+    bars = {frozenset(pair): why for pair in combinations(seen, 2) if (why := view.bar(*pair)) is not None}
     clusters: dict[object, Process] = defaultdict(list)
     apart: list[Finding] = []
     for one in seen:
@@ -323,15 +320,14 @@ def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Fin
 
 def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Finding]:
     """Equal pids at one time that are not known to be of one machine, or known to be of several."""
-    bars = view.bars(seen)
     for number, one in enumerate(seen):
         for other in seen[:number]:
-            if bars.get(frozenset((one, other))) is Why.UNSAID and gap(one.span, other.span) <= 0:
+            if gap(one.span, other.span) <= 0 and view.bar(one, other) is Why.UNSAID:
                 yield Finding(Why.UNSAID, (one, other))
                 break
     real = [one for one in seen if view.recordings[one.input].source.real_ids]
-    pairs = map(frozenset, ((one, other) for one, other in combinations(real, 2) if gap(one.span, other.span) < 0))
-    yield from _apart(Why.MACHINES, real, {pair for pair in pairs if bars.get(pair) is Why.MACHINES})
+    pairs = [(one, other) for one, other in combinations(real, 2) if gap(one.span, other.span) < 0]
+    yield from _apart(Why.MACHINES, real, {frozenset(pair) for pair in pairs if view.bar(*pair) is Why.MACHINES})
 
 
 def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Finding]:
