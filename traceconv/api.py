@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
-from traceconv.align.causality import Causality, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import importer_options
 from traceconv.align.identity import Together

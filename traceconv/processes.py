@@ -37,19 +37,20 @@ def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Tra
         together: which of their processes and threads are one.
         starts: for each input the number of its first track.
     """
-    for apart in together.apart:
-        if apart.why is Why.UNSAID:
-            mine, other = (together.recordings[seen.input].file for seen in apart.seen[:2])
-            source = trace.sources[apart.seen[0].input]
-            source.diagnostics.add(SAME_PID, f"{mine}: pid {apart.seen[0].number}, also in {other}")
-    if not together.joined:
-        return drop_unused_tracks(trace)
     goes_under: dict[int, TrackId] = {}
-    for one in together.joined:
-        into = starts[one.into.input] + one.into.track
-        if not one.into.is_process:
+    for one in together.found:
+        first, *others = one.seen
+        if one.why is Why.UNSAID:
+            mine, other = (together.recordings[seen.input].source.name for seen in one.seen)
+            trace.sources[first.input].diagnostics.add(SAME_PID, f"{mine}: pid {first.number}, also in {other}")
+        if isinstance(one.why, Why):
+            continue
+        into = starts[first.input] + first.track
+        if not first.is_process:
             into = int(trace.tracks[into].parent)
-        goes_under |= {starts[seen.input] + seen.track: TrackId(into) for seen in one.moved}
+        goes_under |= {starts[seen.input] + seen.track: TrackId(into) for seen in others}
+    if not goes_under:
+        return drop_unused_tracks(trace)
     moved = _Moves(trace, goes_under).made()
     return drop_unused_tracks(sort_events(renumbered(moved, _parents_first(moved.tracks))))
 

@@ -9,7 +9,7 @@ import pytest
 
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.constraint_parser import NO_FACTS, ClockFact, ClockKind, Facts, parse_clock
-from traceconv.align.identity import By, Recording, Seen, Together, View, Why, decide
+from traceconv.align.identity import By, Finding, Recording, Seen, Together, View, Why, decide
 from traceconv.align.machines import Basis, Machine, machines_of
 from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name
 from traceconv.errors import InconsistentClocks, UsageError
@@ -27,7 +27,7 @@ NOBODY = Machine("(nobody names one)")
 
 def recording(file: str, machine: Machine = VM, **more: object) -> Recording:
     values = {"format": f"format of {file}", "real_ids": True, **more}
-    return Recording(file, machine=machine, **values)  # type: ignore[arg-type]
+    return Recording(SourceInfo(file, **values), machine)  # type: ignore[arg-type]
 
 
 def process(input: int, pid: int | None = 7, start: int = 0, *, tids: tuple[int, ...] = (), name: str = "") -> Seen:
@@ -46,14 +46,22 @@ def pids(recordings: list[Recording], *seen: Seen) -> Together:
     return decide(View(recordings, list(seen)))
 
 
-def one(found: Together) -> list[tuple[By, Basis | None, int, int]]:
+def joined_by(found: Together) -> list[Finding]:
+    return [one for one in found.found if isinstance(one.why, By)]
+
+
+def apart_by(found: Together) -> list[Finding]:
+    return [one for one in found.found if isinstance(one.why, Why)]
+
+
+def one(found: Together) -> list[tuple[By | Why, Basis | None, int, int]]:
     """What joins what, by inputs."""
-    return [(join.by, join.basis, join.into.input, moved.input) for join in found.joined for moved in join.moved]
+    return [(join.why, join.basis, join.seen[0].input, its.input) for join in joined_by(found) for its in join.seen[1:]]
 
 
-def two(found: Together) -> list[tuple[Why, tuple[int, ...]]]:
+def two(found: Together) -> list[tuple[By | Why, tuple[int, ...]]]:
     """What stays apart, by inputs."""
-    return [(apart.why, tuple(seen.input for seen in apart.seen)) for apart in found.apart]
+    return [(apart.why, tuple(seen.input for seen in apart.seen)) for apart in apart_by(found)]
 
 
 # -- processes ------------------------------------------------------------------------------------------------------
@@ -93,7 +101,7 @@ def test_a_pid_is_used_again_after_a_while() -> None:
 @pytest.mark.parametrize("pid", [None, 0, -1])
 def test_numbers_that_are_no_pid_of_a_process(pid: int | None) -> None:
     """0 is the idle task of each CPU, and what tools give to devices."""
-    assert not pids([recording("a"), recording("b")], process(0, pid), process(1, pid)).joined
+    assert not joined_by(pids([recording("a"), recording("b")], process(0, pid), process(1, pid)))
 
 
 def test_numbers_of_no_operating_system_count_by_the_word_of_the_user_only() -> None:
@@ -124,17 +132,17 @@ def test_equal_pids_of_several_machines_are_said_to_be_apart() -> None:
     assert pids(boots, process(0), process(1)).describe() == [
         "pid 7: not one process in a and b: they are of different boots"
     ]
-    assert not pids(recordings, process(0), process(1, start=S)).apart  # not at one time, not to be taken for one
-    assert not pids(recordings, process(0), process(1, pid=8)).apart
+    assert not apart_by(pids(recordings, process(0), process(1, start=S)))  # not at one time, not to be taken for one
+    assert not apart_by(pids(recordings, process(0), process(1, pid=8)))
     invented = [recordings[0], recording("b.json", ELSEWHERE, real_ids=False)]
-    assert not pids(invented, process(0), process(1)).apart
+    assert not apart_by(pids(invented, process(0), process(1)))
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_what_can_be_of_two_ranks_is_of_none(order: tuple[int, ...]) -> None:
     known = [recording("r0", rank=0), recording("r1", rank=1), recording("perf", several_at_once=True)]
     found = pids([known[at] for at in order], *(process(at) for at in range(3)))
-    assert not found.joined
+    assert not joined_by(found)
     perf = order.index(2)
     assert (Why.SEVERAL, (perf, *(at for at in range(3) if at != perf))) in two(found)
     assert any(line.startswith("pid 7 of perf stays apart: it can belong to pid 7 of r") for line in found.describe())
@@ -153,7 +161,7 @@ def test_two_recordings_of_one_runtime_at_once_are_of_two_processes() -> None:
         "pid 7: not one process in a and b: both are recordings of kineto at the same time",
     ]
     assert one(pids(same, process(0), process(1, start=S)))  # one after the other
-    logs = [replace(one, several_at_once=True) for one in same]
+    logs = [recording(file, format="kineto", several_at_once=True) for file in "ab"]
     assert one(pids(logs, process(0), process(1)))
 
 
@@ -163,7 +171,7 @@ def test_two_processes_of_one_pid_in_a_file_are_two() -> None:
     assert (one(found), two(found)) == ([], [(Why.SEVERAL, (1, 0, 0))])
     later = [process(0), replace(process(0, start=100 * S), track=5)]
     found = pids([recording("a"), recording("b")], *later, process(1, start=99 * S))
-    assert [join.into.track for join in found.joined] == [5]
+    assert [join.seen[0].track for join in joined_by(found)] == [5]
 
 
 def test_equal_pids_that_nobody_says_are_of_one_machine() -> None:
@@ -172,7 +180,7 @@ def test_equal_pids_that_nobody_says_are_of_one_machine() -> None:
     assert found.describe() == []  # a diagnostic of the input says it
     (line,) = found.as_json()
     assert line["words"] == "pid 7: not one process in b and a: nothing says that these are of one machine"
-    assert not pids([recording("a", NOBODY), recording("b", NOBODY)], process(0), process(1, start=2 * S)).apart
+    assert not apart_by(pids([recording("a", NOBODY), recording("b", NOBODY)], process(0), process(1, start=2 * S)))
 
 
 # -- threads of unknown processes -----------------------------------------------------------------------------------
@@ -207,7 +215,7 @@ def test_a_thread_of_another_time_or_machine_is_another_one() -> None:
 def test_a_thread_that_two_processes_have_is_of_none() -> None:
     recordings = [recording("r0", rank=0), recording("r1", rank=1), recording("perf")]
     found = tids(recordings, [process(0, tids=(9,)), process(1, tids=(9,))], [thread(2)])
-    assert not found.joined
+    assert not joined_by(found)
     assert (Why.SEVERAL, (2, 0, 1)) in two(found)
     assert "thread 9 of perf stays apart: it can belong to pid 7 of r0 or pid 7 of r1" in found.describe()
 
@@ -215,21 +223,21 @@ def test_a_thread_that_two_processes_have_is_of_none() -> None:
 def test_of_two_that_used_a_number_one_after_the_other_the_one_of_that_time_has_it() -> None:
     processes = [process(0, 7, tids=(9,)), process(0, 8, 30 * S, tids=(9,))]
     found = tids([recording("a"), recording("b")], processes, [thread(1, start=30 * S)])
-    assert [join.into.number for join in found.joined] == [8]
+    assert [join.seen[0].number for join in joined_by(found)] == [8]
 
 
 def test_threads_of_which_no_input_tells_the_process_are_one_by_their_number() -> None:
     found = tids([recording("perf.txt"), recording("b.log")], [], [thread(0), thread(1), thread(1, 10)])
     assert one(found) == [(By.TID, Basis.HOST, 0, 1)]
     assert found.describe() == ["thread 9: one thread in perf.txt and b.log: both are of host vm"]
-    assert not found.joined[0].into.is_process
+    assert not joined_by(found)[0].seen[0].is_process
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_a_thread_that_can_be_of_two_ranks_is_of_none(order: tuple[int, ...]) -> None:
     known = [recording("r0", rank=0), recording("r1", rank=1), recording("perf", several_at_once=True)]
     found = tids([known[at] for at in order], [], [thread(at) for at in range(3)])
-    assert not found.joined
+    assert not joined_by(found)
     perf = order.index(2)
     assert (Why.SEVERAL, (perf, *(at for at in range(3) if at != perf))) in two(found)
     assert Why.RANKS in {why for why, _ in two(found)}
@@ -261,9 +269,9 @@ def test_a_log_is_of_the_only_process_that_can_have_written_it(
 
 def test_a_process_of_another_runtime_time_or_number_has_not_written_it() -> None:
     log = recording("log", ASSUMED, **LOG)
-    assert not strays([recording("a", format="perf"), log], [process(0)], stray(1)).joined
-    assert not strays([recording("a", format="kineto"), log], [process(0)], stray(1, start=2 * S)).joined
-    assert not strays([recording("a", format="kineto"), recording("log", ASSUMED)], [process(0)], stray(1)).joined
+    assert not joined_by(strays([recording("a", format="perf"), log], [process(0)], stray(1)))
+    assert not joined_by(strays([recording("a", format="kineto"), log], [process(0)], stray(1, start=2 * S)))
+    assert not joined_by(strays([recording("a", format="kineto"), recording("log", ASSUMED)], [process(0)], stray(1)))
 
 
 def test_a_log_that_two_can_have_written_stays_apart() -> None:
@@ -297,7 +305,7 @@ def test_a_log_of_many_runs_costs_no_square() -> None:
     recordings = [recording("a", format="kineto"), recording("log", ASSUMED, **LOG)]
     runs = [replace(stray(1, start=number * S), track=number) for number in range(20_000)]
     found = strays(recordings, [replace(process(0), span=(0, 30_000 * S))], *runs)
-    assert [len(join.moved) for join in found.joined] == [20_000]
+    assert [len(join.seen) - 1 for join in joined_by(found)] == [20_000]
 
 
 def test_a_log_whose_calls_lie_in_slices_is_of_their_process() -> None:
@@ -353,7 +361,7 @@ def keys(*traces: Trace, facts: Facts = NO_FACTS, same_machine: bool = False) ->
 @pytest.mark.parametrize("name", ["", "localhost", "LocalHost", "localhost.localdomain", "(none)"])
 def test_names_of_hosts_without_a_name_are_no_identity(name: str) -> None:
     assert machine_name(name) == ""
-    assert not align([trace("a", name), trace("b", name)]).together.joined
+    assert not joined_by(align([trace("a", name), trace("b", name)]).together)
     assert not replace(MONOTONIC, machine=name).shared
 
 
@@ -380,7 +388,7 @@ def test_boot_ids_win_over_names() -> None:
 
 
 def joined(*traces: Trace, **more: bool) -> bool:
-    return bool(align(traces, **more).together.joined)
+    return bool(joined_by(align(traces, **more).together))
 
 
 def test_containers_with_names_of_their_own_need_a_word() -> None:
@@ -410,8 +418,8 @@ def test_files_that_count_the_same_clock_by_word_of_the_user_are_of_one_machine(
 def test_times_that_are_a_guess_tell_nothing() -> None:
     """An input that is only put beside the others has no times to compare."""
     apart = [trace("a", "vm"), trace("b", "vm", domain=ClockDomain("p", MONOTONIC.zero, MONOTONIC.run).owned_by("b"))]
-    assert not align(apart, policy=Policy(on_ambiguous="separate")).together.joined
-    assert align(apart, {1: 0}).together.joined
+    assert not joined_by(align(apart, policy=Policy(on_ambiguous="separate")).together)
+    assert joined_by(align(apart, {1: 0}).together)
 
 
 def test_times_that_events_contradict_tell_nothing_either() -> None:

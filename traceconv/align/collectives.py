@@ -15,36 +15,42 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
+from itertools import count
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.align.causality import on_trace_time
 from traceconv.align.network import UNSTATED_BOUND_NS
 from traceconv.clocks import ClockMap
 from traceconv.ir.collectives import CollectiveArgs, Collectives, Group, parse_ranks
 from traceconv.ir.trace import I64, Trace
 
 Mask = npt.NDArray[np.bool_]
-#: So many shifts of one recording against another one are tried at most.
+#: For what it costs: so many shifts of one recording against another one are tried, those first that bring the most
+#: collectives together in time.
 _MOST_SHIFTS = 24
-#: So many slices are looked through at once.
+#: For the memory that it takes: so many slices are looked through at once.
 _AT_ONCE = 1 << 18
-#: So many collectives are at least before and after the instant at which a clock was set.
+#: So many collectives are at least before and after the instant at which a clock was set: fewer fit by chance.
 _LEAST_PIECE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """Collectives as their ranks recorded them, in columns of equal length, and in order of `number`.
+    """Collectives as their ranks recorded them, in columns of equal length.
 
     Attributes:
-        number: which collective it is: equal for all ranks that took part.
+        number: which collective it is: equal for all ranks that took part, in ascending order; 0 as long as nobody
+            knows.
         input: which input recorded it, and `row` its slice there.
         rank: of the process.
         start, end: on trace time, ns.
         bound: how wrong they can be at most if the wall clocks of all hosts agree, ns.
+        group, kind, what: numbers for its group, for what is done, and for what is done with how much.
+        seq: its number in the group, -1 for none.
     """
 
     number: I64
@@ -54,10 +60,25 @@ class Occurrences:
     start: I64
     end: I64
     bound: I64
+    group: I64
+    kind: I64
+    what: I64
+    seq: I64
 
-    def where(self, chosen: Mask) -> Occurrences:
-        """Those that are chosen."""
+    @staticmethod
+    def joined(several: Sequence[Occurrences]) -> Occurrences:
+        """Those of several tables."""
+        columns = ([getattr(one, column.name) for one in several] for column in fields(Occurrences))
+        return Occurrences(*map(np.concatenate, columns))
+
+    def where(self, chosen: Any) -> Occurrences:
+        """Those that are chosen, by a mask or by their rows in an order."""
         return Occurrences(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    def numbered(self, number: I64) -> Occurrences:
+        """The same as occurrences of collectives of these numbers, in their order."""
+        order = np.argsort(number, kind="stable")
+        return replace(self.where(order), number=number[order])
 
     @property
     def count(self) -> int:
@@ -71,12 +92,13 @@ class Occurrences:
         early = np.lexsort((left, self.number))[begins]
         late = np.lexsort((-entered, self.number))[begins]
         bad = np.flatnonzero(entered[late] > left[early])
+        bad = bad[np.argsort(self.end[early[bad]] - self.start[late[bad]], kind="stable")]
         return Impossible(self, early[bad], late[bad])
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """Collectives that cannot have happened as drawn.
+    """Collectives that cannot have happened as drawn, those first that were left the longest before they were entered.
 
     Attributes:
         of: the occurrences that were asked.
@@ -103,20 +125,9 @@ class Impossible:
         return self.of.number[self.early]
 
     @property
-    def worst(self) -> Worst:
-        """The one that was left the longest before it was entered; only of some."""
-        gap = self.of.start[self.late] - self.of.end[self.early]
-        row = int(np.argmax(gap))
-        return Worst(int(gap[row]), int(self.early[row]), int(self.late[row]))
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """How long before another rank entered a collective one had left it, ns, and the rows of the two occurrences."""
-
-    by_ns: int
-    early: int
-    late: int
+    def worst_ns(self) -> int:
+        """How long before another rank entered the first of them one had left it; only of some."""
+        return int(self.of.start[self.late[0]] - self.of.end[self.early[0]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,93 +170,54 @@ def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, Clock
     stated = [index for index, trace in enumerate(traces) if trace.collectives and trace.sources[0].rank is not None]
     if len({traces[index].sources[0].rank for index in stated}) < 2:
         return None
-    numbers = _Numbers()
-    found = [_recorded(traces[index], index, maps[index], numbers) for index in stated]
-    seen = _Recorded(*(np.concatenate([getattr(one, f.name) for one in found]) for f in fields(_Recorded)))
+    numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
+    seen = Occurrences.joined([_recorded(traces[index], index, maps[index], numbers) for index in stated])
     ranks = tuple(np.unique(seen.rank).tolist())
     if len(ranks) < 2:
         return None
     numbered = _by_seq(seen.where(seen.seq >= 0))
     ordered, odd = _by_order(seen.where(seen.seq < 0), int(numbered.number[-1]) + 1 if len(numbered.number) else 0)
-    both = (numbered, ordered)
-    every = Occurrences(*(np.concatenate([getattr(one, f.name) for one in both]) for f in fields(Occurrences)))
+    every = Occurrences.joined((numbered, ordered))
     return Matched(every, ranks, len(seen.row) - len(every.row), tuple(odd))
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
 
 
-class _Numbers:
-    """Numbers for things that can be told apart."""
+def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: dict[Hashable, int]) -> Occurrences:
+    """The collectives of an input whose group is known, and has more ranks than its own.
 
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-
-    def of(self, thing: Hashable) -> int:
-        return self._numbers.setdefault(thing, len(self._numbers))
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """Collectives of one or several inputs in columns; `group`, `kind` and `what` are numbers, `seq` is -1 for none."""
-
-    input: I64
-    row: I64
-    rank: I64
-    group: I64
-    kind: I64
-    what: I64
-    seq: I64
-    start: I64
-    end: I64
-    bound: I64
-
-    def where(self, chosen: Any) -> _Recorded:
-        """Those that are chosen, by a mask or by their rows in an order."""
-        return _Recorded(*(getattr(self, column.name)[chosen] for column in fields(self)))
-
-    def occurrences(self, number: I64) -> Occurrences:
-        """As occurrences of collectives of these numbers, in their order."""
-        order = np.argsort(number, kind="stable")
-        columns = (getattr(self, column.name)[order] for column in fields(Occurrences)[1:])
-        return Occurrences(number[order], *columns)
-
-
-def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: _Numbers) -> _Recorded:
-    """The collectives of an input whose group is known, and has more ranks than its own."""
+    Args:
+        trace: the input.
+        index: its number.
+        maps: the way of its clocks to trace time.
+        numbers: for things that can be told apart; a new one for each that it does not know.
+    """
     declared, rank, slices = trace.collectives, trace.sources[0].rank, trace.slices
     assert declared is not None
     assert rank is not None
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     rows = _rows(trace, declared)
     rows = rows[np.isin(clock_of_track[slices.track[rows]], list(maps))]
-    told = [_Told(*one) for one in _told(trace, declared, rows)]
+    told = list(_told(trace, declared, rows))
     size = trace.sources[0].world_size  # ranks of jobs of another size are of another job
     keys = _groups({one.group for one in told}, declared.groups, rank)
-    groups = {group: numbers.of((size, key)) for group, key in keys.items()}
+    groups = {group: numbers[size, key] for group, key in keys.items()}
     used = [i for i, one in enumerate(told) if one.kind and one.group in groups]
     rows = rows[used]
     clocks = clock_of_track[slices.track[rows]]
-    start, end, bound = (np.zeros(len(rows), np.int64) for _ in range(3))
+    start = on_trace_time(slices.ts[rows], clocks, maps)
+    end = on_trace_time(slices.ts[rows] + slices.dur[rows], clocks, maps)
+    bounds = np.zeros(len(trace.clocks), np.int64)
     for clock, way in maps.items():
-        own = clocks == clock
-        ts = slices.ts[rows[own]]
-        start[own], end[own] = way.apply(ts), way.apply(ts + slices.dur[rows[own]])
-        within = way.bound_in_step_ns
-        bound[own] = (UNSTATED_BOUND_NS if within is None else within) + trace.clocks[clock].resolution_ns
+        within = UNSTATED_BOUND_NS if way.bound_in_step_ns is None else way.bound_in_step_ns
+        bounds[clock] = within + trace.clocks[clock].resolution_ns
     chosen = [told[i] for i in used]
-    return _Recorded(
-        np.full(len(rows), index, np.int64),
-        rows,
-        np.full(len(rows), rank, np.int64),
-        np.array([groups[one.group] for one in chosen], np.int64),
-        np.array([numbers.of(("kind", one.kind)) for one in chosen], np.int64),
-        np.array([numbers.of(("what", one.kind, one.sizes)) for one in chosen], np.int64),
-        np.array([one.seq for one in chosen], np.int64),
-        start,
-        end,
-        bound,
-    )
+    same = np.ones(len(rows), np.int64)
+    kinds = [(numbers["kind", one.kind], numbers["what", one.kind, one.sizes]) for one in chosen]
+    numbered = [(groups[one.group], *kind, one.seq) for one, kind in zip(chosen, kinds, strict=True)]
+    columns = np.array(numbered, np.int64).reshape(-1, 4).T
+    return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *columns)
 
 
 def _rows(trace: Trace, declared: Collectives) -> I64:
@@ -279,7 +251,7 @@ class _Told:
     seq: int
 
 
-def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[tuple[str, _Stated, tuple[str, ...], int]]:
+def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[_Told]:
     """What is known of each of some slices.
 
     Of a category of which some slices tell their group, those that do not may be of any.
@@ -301,7 +273,7 @@ def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[tuple[str,
         sizes = (trace.strings[name], *(str(one.get(part)) for part in one if part.startswith("size")))
         seq = one.get("seq")
         number = seq if isinstance(seq, int) and not isinstance(seq, bool) and 0 <= seq < 2**62 else -1
-        yield "" if silent else kind, groups[key], sizes, number
+        yield _Told("" if silent else kind, groups[key], sizes, number)
 
 
 def _tells(args: Mapping[str, Any]) -> bool:
@@ -341,9 +313,9 @@ def _group(args: Mapping[str, Any], declared: Collectives) -> _Stated:
 def _groups(stated: Set[_Stated], declared: Mapping[str, Group], rank: int) -> dict[_Stated, Hashable]:
     """For groups of one process that are known what tells them from others, and is the same in all of their processes.
 
-    Names are those of the process. Of groups that have equal ranks, the order of their names tells which is which: it
-    is that in which all of them made their groups. A recording may lack what some of them did, so the order is that of
-    all that are declared; of several that are not, each is one of this process alone.
+    Names are those of the process. Of groups that have equal ranks, the order in which all of them made their groups
+    tells which is which. A recording may lack what some of them did, so the order is that of all that are declared; of
+    several that are not, each is one of this process alone.
 
     Args:
         stated: the groups of which there are collectives.
@@ -351,8 +323,8 @@ def _groups(stated: Set[_Stated], declared: Mapping[str, Group], rank: int) -> d
         rank: of the process.
     """
     of_ranks: defaultdict[Group, list[str]] = defaultdict(list)
-    for name in sorted(declared, key=lambda name: (not name.isdecimal(), len(name), name)):  # numbers by their size
-        of_ranks[declared[name]].append(name)
+    for name, ranks in declared.items():
+        of_ranks[ranks].append(name)
     alike: defaultdict[tuple[Group, str], set[str]] = defaultdict(set)
     for one in stated:
         if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
@@ -373,7 +345,7 @@ def _groups(stated: Set[_Stated], declared: Mapping[str, Group], rank: int) -> d
 # -- which are one ----------------------------------------------------------------------------------------------------
 
 
-def _by_seq(seen: _Recorded) -> Occurrences:
+def _by_seq(seen: Occurrences) -> Occurrences:
     """Collectives with numbers: of one group, kind and number, which each rank has as often as the others."""
     seen = seen.where(np.lexsort((seen.start, seen.rank, seen.seq, seen.kind, seen.group)))
     of_one = _runs(seen.group, seen.kind, seen.seq)
@@ -383,7 +355,7 @@ def _by_seq(seen: _Recorded) -> Occurrences:
     most, least = (_over(of_one, times, ufunc) for ufunc in (np.maximum, np.minimum))
     kept = most == least
     number = _renumbered(np.stack((of_one[kept], nth[kept])))
-    return _of_several_ranks(seen.where(kept).occurrences(number))
+    return _of_several_ranks(seen.where(kept).numbered(number))
 
 
 def _runs(*columns: I64) -> I64:
@@ -420,7 +392,7 @@ def _of_several_ranks(occurrences: Occurrences) -> Occurrences:
     return replace(kept, number=_runs(kept.number))
 
 
-def _by_order(seen: _Recorded, first: int) -> tuple[Occurrences, list[Odd]]:
+def _by_order(seen: Occurrences, first: int) -> tuple[Occurrences, list[Odd]]:
     """Collectives without numbers: the nth of each rank, of the ranks that did the same in the same order.
 
     The ranks among them that fit in no way are the second result.
@@ -435,17 +407,18 @@ def _by_order(seen: _Recorded, first: int) -> tuple[Occurrences, list[Odd]]:
     number: list[I64] = []
     odd: list[Odd] = []
     for (_, what), members in alike.items():
-        members = _without_shifted(seen, members, odd)
+        members, of_these = _without_shifted(seen, members)
+        odd += of_these
         if len(members) > 1:
-            count = len(what) // seen.what.itemsize
+            size = len(what) // seen.what.itemsize
             rows += members
-            number += [np.arange(first, first + count)] * len(members)
-            first += count
+            number += [np.arange(first, first + size)] * len(members)
+            first += size
     empty = [np.zeros(0, np.int64)]
-    return seen.where(np.concatenate(rows or empty)).occurrences(np.concatenate(number or empty)), odd
+    return seen.where(np.concatenate(rows or empty)).numbered(np.concatenate(number or empty)), odd
 
 
-def _without_shifted(seen: _Recorded, members: list[I64], odd: list[Odd]) -> list[I64]:
+def _without_shifted(seen: Occurrences, members: list[I64]) -> tuple[list[I64], list[Odd]]:
     """The ranks without those that contradict the others, where that may be for a wrong order and not a wrong clock.
 
     All are held against the rank that contradicts the middle of them least often, so that one odd rank, whichever it
@@ -454,52 +427,52 @@ def _without_shifted(seen: _Recorded, members: list[I64], odd: list[Odd]) -> lis
     Args:
         seen: all collectives.
         members: for each rank the rows of its collectives, in order.
-        odd: gets those that fit in no way.
+
+    Returns:
+        The rows of those ranks, and the ranks that fit in no way.
     """
     if len(members) < 2 or not _impossible(seen, members).count:
-        return members
+        return members, []
     start, end, bound = (np.array([column[rows] for rows in members]) for column in (seen.start, seen.end, seen.bound))
     middle = len(members) // 2
     late = start - np.sort(end, axis=0)[middle] > bound
     early = np.sort(start, axis=0)[middle] - end > bound
     reference = members[int(np.argmin(np.count_nonzero(late | early, axis=1)))]
     kept: list[I64] = []
+    odd: list[Odd] = []
     for rows in members:
-        wrong = None if rows is reference else _impossible(seen, [reference, rows])
-        if wrong is None or not wrong.count:
+        wrong = _impossible(seen, [reference, rows])
+        if rows is reference or not wrong.count:
             kept.append(rows)
         elif not _fit_shifted(seen, reference, rows):
-            if _fit_moved(seen, reference, rows):
+            least, most = _moves(seen, reference, rows)
+            if np.max(least) <= np.min(most):
                 kept.append(rows)
             else:
-                odd.append(Odd(wrong, _set_meanwhile(seen, reference, rows)))
-    return kept
+                odd.append(Odd(wrong, _set_meanwhile(least, most)))
+    return kept, odd
 
 
-def _impossible(seen: _Recorded, members: list[I64]) -> Impossible:
+def _impossible(seen: Occurrences, members: list[I64]) -> Impossible:
     """The collectives of some ranks that cannot have happened as drawn."""
     numbers = np.tile(np.arange(len(members[0])), len(members))
-    return seen.where(np.concatenate(members)).occurrences(numbers).impossible()
+    return seen.where(np.concatenate(members)).numbered(numbers).impossible()
 
 
-def _moves(seen: _Recorded, one: I64, other: I64) -> tuple[I64, I64]:
+def _moves(seen: Occurrences, one: I64, other: I64) -> tuple[I64, I64]:
     """For each collective of two ranks from where to where the other recording can be moved so that it can happen."""
     bound = seen.bound[one] + seen.bound[other]
     return seen.start[one] - seen.end[other] - bound, seen.end[one] - seen.start[other] + bound
 
 
-def _fit_moved(seen: _Recorded, one: I64, other: I64) -> bool:
-    """Whether all collectives of two ranks can have happened if one recording is moved in time."""
-    least, most = _moves(seen, one, other)
-    return bool(np.max(least) <= np.min(most))
-
-
-def _set_meanwhile(seen: _Recorded, one: I64, other: I64) -> int | None:
+def _set_meanwhile(least: I64, most: I64) -> int | None:
     """How far one of two clocks was set, about, if all can have happened with one such step; None if not.
 
     All before the step fit with one move of the recording, all after it with another one.
+
+    Args:
+        least, most: between what moves each collective can have happened, ns.
     """
-    least, most = _moves(seen, one, other)
     first = np.maximum.accumulate(least), np.minimum.accumulate(most)
     last = np.maximum.accumulate(least[::-1])[::-1], np.minimum.accumulate(most[::-1])[::-1]
     fit = (first[0] <= first[1])[:-1] & (last[0] <= last[1])[1:]
@@ -512,7 +485,7 @@ def _set_meanwhile(seen: _Recorded, one: I64, other: I64) -> int | None:
     return abs(before - after) // 2
 
 
-def _fit_shifted(seen: _Recorded, one: I64, other: I64) -> bool:
+def _fit_shifted(seen: Occurrences, one: I64, other: I64) -> bool:
     """Whether the nth of one rank can be the one before or after the nth of another one, for all that both have."""
     count = len(one)
     away = np.searchsorted(seen.start[other], seen.start[one]) - np.arange(count)
@@ -522,7 +495,7 @@ def _fit_shifted(seen: _Recorded, one: I64, other: I64) -> bool:
             continue
         here, there = (one[: count - shift], other[shift:]) if shift > 0 else (one[-shift:], other[: count + shift])
         if np.array_equal(seen.what[here], seen.what[there]):
-            pairs = seen.where(np.concatenate((here, there))).occurrences(np.tile(np.arange(len(here)), 2))
+            pairs = seen.where(np.concatenate((here, there))).numbered(np.tile(np.arange(len(here)), 2))
             if not pairs.impossible().count:
                 return True
     return False

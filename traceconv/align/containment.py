@@ -13,18 +13,19 @@ that lie in operators of their name do so, and no recording is contradicted. Mov
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceconv.align.causality import Breaches, Check, Contradiction, Limit, Rule, place_of
+from traceconv.align.causality import place_of
+from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule
 from traceconv.align.estimate import Array, Events, some_of
-from traceconv.align.features import SharedWork, nest_of, shared_work
+from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64
 from traceconv.align.matching import NONE, Matcher
+from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, Nest, most_fitting, sticking_out
 from traceconv.align.network import UNSTATED_BOUND_NS
@@ -32,24 +33,29 @@ from traceconv.align.select_estimator import Side, stated_outer
 from traceconv.align.sequences import could_match
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.ir.trace import I64, Layer, Trace, take
-from traceconv.times import earlier_or_later
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
 
-#: Of traces with more slices some stretches of time are looked at, since each slice costs some microseconds.
+# For what it costs, some microseconds for each slice.
+#: Of traces with more slices so many stretches of time are looked at, evenly spread, with so many slices in all.
 _MOST_SLICES, _WINDOWS = 50_000, 5
 #: So many calls of a recording are looked at, evenly spread, and so many of them where a better place is looked for.
 _MOST_CALLS, _MOST_SEARCHED = 1000, 400
-#: Fewer calls, or fewer of a kind, say nothing; nor do fewer operators without calls.
+
+# For all rules, with LEAST_FITTING (the share of calls that lie in operators on right clocks) and CHANCE (how many may
+# be odd there) of `nesting`, chosen on the recordings above.
+#: Fewer calls, or fewer of a kind, say nothing; nor do fewer operators in a row without calls.
 _FEWEST_CALLS = 8
-#: A recording is looked at in so many parts, each of so many calls or more.
-_PARTS, _CALLS_OF_A_PART = 8, 24
-#: So much more than the clocks are off a call may stick out, ns.
+#: So much more than the clocks are off a call may stick out, ns: on right clocks none does, and a log that is moved by
+#: 0.5 ms is still found.
 _STICKING_OUT_NS = 20_000
-#: So far from the stated place better ones are looked for, ns.
+
+# For `_fits_elsewhere`.
+#: A recording is looked at in so many parts, each of so many calls or more: clocks are set in the middle, too.
+_PARTS, _CALLS_OF_A_PART = 8, 24
+#: So far from the stated place better ones are looked for, ns: five times as far as logs were moved.
 _REACH_NS = 100_000_000
-_WRONG = "a clock is wrong or was set meanwhile, or they are of two processes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,9 @@ def _calls(outer: Side, inner: Side, way: ClockMap, names: NameMap) -> _Calls | 
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
     if views is None:
         return None
-    operators, calls = views[0].events, _on_other_clock(views[1], inner.trace, way, views[0].events.zero_ns)
+    operators, rows = views[0].events, views[1].rows
+    start = (way.apply(inner.trace.slices.ts[rows]) - operators.zero_ns).astype(np.float64)
+    calls = replace(views[1].events, start=start, zero_ns=operators.zero_ns)
     could = np.flatnonzero(could_match(operators, calls, UNMOVED))
     if not len(could):
         return None
@@ -133,13 +141,7 @@ def _calls(outer: Side, inner: Side, way: ClockMap, names: NameMap) -> _Calls | 
     steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (outer, inner))
     nest = nest_of(outer.trace, inner.trace, views)
     within = bound + steps + _STICKING_OUT_NS
-    return _Calls(outer, inner, nest, operators, calls.take(some), views[1].rows[some], calls, within)
-
-
-def _on_other_clock(view: SharedWork, trace: Trace, way: ClockMap, zero: int) -> Events:
-    """The events of a view at the times of another clock, from another zero."""
-    start = (way.apply(trace.slices.ts[view.rows]) - zero).astype(np.float64)
-    return replace(view.events, start=start, zero_ns=zero)
+    return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within)
 
 
 def _in_windows(outer: Side, inner: Side, way: ClockMap) -> tuple[Side, Side]:
@@ -173,9 +175,9 @@ def _check(found: _Calls) -> Check:
         return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(found.calls))
     found, out = replace(found, calls=found.calls.take(some), rows=found.rows[some]), out[some]
     beyond = out > found.within
-    contradictions = tuple(_contradictions(found, beyond))
+    said = _contradiction(found, beyond)
     outside = int(np.count_nonzero(beyond))
-    believed = outside if any(one.verdict is not Verdict.OK for one in contradictions) else 0
+    believed = 0 if said is None or said.verdict is Verdict.OK else outside
     return Check(
         Rule.CALL,
         files,
@@ -184,7 +186,7 @@ def _check(found: _Calls) -> Check:
         limit=Limit(found.within),
         beyond=believed,
         alone=outside - believed,
-        contradictions=contradictions,
+        contradictions=() if said is None else (said,),
     )
 
 
@@ -216,84 +218,103 @@ def _best(found: _Calls, rows: Array) -> tuple[float, int]:
     return fitting / len(calls), round(move)
 
 
-def _place(found: _Calls, call: int) -> str:
+def _place(found: _Calls, call: int) -> Message:
     return place_of(found.inner.trace, int(found.rows[call]))
 
 
-def _contradictions(found: _Calls, beyond: Array) -> Iterator[Contradiction]:
-    """What is said against the two clocks, the worst alone; nothing where the calls fit as well as anywhere nearby.
+# -- what is said against clocks --------------------------------------------------------------------------------------
+
+
+def _contradiction(found: _Calls, beyond: Array) -> Contradiction | None:
+    """What is said against the two clocks, the worst alone; None where the calls fit as well as anywhere nearby.
 
     Args:
         found: the calls.
         beyond: whether each sticks out of all operators of its kind by more than is possible.
     """
-    count, others = len(beyond), found.outer.name
-    stated = f"operators of {others} as the two clocks are stated"
-    regular, holding = _holding(found)
+    holding = np.zeros(len(found.operators), bool)
+    rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
+    holding[rows[rows != NONE]] = True
+    regular = np.flatnonzero(np.isin(found.operators.kind, np.unique(found.calls.kind)))
+    operators, holding = found.operators.take(regular), holding[regular]
+    empty, said = operators.start[~holding], None
+    if np.count_nonzero(beyond) > CHANCE:
+        said = _fits_elsewhere(found, beyond, empty) or _outside_of_all(found, beyond, empty)
+    said = said or _empty_at_an_end(found, operators, holding)
+    if said is None:
+        return None
+    verdict, text = said
+    name = found.inner.name
+    return Contradiction(verdict, (found.inner.index,), name, text, Text.SAY_WHERE_IT_BELONGS(name=name))
+
+
+def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
+    """Whether all calls, or those of a part, lie in operators at another place nearby, and too few do so here.
+
+    Args:
+        found: the calls.
+        beyond: whether each sticks out.
+        empty: when operators without a call begin.
+    """
+    count = len(beyond)
     parts = np.array_split(np.arange(count), max(1, min(_PARTS, count // _CALLS_OF_A_PART)))
     for part in (np.arange(count), *(parts if len(parts) > 1 else [])):
         outside = int(np.count_nonzero(beyond[part]))
-        if outside <= CHANCE or _without_calls(found, regular, holding, part) <= CHANCE:
+        if outside <= CHANCE or _during(found, empty, part) <= CHANCE:
             continue
         share, move = _best(found, part)
         fitting = round(share * len(part))
         if share >= LEAST_FITTING and outside > 2 * (len(part) - fitting) + CHANCE:
-            inside = len(part) - outside
-            where = f", from {_place(found, int(part[0]))} on," if len(part) < count else ""
-            text = (
-                f"only {inside} of {len(part)} calls{where} lie in {stated}, and {fitting} would "
-                f"{earlier_or_later(move)}: {_WRONG}"
+            text = Text.CALLS_FIT_ELSEWHERE(
+                inside=len(part) - outside,
+                count=len(part),
+                where=Text.FROM_ON(place=_place(found, int(part[0]))) if len(part) < count else "",
+                framework=found.outer.name,
+                fitting=fitting,
+                move=move,
+                why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
             )
-            yield _contradiction(found, Verdict.UNVERIFIED, text)
-            return
-    outside, without = int(np.count_nonzero(beyond)), _without_calls(found, regular, holding, np.arange(count))
-    if outside > CHANCE and without > CHANCE:
-        text = f"{outside} of {count} calls lie in no {stated}, and {without} operators hold no call: {_WRONG}"
-        yield _contradiction(found, Verdict.ASSUMED, text)
-        return
-    empty = _empty_at_an_end(found, regular, holding)
-    if empty >= _FEWEST_CALLS:
-        text = (
-            f"{empty} operators of {others} in a row hold no call while the log goes on: a clock was set meanwhile, "
-            "lines are missing, or something else did their work"
-        )
-        yield _contradiction(found, Verdict.OK, text)
+            return Verdict.UNVERIFIED, text
+    return None
 
 
-def _holding(found: _Calls) -> tuple[Array, Array]:
-    """For each operator whether some of its kind hold a call, and whether it does."""
-    holding = np.zeros(len(found.operators), bool)
-    rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
-    holding[rows[rows != NONE]] = True
-    regular = np.isin(found.operators.kind, np.unique(found.calls.kind))
-    return regular, holding
+def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
+    """Whether operators hold no call while calls lie in none, though no better place is known.
 
-
-def _without_calls(found: _Calls, regular: Array, holding: Array, part: Array) -> int:
-    """How many operators hold no call, of those that begin while some calls last."""
-    first, last = float(found.calls.start[part[0]]), float(np.max(found.calls.end[part]))
-    during = (found.operators.start >= first - found.within) & (found.operators.start <= last)
-    return int(np.count_nonzero(during & regular & ~holding))
-
-
-def _empty_at_an_end(found: _Calls, regular: Array, holding: Array) -> int:
-    """How many operators hold no call, before the first that holds one or after the last, while the log goes on.
-
-    Returns:
-        0 where few hold one, or where operators between those two hold none, either.
+    Args:
+        found: the calls.
+        beyond: whether each sticks out.
+        empty: when operators without a call begin.
     """
-    during = (found.operators.start >= found.log.start[0]) & (found.operators.end <= found.log.start[-1])
-    holds = holding[regular & during]
+    outside, without = int(np.count_nonzero(beyond)), _during(found, empty, np.arange(len(beyond)))
+    if without <= CHANCE:
+        return None
+    text = Text.CALLS_IN_NO_OPERATOR(
+        outside=outside,
+        count=len(beyond),
+        framework=found.outer.name,
+        empty=without,
+        why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
+    )
+    return Verdict.ASSUMED, text
+
+
+def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
+    """Whether many operators hold no call, before the first that holds one or after the last, while the log goes on.
+
+    It says nothing where few hold one, or where operators between those two hold none, either.
+    """
+    holds = holding[(operators.start >= found.log.start[0]) & (operators.end <= found.log.start[-1])]
     held = np.flatnonzero(holds)
     if len(held) < _FEWEST_CALLS or holds[held[0] : held[-1] + 1].mean() < LEAST_FITTING:
-        return 0
-    return max(int(held[0]), len(holds) - 1 - int(held[-1]))
+        return None
+    empty = max(int(held[0]), len(holds) - 1 - int(held[-1]))
+    if empty < _FEWEST_CALLS:
+        return None
+    return Verdict.OK, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=found.outer.name)
 
 
-def _contradiction(found: _Calls, verdict: Verdict, text: str) -> Contradiction:
-    file = shlex.quote(found.inner.name)
-    hint = (
-        f"--offset {file}=TIME says where it belongs (0ns: where its own times put it); --on-ambiguous best leaves it "
-        "here and says so beside it"
-    )
-    return Contradiction(verdict, (found.inner.index,), found.inner.name, text, hint)
+def _during(found: _Calls, starts: F64, part: Array) -> int:
+    """How many operators begin while some calls last."""
+    first, last = float(found.calls.start[part[0]]), float(np.max(found.calls.end[part]))
+    return int(np.count_nonzero((starts >= first - found.within) & (starts <= last)))

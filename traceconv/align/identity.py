@@ -16,24 +16,30 @@ several could be meant, none is taken. What is decided is data; the sentences ar
 from __future__ import annotations
 
 import enum
+import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from traceconv.align.machines import Basis, Machine
-from traceconv.clocks import Run
-from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, TrackKind
+from traceconv.align.messages import Message, Text
+from traceconv.clocks import ClockMap, Run
+from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, Track, TrackKind
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
     from traceconv.align.duration_layout import Placement
 
-#: A process that ends is not replaced by another one of the same pid within this time.
+#: A process that ends is not replaced by another one of the same pid within this time, ns. Systems count pids up to
+#: 32768 or more before they begin again.
 REUSE_NS = 60 * 10**9
+#: So many files, numbers or names are listed.
+_MOST_LISTED = 4
 
 Span = tuple[int, int]
 
@@ -61,15 +67,10 @@ class Why(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What is known of an input as a whole."""
+    """An input as a whole, and the machine that it is of."""
 
-    file: str
-    format: str
+    source: SourceInfo
     machine: Machine
-    rank: int | None = None
-    real_ids: bool = False
-    several_at_once: bool = False
-    runs_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,12 @@ class Seen:
     inside: tuple[int, int] | None = None
 
 
+#: A process, as one or several inputs show it; the first one keeps its track.
+Process = list[Seen]
+#: Processes, or what comes to one, and how it is known that both are of one machine; None if nobody needs to know.
+Bases = dict[Seen, Basis | None]
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """All that is known of some inputs for telling what is one.
@@ -113,69 +120,68 @@ class View:
     threads: list[Seen] = field(default_factory=list)
     strays: list[Seen] = field(default_factory=list)
 
+    def basis(self, one: Seen, other: Seen) -> Basis | None:
+        """How it is known that equal numbers of two inputs mean the same; None if they need not."""
+        a, b = self.recordings[one.input], self.recordings[other.input]
+        basis = a.machine.same_as(b.machine)
+        counts = (a.source.real_ids and b.source.real_ids) or a.machine.by_user
+        return basis if counts and basis is not Basis.NOBODY else None
+
+    def bar(self, one: Seen, other: Seen) -> Why | None:
+        """Why two of one number are not one; None if they can be."""
+        if one.input == other.input:
+            return Why.OWN
+        a, b = self.recordings[one.input], self.recordings[other.input]
+        if a.machine.key and b.machine.key and a.machine.key != b.machine.key:
+            return Why.MACHINES
+        if a.source.rank is not None and b.source.rank is not None and a.source.rank != b.source.rank:
+            return Why.RANKS
+        if a.source.format == b.source.format and not a.source.several_at_once and gap(one.span, other.span) < 0:
+            return Why.TWICE
+        return Why.UNSAID if self.basis(one, other) is None else None
+
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """Tracks of one input that are of a process that another one shows.
+class Finding:
+    """What is one, or could be and stays apart.
 
     Attributes:
-        by: what tells it.
+        why: what tells that it is one, or why it stays apart.
+        seen: of what is one the process, or the thread of an unknown process, and what comes there of one other input;
+            else what stays apart, and what it could be one with. Threads of which no input tells the process are all
+            in it.
         basis: how it is known that both are of one machine; None if nobody needs to know.
-        into: the process, or the thread of an unknown process.
-        moved: what comes there, of one input.
     """
 
-    by: By
-    basis: Basis | None
-    into: Seen
-    moved: tuple[Seen, ...]
-
-
-#: Reasons that lie in the files, so that they hold for all their processes.
-_OF_FILES = (Why.MACHINES, Why.RANKS, Why.TWICE)
-
-
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """What could be one and stays apart: the first of `seen`, and what it could be one with.
-
-    Threads of which no input tells the process are all in `seen`.
-    """
-
-    why: Why
+    why: By | Why
     seen: tuple[Seen, ...]
+    basis: Basis | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Which processes and threads of several inputs are one, and which are not though they might seem so."""
+    """Which processes and threads of several inputs are one, and then which are not though they might seem so."""
 
     recordings: list[Recording] = field(default_factory=list)
-    joined: list[Joined] = field(default_factory=list)
-    apart: list[Apart] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
 
     def without(self, inputs: Collection[int]) -> Together:
         """The same, but for what rests on the times of some inputs."""
-        joined = [one for one in self.joined if not {one.into.input, one.moved[0].input}.intersection(inputs)]
-        apart = [one for one in self.apart if not {seen.input for seen in one.seen}.intersection(inputs)]
-        return Together(self.recordings, joined, apart)
+        left = [one for one in self.found if not {seen.input for seen in one.seen}.intersection(inputs)]
+        return Together(self.recordings, left)
 
     def describe(self) -> list[str]:
         """A line for each process and file that joined it, and for each that stays apart."""
-        lines = [_joined_words(self.recordings, one) for one in self.joined]
-        alike: dict[tuple[Why, tuple[int, ...], int], list[Apart]] = defaultdict(list)
-        for number, one in enumerate(self.apart):
+        alike: dict[object, list[Finding]] = defaultdict(list)
+        for number, one in enumerate(self.found):
+            of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)  # it holds for all processes of these
             if one.why is not Why.UNSAID:
-                own = 0 if one.why in _OF_FILES else number
-                alike[one.why, tuple(seen.input for seen in one.seen), own].append(one)
-        return lines + [_apart_words(self.recordings, ones) for ones in alike.values()]
+                alike[one.why, tuple(seen.input for seen in one.seen), 0 if of_files else number].append(one)
+        return [str(_words(self.recordings, ones)) for ones in alike.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
         """For the report and the metadata of the output."""
-        return [
-            *(_joined_json(self.recordings, one) for one in self.joined),
-            *(_apart_json(self.recordings, one) for one in self.apart),
-        ]
+        return [_as_json(self.recordings, one) for one in self.found]
 
 
 # -- what inputs show -----------------------------------------------------------------------------------------------
@@ -188,58 +194,37 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
         traces: the inputs, laid out.
         alignment: how their clocks are put on trace time; what is there by a guess only tells nothing.
     """
-    view = View(
-        [_recording(trace.sources[0], one) for trace, one in zip(traces, alignment.machines, strict=True)],
-    )
+    view = View([Recording(trace.sources[0], one) for trace, one in zip(traces, alignment.machines, strict=True)])
     for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True)):
         if any(found.verdict.refused for found in maps.values()):
             continue
-        inside = None
-        if (placement := alignment.placements.get(index)) is not None:
-            inside = _around(traces[placement.host], placement)
+        placement = alignment.placements.get(index)
+        inside = None if placement is None else _around(traces[placement.host], placement)
         can_stray = trace.sources[0].runs_in and (placement is None or inside is not None)
-        tids = _tids(trace)
-        for number, span in sorted(_spans(trace, alignment, index).items()):
-            seen = _seen(trace, index, number, span, tids[number], inside)
-            track = trace.tracks[number]
-            if track.lane_of != NO_TRACK:
-                continue
-            if track.kind is TrackKind.PROCESS and not track.unknown:
+        for track, seen in _shown(trace, index, maps, inside):
+            if seen.is_process and not track.unknown:
                 view.processes.append(seen)
             elif track.kind is TrackKind.THREAD and track.tid is not None and trace.tracks[track.parent].unknown:
                 view.threads.append(seen)
-            elif track.kind is not TrackKind.PROCESS and track.parent == NO_TRACK and can_stray:
+            elif not seen.is_process and track.parent == NO_TRACK and can_stray:
                 view.strays.append(seen)
     return view
 
 
-def _recording(source: SourceInfo, machine: Machine) -> Recording:
-    return Recording(
-        source.name,
-        source.format,
-        machine,
-        source.rank,
-        source.real_ids,
-        source.several_at_once,
-        source.runs_in,
-    )
-
-
-def _tids(trace: Trace) -> dict[int, set[int]]:
-    """The numbers of the threads of each process."""
-    found: dict[int, set[int]] = defaultdict(set)
+def _shown(
+    trace: Trace, index: int, maps: Mapping[int, ClockMap], inside: tuple[int, int] | None
+) -> Iterator[tuple[Track, Seen]]:
+    """The tracks of an input that have events, but for lanes."""
+    tids: dict[int, set[int]] = defaultdict(set)
     for track in trace.tracks:
         if track.kind is TrackKind.THREAD and track.tid is not None:
-            found[int(track.parent)].add(track.tid)
-    return found
-
-
-def _seen(trace: Trace, index: int, number: int, span: Span, tids: set[int], inside: tuple[int, int] | None) -> Seen:
-    track = trace.tracks[number]
-    is_process = track.kind is TrackKind.PROCESS
-    return Seen(
-        index, number, span, track.pid if is_process else track.tid, is_process, frozenset(tids), track.name, inside
-    )
+            tids[int(track.parent)].add(track.tid)
+    for number, span in sorted(_spans(trace, maps).items()):
+        track = trace.tracks[number]
+        if track.lane_of == NO_TRACK:
+            is_process = track.kind is TrackKind.PROCESS
+            its = track.pid if is_process else track.tid
+            yield track, Seen(index, number, span, its, is_process, frozenset(tids[number]), track.name, inside)
 
 
 def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
@@ -253,15 +238,14 @@ def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
     return (placement.host, one) if not others and host.tracks[one].kind is TrackKind.PROCESS else None
 
 
-def _spans(trace: Trace, alignment: Alignment, index: int) -> dict[int, Span]:
+def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> dict[int, Span]:
     """For each track the first and last instant of what is on and below it; of totals only if there is nothing else."""
-    maps = alignment.maps[index]
     timed: dict[int, Span] = {}
     totals: dict[int, Span] = {}
     for number, (first, last) in trace.extents().items():
         clock = trace.tracks[number].clock
-        span = maps[clock].at(first), maps[clock].at(last)
-        (totals if trace.clocks[clock].run is Run.TOTALS else timed)[number] = span
+        spans = totals if trace.clocks[clock].run is Run.TOTALS else timed
+        spans[number] = maps[clock].at(first), maps[clock].at(last)
     for spans in (timed, totals):
         for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children
             parent = int(trace.tracks[number].parent)
@@ -270,8 +254,8 @@ def _spans(trace: Trace, alignment: Alignment, index: int) -> dict[int, Span]:
     return totals | timed
 
 
-def _hull(one: Span, other: Span) -> Span:
-    return min(one[0], other[0]), max(one[1], other[1])
+def _hull(*spans: Span) -> Span:
+    return min(first for first, _ in spans), max(last for _, last in spans)
 
 
 def gap(one: Span, other: Span) -> int:
@@ -289,358 +273,289 @@ def together(traces: Sequence[Trace], alignment: Alignment) -> Together:
 
 def decide(view: View) -> Together:
     """Which of the processes and threads that are seen are one."""
-    decision = _Decision(view)
-    processes = decision.processes()
-    decision.threads(processes)
-    decision.strays(processes)
-    return Together(view.recordings, decision.joined, decision.apart)
+    # 0 is the idle task of each CPU, and what tools give to devices.
+    numbered = [seen for seen in view.processes if seen.number is not None and seen.number > 0]
+    processes, found = _by_number(view, numbered, By.PID)
+    processes += [[seen] for seen in view.processes if seen.number is None or seen.number <= 0]
+    processes.sort(key=lambda process: _IN_ORDER(process[0]))
+    for alike in _grouped(numbered, attrgetter("number")):
+        if len(alike) > 1:
+            found += _not_of_one_machine(view, alike)
+    found += _threads(view, processes) + _strays(view, processes)
+    return Together(view.recordings, sorted(found, key=lambda one: isinstance(one.why, Why)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    """A process, as one or several inputs show it; the first one keeps its track."""
+def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process], list[Finding]]:
+    """Processes, or threads, by which of them are one: equal numbers on one machine, at about the same time."""
+    processes: list[Process] = []
+    found: list[Finding] = []
+    for alike in _grouped(seen, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
+        for run in _runs(alike, REUSE_NS):
+            clusters, apart = _clusters(view, run) if len(run) > 1 else ([run], [])
+            processes += clusters
+            found += apart
+            pairs = [(first, other) for first, *others in clusters for other in others]
+            found += [Finding(by, pair, view.basis(*pair)) for pair in pairs]
+    return processes, found
 
-    members: list[Seen]
 
-    @property
-    def first(self) -> Seen:
-        return self.members[0]
+def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Finding]]:
+    """What has one number, machine and time, by which of it is one, and what stays apart.
 
-    @property
-    def span(self) -> Span:
-        return min(one.span[0] for one in self.members), max(one.span[1] for one in self.members)
+    Two that can be one are, unless one of them could as well be one with a third that the other one is not.
+    """
+    bars = {frozenset(pair): why for pair in combinations(seen, 2) if (why := view.bar(*pair)) is not None}
+    clusters: dict[object, Process] = defaultdict(list)
+    apart: list[Finding] = []
+    for one in seen:
+        near = [other for other in seen if frozenset((one, other)) not in bars]
+        clear = all(frozenset(pair) not in bars for pair in combinations(near, 2))
+        clusters[frozenset(near) if clear else one].append(one)
+        if not clear and len({other.input for other in near}) > 1:
+            apart.append(Finding(Why.SEVERAL, (one, *(other for other in near if other != one))))
+    for why in (Why.RANKS, Why.TWICE):
+        apart += _apart(why, seen, {pair for pair, its in bars.items() if its is why})
+    return list(clusters.values()), apart
 
 
-class _Decision:
-    """Decides what is one in a view, and collects that."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._recordings = view.recordings
-        self.joined: list[Joined] = []
-        self.apart: list[Apart] = []
-
-    # -- by numbers -----------------------------------------------------------------------------------------------
-
-    def _basis(self, one: Seen, other: Seen) -> Basis | None:
-        """How it is known that equal numbers of two inputs mean the same; None if they need not."""
-        a, b = self._recordings[one.input], self._recordings[other.input]
-        basis = a.machine.same_as(b.machine)
-        counts = (a.real_ids and b.real_ids) or a.machine.by_user
-        return basis if counts and basis is not Basis.NOBODY else None
-
-    def _bar(self, one: Seen, other: Seen) -> Why | None:
-        """Why two of one number are not one; None if they can be."""
-        if one.input == other.input:
-            return Why.OWN
-        a, b = self._recordings[one.input], self._recordings[other.input]
-        if a.rank is not None and b.rank is not None and a.rank != b.rank:
-            return Why.RANKS
-        if a.format == b.format and not a.several_at_once and gap(one.span, other.span) < 0:
-            return Why.TWICE
-        return Why.UNSAID if self._basis(one, other) is None else None
-
-    def _machine(self, seen: Seen) -> str:
-        """What is equal for what is of one machine."""
-        return self._recordings[seen.input].machine.key or f"input {seen.input}"
-
-    def processes(self) -> list[_Process]:
-        """All processes, those of several inputs as one."""
-        found: list[_Process] = []
-        of_pid: dict[tuple[str, int], list[Seen]] = defaultdict(list)
-        unsaid: dict[int, list[Seen]] = defaultdict(list)
-        for seen in self._view.processes:
-            if seen.number is None or seen.number <= 0:
-                found.append(_Process([seen]))
-            else:
-                of_pid[self._machine(seen), seen.number].append(seen)
-                unsaid[seen.number].append(seen)
-        for recorded in of_pid.values():
-            for chain in _chains(recorded):
-                for first, *others in self._clusters(chain):
-                    found.append(_Process([first, *others]))
-                    self.joined += [Joined(By.PID, self._basis(first, other), first, (other,)) for other in others]
-        for seen_there in unsaid.values():
-            self._note_unsaid(seen_there)
-            self._note_machines(seen_there)
-        return sorted(found, key=lambda process: (process.first.input, process.first.track))
-
-    def _clusters(self, chain: list[Seen]) -> list[list[Seen]]:
-        """Processes, or threads, of one number, machine and time, by which of them are one.
-
-        Two that can be one are, unless one of them could as well be one with a third that the other one is not.
-        """
-        bars = {frozenset(pair): why for pair in combinations(chain, 2) if (why := self._bar(*pair)) is not None}
-        clusters: dict[object, list[Seen]] = defaultdict(list)
-        for one in chain:
-            near = [other for other in chain if frozenset((one, other)) not in bars]
-            clear = all(frozenset(pair) not in bars for pair in combinations(near, 2))
-            clusters[frozenset(near) if clear else one].append(one)
-            if not clear and len({other.input for other in near}) > 1:
-                self.apart.append(Apart(Why.SEVERAL, (one, *(other for other in near if other != one))))
-        for why in (Why.RANKS, Why.TWICE):
-            pairs = {pair for pair, its in bars.items() if its is why}
-            self.apart += _apart(why, chain, pairs)
-        return list(clusters.values())
-
-    def _note_unsaid(self, seen: Sequence[Seen]) -> None:
-        """Equal pids at one time that would be one if someone said that it is one machine: each of the later input."""
-        for number, one in enumerate(seen):
-            machine = self._recordings[one.input].machine
-            for other in seen[:number]:
-                its = self._recordings[other.input].machine
-                may_be = machine.same_as(its) is not None or not (machine.key and its.key)
-                if may_be and self._bar(one, other) is Why.UNSAID and gap(one.span, other.span) <= 0:
-                    self.apart.append(Apart(Why.UNSAID, (one, other)))
-                    break
-
-    def _note_machines(self, seen: Sequence[Seen]) -> None:
-        """Equal pids at one time on machines that are known to be several."""
-        real = [one for one in seen if self._recordings[one.input].real_ids and self._recordings[one.input].machine.key]
-        pairs = {
-            frozenset((one, other))
-            for one, other in combinations(real, 2)
-            if self._machine(one) != self._machine(other) and gap(one.span, other.span) < 0
-        }
-        self.apart += _apart(Why.MACHINES, real, pairs)
-
-    def threads(self, processes: Sequence[_Process]) -> None:
-        """Threads of unknown processes: of the one that has a thread of that number, or one with others like them."""
-        having: dict[int | None, list[_Process]] = defaultdict(list)
-        for process in processes:
-            for tid in {tid for one in process.members for tid in (*one.tids, one.number)}:
-                having[tid].append(process)
-        moved: dict[tuple[Seen, int, Basis], list[Seen]] = defaultdict(list)
-        alone: dict[tuple[str, int], list[Seen]] = defaultdict(list)
-        for thread in self._view.threads:
-            if thread.number is None or thread.number <= 0:
-                continue
-            able = [(one, basis) for one in having[thread.number] if (basis := self._can_have(one, thread)) is not None]
-            able = [(one, basis) for one, basis in able if gap(one.span, thread.span) <= 0] or able
-            if len(able) == 1:
-                moved[able[0][0].first, thread.input, able[0][1]].append(thread)
-            elif able:
-                self.apart.append(Apart(Why.SEVERAL, (thread, *(process.first for process, _ in able))))
-            else:
-                alone[self._machine(thread), thread.number].append(thread)
-        by_input: dict[int, list[Seen]] = defaultdict(list)
-        for ones in alone.values():
-            for one in ones:
-                by_input[one.input].append(one)
-        if processes:
-            self.apart += [Apart(Why.UNKNOWN, tuple(ones)) for ones in by_input.values()]
-        self.joined += [Joined(By.TID, basis, into, tuple(ones)) for (into, _, basis), ones in moved.items()]
-        for ones in alone.values():
-            for chain in _chains(ones):
-                for first, *others in self._clusters(chain):
-                    self.joined += [Joined(By.TID, self._basis(first, other), first, (other,)) for other in others]
-
-    def _can_have(self, process: _Process, thread: Seen) -> Basis | None:
-        """How it is known that a thread is of the machine of a process, which has one of its number at that time."""
-        if gap(process.span, thread.span) > REUSE_NS:
-            return None
-        its = (one for one in process.members if thread.number in (*one.tids, one.number))
-        return next(filter(None, (self._basis(one, thread) for one in its)), None)
-
-    # -- by what writes them --------------------------------------------------------------------------------------
-
-    def strays(self, processes: Sequence[_Process]) -> None:
-        """Tracks of inputs that name no process: of the only one that can have written them."""
-        runtimes = {format for recording in self._recordings for format in recording.runs_in}
-        around = {stray.inside for stray in self._view.strays}
-        processes = [
-            process
-            for process in processes
-            if any(self._recordings[one.input].format in runtimes for one in process.members)
-            or any((one.input, one.track) in around for one in process.members)
-        ]
-        chosen: dict[Seen, dict[Seen, Basis | None]] = defaultdict(dict)
-        for stray in self._view.strays:
-            able = dict(self._writers(processes, stray))
-            if len(able) == 1:
-                (process, basis), *_ = able.items()
-                chosen[process][stray] = basis
-            elif able:
-                self.apart.append(Apart(Why.SEVERAL, (stray, *able)))
-        for process, strays in chosen.items():
-            at_once = self._at_once(strays)
-            self.apart += [Apart(Why.TWICE, tuple(ones)) for ones in at_once]
-            not_its = {one for ones in at_once for one in ones}
-            moved: dict[tuple[int, Basis | None], list[Seen]] = defaultdict(list)
-            for stray, basis in strays.items():
-                if stray not in not_its:
-                    moved[stray.input, basis].append(stray)
-            self.joined += [
-                Joined(By.WRITER if ones[0].inside is None else By.CALLS, basis, process, tuple(ones))
-                for (_, basis), ones in moved.items()
-            ]
-
-    def _writers(self, processes: Sequence[_Process], stray: Seen) -> Iterator[tuple[Seen, Basis | None]]:
-        """The processes that can have written something, with how it is known that they are of its machine.
-
-        What one input shows without numbers is one process: the first one stands for all.
-        """
-        without_number: set[int] = set()
-        for process in processes:
-            if stray.inside is not None:
-                if any((one.input, one.track) == stray.inside for one in process.members):
-                    yield process.first, None
-                continue
-            for one in process.members:
-                basis = self._can_write(one, stray)
-                if basis is None or one.input in without_number:
-                    continue
-                yield process.first, basis
-                without_number |= {one.input} if one.number is None else set()
+def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Finding]:
+    """Equal pids at one time that are not known to be of one machine, or known to be of several."""
+    for number, one in enumerate(seen):
+        for other in seen[:number]:
+            if gap(one.span, other.span) <= 0 and view.bar(one, other) is Why.UNSAID:
+                yield Finding(Why.UNSAID, (one, other))
                 break
-
-    def _can_write(self, process: Seen, stray: Seen) -> Basis | None:
-        """How it is known that a process is on the machine of something that it can have written; None if it cannot."""
-        its, recording = self._recordings[process.input], self._recordings[stray.input]
-        if its.format not in recording.runs_in or gap(process.span, stray.span) > 0:
-            return None
-        return its.machine.same_as(recording.machine)
-
-    def _at_once(self, strays: Iterable[Seen]) -> list[list[Seen]]:
-        """Those that one process cannot have written all, since they are of one time: it writes one log of a kind."""
-        groups: list[list[Seen]] = []
-        by_format: dict[str, list[Seen]] = defaultdict(list)
-        for stray in strays:
-            by_format[self._recordings[stray.input].format].append(stray)
-        for ones in by_format.values():
-            without_times = any(one.inside is not None for one in ones)
-            until: int | None = None
-            for one in sorted(ones, key=lambda one: one.span):
-                if until is None or (one.span[0] >= until and not without_times):
-                    groups.append([])
-                groups[-1].append(one)
-                until = one.span[1] if until is None else max(until, one.span[1])
-        return [sorted(ones, key=lambda one: (one.input, one.track)) for ones in groups if len(ones) > 1]
+    real = [one for one in seen if view.recordings[one.input].source.real_ids]
+    pairs = [(one, other) for one, other in combinations(real, 2) if gap(one.span, other.span) < 0]
+    yield from _apart(Why.MACHINES, real, {frozenset(pair) for pair in pairs if view.bar(*pair) is Why.MACHINES})
 
 
-def _chains(seen: Iterable[Seen]) -> list[list[Seen]]:
-    """What has one number, by what it is: the number is not used again as soon as it is free."""
-    chains: list[list[Seen]] = []
-    until = 0
-    for one in sorted(seen, key=lambda one: (one.span, one.input)):
-        if not chains or one.span[0] - until > REUSE_NS:
-            chains.append([])
-            until = one.span[1]
-        chains[-1].append(one)
-        until = max(until, one.span[1])
-    return [sorted(chain, key=lambda one: (one.input, one.track)) for chain in chains]
-
-
-def _apart(why: Why, seen: Sequence[Seen], pairs: set[frozenset[Seen]]) -> Iterator[Apart]:
+def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Finding]:
     """What stays apart for one reason, by pairs: the first of several, with those that it is apart from."""
     for number, one in enumerate(seen):
         others = [other for other in seen[number + 1 :] if frozenset((one, other)) in pairs]
         if others and not any(frozenset((before, one)) in pairs for before in seen[:number]):
-            yield Apart(why, (one, *others))
+            yield Finding(why, (one, *others))
+
+
+def _threads(view: View, processes: Sequence[Process]) -> list[Finding]:
+    """Threads of unknown processes: of the one that has a thread of that number, or one with others like them."""
+    having: dict[int | None, list[Process]] = defaultdict(list)
+    for process in processes:
+        for tid in {tid for one in process for tid in (*one.tids, one.number)}:
+            having[tid].append(process)
+    numbered = [one for one in view.threads if one.number is not None and one.number > 0]
+    able = {one: _having(view, having[one.number], one) for one in numbered}
+    owned, found = _owned(able)
+    alone = [thread for thread, owners in able.items() if not owners]
+    if processes:
+        found += [Finding(Why.UNKNOWN, tuple(ones)) for ones in _grouped(alone, attrgetter("input"))]
+    found += [one for process, threads in owned.items() for one in _moved(By.TID, process, threads)]
+    return found + _by_number(view, alone, By.TID)[1]
+
+
+def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
+    """The processes of some that have a thread, and how its machine is known: those of that time, or any near to it."""
+    found: dict[Seen, tuple[int, Basis]] = {}
+    for process in processes:
+        its = [one for one in process if thread.number in (*one.tids, one.number)]
+        basis = next(filter(None, (view.basis(one, thread) for one in its)), None)
+        if basis is not None:
+            found[process[0]] = gap(_hull(*(one.span for one in process)), thread.span), basis
+    most = 0 if any(apart <= 0 for apart, _ in found.values()) else REUSE_NS
+    return {process: basis for process, (apart, basis) in found.items() if apart <= most}
+
+
+def _strays(view: View, processes: Sequence[Process]) -> list[Finding]:
+    """Tracks of inputs that name no process: of the only one that can have written them."""
+    runtimes = {format for recording in view.recordings for format in recording.source.runs_in}
+    shown = [(process[0], one) for process in processes for one in process]
+    writing = [(first, one) for first, one in shown if view.recordings[one.input].source.format in runtimes]
+    around = {(one.input, one.track): first for first, one in shown}
+    able: dict[Seen, Bases] = {}
+    for stray in view.strays:
+        if stray.inside is None:
+            able[stray] = _writers(view, writing, stray)
+        elif stray.inside in around:
+            able[stray] = {around[stray.inside]: None}
+    owned, found = _owned(able)
+    for process, strays in owned.items():
+        at_once = _at_once(view, strays)
+        found += [Finding(Why.TWICE, tuple(ones)) for ones in at_once]
+        not_its = {one for ones in at_once for one in ones}
+        found += _moved(By.WRITER, process, {one: basis for one, basis in strays.items() if one not in not_its})
+    return found
+
+
+def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bases:
+    """The processes that can have written something, with how it is known that they are of its machine.
+
+    What one input shows without numbers is one process: the first one stands for all.
+
+    Args:
+        view: what is known.
+        shown: each process with each input's sight of it.
+        stray: what was written.
+    """
+    its = view.recordings[stray.input]
+    found: Bases = {}
+    without_number: set[int] = set()
+    for process, one in shown:
+        other = view.recordings[one.input]
+        if process in found or one.input in without_number or other.source.format not in its.source.runs_in:
+            continue
+        basis = other.machine.same_as(its.machine)
+        if basis is not None and gap(one.span, stray.span) <= 0:
+            found[process] = basis
+            without_number |= {one.input} if one.number is None else set()
+    return found
+
+
+def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
+    """Those that one process cannot have written all, since they are of one time: it writes one log of a kind.
+
+    The times of those that were laid into slices are those of the slices, and tell nothing.
+    """
+    kinds = _grouped(strays, lambda one: view.recordings[one.input].source.format)
+    pauses = [math.inf if any(one.inside is not None for one in ones) else -1 for ones in kinds]
+    return [run for ones, pause in zip(kinds, pauses, strict=True) for run in _runs(ones, pause) if len(run) > 1]
+
+
+def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Finding]]:
+    """By process what it alone can have, and what stays apart since several can have it."""
+    owned: dict[Seen, Bases] = defaultdict(dict)
+    for one, owners in able.items():
+        if len(owners) == 1:
+            ((process, basis),) = owners.items()
+            owned[process][one] = basis
+    return owned, [Finding(Why.SEVERAL, (one, *owners)) for one, owners in able.items() if len(owners) > 1]
+
+
+def _moved(by: By, process: Seen, bases: Bases) -> list[Finding]:
+    """What comes to a process, by input; with no basis it is for its calls, which lie inside of slices."""
+    groups = _grouped(bases, lambda one: (one.input, bases[one]))
+    why = [By.CALLS if bases[ones[0]] is None else by for ones in groups]
+    return [Finding(its, (process, *ones), bases[ones[0]]) for its, ones in zip(why, groups, strict=True)]
+
+
+def _runs(seen: Iterable[Seen], pause: float) -> list[list[Seen]]:
+    """What follows each other without a longer pause, ns; each run in order of inputs and tracks."""
+    runs: list[list[Seen]] = []
+    until = 0
+    for one in sorted(seen, key=attrgetter("span", "input")):
+        if not runs or one.span[0] - until > pause:
+            runs.append([])
+            until = one.span[1]
+        runs[-1].append(one)
+        until = max(until, one.span[1])
+    return [sorted(run, key=_IN_ORDER) for run in runs]
+
+
+_IN_ORDER = attrgetter("input", "track")
+
+
+def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[Seen]]:
+    """Those of equal keys together, in order of the first of each."""
+    groups: dict[object, list[Seen]] = defaultdict(list)
+    for one in seen:
+        groups[key(one)].append(one)
+    return list(groups.values())
 
 
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def _joined_words(recordings: Sequence[Recording], one: Joined) -> str:
-    into, moved = recordings[one.into.input], recordings[one.moved[0].input]
-    files = f"{into.file} and {moved.file}"
-    if one.by is By.PID:
-        return f"{_name(one.into)}: one process in {files}: {_basis_words(recordings, one)}"
-    if one.by is By.TID and not one.into.is_process:
-        return f"thread {one.into.number}: one thread in {files}: {_basis_words(recordings, one)}"
-    if one.by is By.TID:
-        tids = _few([str(thread.number) for thread in one.moved])
-        threads = f"thread{'s' if len(one.moved) > 1 else ''} {tids}"
-        return f"{_name(one.into)}: one process in {files} ({threads}): {_basis_words(recordings, one)}"
-    if one.by is By.CALLS:
-        return f"{_name(one.into)}: one process in {files}: the calls of the log lie inside its slices"
+def _words(recordings: Sequence[Recording], alike: Sequence[Finding]) -> Message:
+    """What is said of what is found; of what stays apart, for all in the same files for the same reason."""
+    if isinstance(alike[0].why, Why):
+        return _apart_words(recordings, alike)
+    (one,) = alike
+    into, moved = (recordings[seen.input].source.name for seen in one.seen[:2])
+    name = _name(one.seen[0])
+    if one.why is By.CALLS:
+        return Text.ONE_PROCESS(name=name, into=into, moved=moved, why=Text.ITS_CALLS_INSIDE())
     why = _basis_words(recordings, one)
-    return f"{_name(one.into)}: one process in {files}: no other one here can have written the log; {why}"
+    if one.why is By.TID and not one.seen[0].is_process:
+        return Text.ONE_THREAD(name=name, into=into, moved=moved, why=why)
+    if one.why is By.TID:
+        return Text.ONE_PROCESS_OF_THREADS(name=name, into=into, moved=moved, threads=_name(*one.seen[1:]), why=why)
+    return Text.ONE_PROCESS(
+        name=name, into=into, moved=moved, why=why if one.why is By.PID else Text.ONLY_WRITER(machine=why)
+    )
 
 
-def _basis_words(recordings: Sequence[Recording], one: Joined) -> str:
-    a, b = recordings[one.into.input], recordings[one.moved[0].input]
+def _basis_words(recordings: Sequence[Recording], one: Finding) -> Message:
+    """How it is known that both are of one machine."""
+    sides = [recordings[seen.input] for seen in one.seen[:2]]
+    a, b = (side.machine.host for side in sides)
     if one.basis is Basis.HOST:
-        return f"both are of host {a.machine.host}"
+        return Text.BOTH_OF_HOST(host=a)
     if one.basis is Basis.BOOT:
-        same = a.machine.host == b.machine.host or not (a.machine.host and b.machine.host)
-        return "both are of one boot" if same else f"{a.machine.host} and {b.machine.host} are of one boot"
+        return Text.BOTH_OF_ONE_BOOT() if a == b or not (a and b) else Text.HOSTS_OF_ONE_BOOT(one=a, other=b)
     if one.basis is Basis.USER:
-        return "the user says that it is one machine"
-    unnamed = [recording.file for recording in (a, b) if not recording.machine.host]
-    none = f"{unnamed[0]} names no machine" if len(unnamed) == 1 else "neither names a machine"
+        return Text.USER_SAYS_ONE_MACHINE()
     if one.basis is Basis.NOBODY:
-        return "assumed: no input names its machine"
-    hosts = (recording.machine.host for recording in recordings if recording.machine.key == a.machine.key)
-    host = next(filter(None, hosts), "")
-    return f"assumed: {none}, all others are of {f'host {host}' if host else 'one machine'}"
+        return Text.NO_INPUT_NAMES_A_MACHINE()
+    unnamed = [side.source.name for side in sides if not side.machine.host]
+    none = Text.NAMES_NO_MACHINE(file=unnamed[0]) if len(unnamed) == 1 else Text.NEITHER_NAMES_A_MACHINE()
+    machines = [its.machine for its in recordings if its.machine.key == sides[0].machine.key]
+    host = next((machine.host for machine in machines if machine.host), "")
+    return Text.OTHERS_OF_HOST(none=none, host=host) if host else Text.OTHERS_OF_ONE_MACHINE(none=none)
 
 
-def _apart_words(recordings: Sequence[Recording], alike: Sequence[Apart]) -> str:
+def _apart_words(recordings: Sequence[Recording], alike: Sequence[Finding]) -> Message:
     """What is said of what stays apart in the same files for the same reason."""
     one = alike[0]
-    first, *others = one.seen
-    names = _few([_name(each.seen[0]) for each in alike])
-    apart = "not one process" if len(alike) == 1 else "not one process each"
-    files = _few([recordings[seen.input].file for seen in one.seen])
-    if one.why is Why.MACHINES:
-        hosts = dict.fromkeys(recordings[seen.input].machine.host for seen in one.seen)
-        words = f"the hosts {_few(list(hosts))}" if len(hosts) > 1 and all(hosts) else "different boots"
-        return f"{names}: {apart} in {files}: they are of {words}"
-    if one.why is Why.RANKS:
-        ranks = _few([str(recordings[seen.input].rank) for seen in one.seen])
-        return f"{names}: {apart} in {files}: they are of the ranks {ranks}"
-    if one.why is Why.TWICE:
-        format = recordings[first.input].format
-        return f"{names}: {apart} in {files}: both are recordings of {format} at the same time"
-    if one.why is Why.UNSAID:
-        return f"{_name(first)}: not one process in {files}: nothing says that these are of one machine"
-    file = recordings[first.input].file
+    its = [recordings[seen.input] for seen in one.seen]
+    file, name = its[0].source.name, _name(one.seen[0])
+    if one.why is Why.SEVERAL:
+        others = zip(one.seen[1:], its[1:], strict=True)
+        meant = [Text.NAME_OF_FILE(name=_name(seen), file=other.source.name) for seen, other in others]
+        return Text.CAN_BELONG_TO_SEVERAL(name=name, file=file, meant=_few(meant, Text.OR))
     if one.why is Why.UNKNOWN:
-        threads = f"threads {_few([str(seen.number) for seen in one.seen])}" if others else _name(first)
-        return f"{threads} of {file} stay{'' if others else 's'} apart: no input tells the process"
-    meant = _few([f"{_name(seen)} of {recordings[seen.input].file}" for seen in others], "or")
-    return f"{_name(first)} of {file} stays apart: it can belong to {meant}"
+        text = Text.PROCESS_UNTOLD if len(one.seen) == 1 else Text.PROCESSES_UNTOLD
+        return text(name=_name(*one.seen), file=file)
+    text = Text.NOT_ONE_PROCESS if len(alike) == 1 else Text.NOT_ONE_PROCESS_EACH
+    files = _few([recording.source.name for recording in its])
+    return text(names=_few([_name(each.seen[0]) for each in alike]), files=files, why=_why_words(one.why, its))
 
 
-def _name(seen: Seen) -> str:
-    if seen.number is None:
-        return seen.name
-    return f"{'pid' if seen.is_process else 'thread'} {seen.number}"
+def _why_words(why: By | Why, its: Sequence[Recording]) -> Message:
+    """Why processes of some inputs stay apart."""
+    if why is Why.MACHINES:
+        hosts = list(dict.fromkeys(one.machine.host for one in its))
+        return Text.OF_SEVERAL_HOSTS(hosts=_few(hosts)) if len(hosts) > 1 and all(hosts) else Text.OF_SEVERAL_BOOTS()
+    if why is Why.RANKS:
+        return Text.OF_SEVERAL_RANKS(ranks=_few([one.source.rank for one in its]))
+    return Text.RECORDED_TWICE(format=its[0].source.format) if why is Why.TWICE else Text.MACHINES_UNSAID()
 
 
-def _few(words: Sequence[str], last: str = "and") -> str:
+def _name(first: Seen, *others: Seen) -> Message | str:
+    """What something is called, or several threads are."""
+    if others:
+        return Text.THREADS(numbers=_few([first.number, *(one.number for one in others)]))
+    return first.name if first.number is None else (Text.PID if first.is_process else Text.THREAD)(number=first.number)
+
+
+def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
     """The first few of some words: "a, b and 3 more"."""
-    shown = [*words[:4], *([f"{len(words) - 4} more"] if len(words) > 4 else [])]
-    return f"{', '.join(shown[:-1])} {last} {shown[-1]}" if len(shown) > 1 else shown[0]
+    shown = list(words[:_MOST_LISTED])
+    if len(words) > len(shown):
+        shown.append(Text.MORE(count=len(words) - len(shown)))
+    return last(several=shown[:-1], last=shown[-1]) if len(shown) > 1 else Text.ALONE(word=shown[0])
 
 
-def _joined_json(recordings: Sequence[Recording], one: Joined) -> dict[str, Any]:
+def _as_json(recordings: Sequence[Recording], one: Finding) -> dict[str, Any]:
+    """For the report; of what is one, the two files."""
+    is_one = isinstance(one.why, By)
+    numbered = [seen for seen in one.seen if seen.number is not None]
     return {
-        "one": True,
-        "files": [recordings[one.into.input].file, recordings[one.moved[0].input].file],
-        **_numbers([one.into, *one.moved]),
-        "by": str(one.by),
-        "machine": None if one.basis is None else str(one.basis),
-        "assumed": one.basis is not None and one.basis.assumed,
-        "words": _joined_words(recordings, one),
-    }
-
-
-def _apart_json(recordings: Sequence[Recording], one: Apart) -> dict[str, Any]:
-    return {
-        "one": False,
-        "files": [recordings[seen.input].file for seen in one.seen],
-        **_numbers(one.seen),
+        "one": is_one,
+        "files": [recordings[seen.input].source.name for seen in (one.seen[:2] if is_one else one.seen)],
+        "pids": list(dict.fromkeys(seen.number for seen in numbered if seen.is_process)),
+        "tids": list(dict.fromkeys(seen.number for seen in numbered if not seen.is_process)),
         "by": str(one.why),
-        "machine": None,
-        "assumed": False,
-        "words": _apart_words(recordings, [one]),
+        "machine": one.basis and str(one.basis),
+        "assumed": one.basis is not None and one.basis.assumed,
+        "words": str(_words(recordings, [one])),
     }
-
-
-def _numbers(seen: Sequence[Seen]) -> dict[str, Any]:
-    pids = dict.fromkeys(one.number for one in seen if one.is_process and one.number is not None)
-    tids = dict.fromkeys(one.number for one in seen if not one.is_process and one.number is not None)
-    return {"pids": list(pids), "tids": list(tids)}

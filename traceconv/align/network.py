@@ -20,16 +20,18 @@ import numpy as np
 from traceconv.align.geometry import F64
 from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
 
-#: The next best explanation must be worse by this sum of squares for a relation to be dropped.
+#: The next best explanation must be worse by this sum of squares, in units of the bounds, for a relation to be dropped:
+#: by as much as one relation that is off by five of its bounds.
 LEAST_LEAD = 25.0
 #: Of a standard normal: one right network in a thousand is beyond it.
 _RARE = 3.09
+#: No bound counts as less, ns: weights are 1 / bound^2, and times are integers.
 _LEAST_BOUND = 1.0
-#: What a map is off by integers alone.
+#: What a map is off by integers alone, ns.
 _ROUNDING_NS = 2
-#: How far off files can be that state how their clocks relate, but not how well: like those that were measured.
+#: How far off files can be that state how their clocks relate, but not how well, ns: like those that were measured.
 UNSTATED_BOUND_NS = 40_000
-#: Stands for a bound that nobody knows: such a relation places a clock and checks nothing.
+#: Stands for a bound that nobody knows, ns: such a relation places a clock and checks nothing.
 _UNKNOWN_BOUND = 1e12
 
 
@@ -134,8 +136,11 @@ def solve(nodes: Iterable[int], edges: Sequence[Edge], reference: int) -> Soluti
         edges: their relations; what is not connected to the reference is left alone.
         reference: the clock that the maps lead to.
     """
-    net = _Network(set(nodes) | {reference}, edges, reference)
-    rows = net.connected()
+    net = _Network(edges, reference)
+    tree = net.tree(range(len(edges)))
+    rows = [row for row, edge in enumerate(edges) if edge.a in tree and edge.b in tree]
+    if len(rows) < len(tree):  # no way around, so that nothing checks them
+        return Solution({node: place.way for node, place in tree.items()}, Verdict.OK, bridges=tuple(rows))
     fit = net.fit(rows)
     loops, bridges = net.loops(rows), net.bridges(rows)
     if fit.chi2 <= fit.limit:
@@ -172,14 +177,8 @@ class _Fit:
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    nodes: set[int]
     edges: Sequence[Edge]
     reference: int
-
-    def connected(self) -> list[int]:
-        """The edges between clocks that the reference can be reached from."""
-        reached = self.tree(range(len(self.edges)))
-        return [row for row, edge in enumerate(self.edges) if edge.a in reached and edge.b in reached]
 
     def tree(self, rows: Iterable[int]) -> dict[int, _Place]:
         """For each clock the path to the reference with the smallest bound."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,14 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import structs
 
-from traceconv.align.causality import Breaches, Check, Contradiction, Rule
+from traceconv.align.checks import Breaches, Check, Contradiction, Rule
 from traceconv.align.collectives import Impossible, Occurrences, Odd, match_collectives
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import Verdict
 from traceconv.ir.trace import Trace
-from traceconv.times import format_option, format_short
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
+
+#: An offset that is proposed is one of so many round times at most that let all collectives happen.
+_MOST_STEPS = 20
 
 
 def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]:
@@ -40,21 +42,21 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]
     found: tuple[Contradiction, ...] = ()
     if wrong:
         count = len(np.unique(np.concatenate([one.numbers for one in wrong])))
-        worst = max(wrong, key=lambda one: one.worst.by_ns)
-        after = Breaches(count, worst.worst.by_ns, _place(traces, worst))
+        worst = max(wrong, key=lambda one: one.worst_ns)
+        after = Breaches(count, worst.worst_ns, _place(traces, worst))
         found = tuple(_contradictions(traces, related, seen))
     found += tuple(_of_odd(traces, related, odd) for odd in matched.odd)
     return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=found)]
 
 
-def _place(traces: Sequence[Trace], wrong: Impossible) -> str:
+def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
     """Which collective was left before it was entered, and where both stand."""
-    seen, rows = wrong.of, (wrong.worst.early, wrong.worst.late)
+    seen, rows = wrong.of, (wrong.early[0], wrong.late[0])
     sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
     (early, row, left), (_, _, entered) = sides
     name = early.strings[early.slices.name[row]].partition("(")[0]
     there = [trace.place(int(trace.slices.track[at]), int(trace.slices.origin[at])) for trace, at, _ in sides]
-    return f"rank {left} left {name!r} before rank {entered} entered it: {there[0]}, {there[1]}"
+    return Text.LEFT_BEFORE_ENTERED(left=left, name=name, entered=entered, early=there[0], late=there[1])
 
 
 class _Related:
@@ -116,17 +118,16 @@ def _of_odd(traces: Sequence[Trace], related: _Related, odd: Odd) -> Contradicti
     """
     pair = _inputs(odd.wrong)
     placed = tuple(index for index in pair if related.users[index])
-    why = "no single offset lets all of them happen, so that a clock was set meanwhile, or records are missing"
-    if odd.set_by_ns is not None:
-        why = f"one clock was set meanwhile, by about {format_short(odd.set_by_ns)}, or records are missing"
-    verdict = Verdict.ASSUMED if odd.set_by_ns is None or placed else Verdict.UNVERIFIED
+    set_by = odd.set_by_ns
+    why = Text.NO_OFFSET_EXPLAINS() if set_by is None else Text.ONE_CLOCK_WAS_SET(by=set_by)
+    verdict = Verdict.ASSUMED if set_by is None or placed else Verdict.UNVERIFIED
     found = _contradiction(traces, odd.wrong, verdict, placed or pair)
-    return structs.replace(found, text=f"{found.text}: {why}")
+    return structs.replace(found, text=Text.BECAUSE(text=found.text, why=why))
 
 
 def _inputs(wrong: Impossible) -> tuple[int, int]:
     """The two inputs that contradict each other most, in their order."""
-    first, second = sorted(int(wrong.of.input[row]) for row in (wrong.worst.early, wrong.worst.late))
+    first, second = sorted(int(wrong.of.input[row]) for row in (wrong.early[0], wrong.late[0]))
     return first, second
 
 
@@ -145,22 +146,15 @@ def _contradiction(
     first, second = _inputs(wrong)
     names = [trace.sources[0].name for trace in traces]
     other = names[first if inputs[-1] == second else second]
-    clocks = (
-        f"the wall clocks of its host and that of {other}, taken for one,"
-        if hosts
-        else f"its clock and that of {other}"
-    )
-    text = (
-        f"{clocks} contradict their collectives: {wrong.count} of {wrong.of.count} cannot "
-        f"have happened as drawn, by up to {format_short(wrong.worst.by_ns)} ({_place(traces, wrong)})"
-    )
+    clocks = (Text.WALL_CLOCKS_TAKEN_FOR_ONE if hosts else Text.CLOCKS_OF_BOTH)(other=other)
+    place, worst = _place(traces, wrong), wrong.worst_ns
+    text = Text.COLLECTIVES_CONTRADICT(clocks=clocks, count=wrong.count, all=wrong.of.count, worst=worst, place=place)
     return Contradiction(verdict, inputs, names[inputs[-1]], text, _hint(wrong.of, first, second, names[second]))
 
 
-def _hint(seen: Occurrences, first: int, second: int, name: str) -> str:
+def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
     """What can be done: the move of the second of two inputs that lets all of their collectives happen, if one does."""
-    file = shlex.quote(name)
-    stay = f"--offset {file}=0ns leaves it where it is, and --on-ambiguous best all files"
+    stay = Text.LEAVE_IT(name=name)
     pair = seen.where(np.isin(seen.input, (first, second)))
     both = np.bincount(pair.number)[pair.number] == 2 if len(pair.number) else np.zeros(0, bool)
     pair = pair.where(both)
@@ -169,14 +163,13 @@ def _hint(seen: Occurrences, first: int, second: int, name: str) -> str:
     most = int(np.min(one.end - other.start, initial=2**62))
     if least > most or not len(one.number):
         return stay
-    middle = _short(least, most)
-    return f"--offset {file}={format_option(middle)} lets all of them happen; {stay}"
+    return Text.MOVE_IT_OR_LEAVE_IT(name=name, move=_short(least, most), leave=stay)
 
 
 def _short(least: int, most: int) -> int:
     """A time between two others, near to the middle, with few digits."""
     middle, step = (least + most) // 2, 1
-    while most - least > 20 * step:
+    while most - least > _MOST_STEPS * step:
         step *= 10
     short = (middle + step // 2) // step * step
     return short if least <= short <= most else middle

@@ -17,7 +17,7 @@ import numpy as np
 
 from traceconv import __version__, shown
 from traceconv.align import Alignment, ReceiptLine
-from traceconv.align.causality import Causality
+from traceconv.align.checks import Causality
 from traceconv.align.estimate import Array, Estimate, Rival
 from traceconv.align.geometry import F64
 from traceconv.align.select_estimator import PairEstimate, Side

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from traceconv.align import Policy, ReceiptLine
-from traceconv.align.causality import Causality
+from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import Facts, by_input, input_named, pairs, parse_facts
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map

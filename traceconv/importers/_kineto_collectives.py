@@ -109,7 +109,10 @@ def _kind_of_kernel(name: str) -> str | None:
 
 
 def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | None]:
-    """The ranks of each group by its name, and those of the only group if the job has but one."""
+    """The ranks of each group by its name, and those of the only group if the job has but one.
+
+    torch counts groups as it makes them, and calls them by their number where the user gives no name.
+    """
     listed = info.get("pg_config") if isinstance(info, dict) else None
     groups: dict[str, Group] = {}
     for one in listed if isinstance(listed, list) else ():
@@ -120,4 +123,5 @@ def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | N
                 groups[str(one.get("pg_name"))] = ranks
     count = info.get("pg_count") if isinstance(info, dict) else None
     # Of two processes there is only one group that has both.
-    return groups, world if count == 1 or (world and len(world) == _PAIR) else None
+    made = sorted(groups, key=lambda name: (not name.isdecimal(), len(name), name))  # numbers by their size
+    return {name: groups[name] for name in made}, world if count == 1 or (world and len(world) == _PAIR) else None

@@ -47,7 +47,8 @@ class Collectives:
         kinds: for interned pairs of name and category what is done, such as "all_reduce"; "" where the args tell it.
         args: what their members are called.
         said: what the args may say is done, and what that is; of all else nothing is known.
-        groups: the ranks of the groups by name, where the args may be cut short.
+        groups: the ranks of the groups by name, where the args may be cut short; in the order in which the process made
+            them, which is the same in all processes for groups of equal ranks.
         only_group: the ranks of the only group that the job has, for collectives without one; None if it has several.
         world: all ranks of the job; None if nobody says how many there are.
     """
