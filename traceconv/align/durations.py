@@ -26,8 +26,8 @@ import numpy as np
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
 from traceconv.align.geometry import F64
 from traceconv.align.iterations import log_durations, period_of, same_run
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import Verdict
-from traceconv.times import format_short
 
 _US = 1e3
 _LEAST_EVENTS = 8
@@ -64,7 +64,7 @@ _LEAST_DEVIATIONS = 20
 _LEAST_SHARE = 0.5
 _LEAST_SIGMA = 3.0
 _RIVALS = 10
-_SETTLE = "a log with times would settle it"
+_SETTLE = Text.LOG_WITH_TIMES_SETTLES()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +225,11 @@ def align_durations(a: Events, b: Events) -> Estimate:
         b: the inner events, in order; their starts are not looked at.
     """
     if a.mean or b.mean:
-        which = "both" if a.mean and b.mean else "the outer" if a.mean else "the inner"
-        reason = f"durations of {which} are means of several runs, which are like no run; profile single runs"
-        return insufficient(Method.DURATIONS, reason)
+        which = Text.BOTH_LOGS if a.mean and b.mean else Text.OUTER_LOG if a.mean else Text.INNER_LOG
+        return insufficient(Method.DURATIONS, Text.DURATIONS_ARE_MEANS(which=which()))
     known = int(min((a.dur > 0).sum(), (b.dur > 0).sum()))
     if known < _LEAST_EVENTS:
-        reason = f"only {known} events of common kinds have a duration, {_LEAST_EVENTS} are needed"
-        return insufficient(Method.DURATIONS, reason)
+        return insufficient(Method.DURATIONS, Text.FEW_DURATIONS(known=known, least=_LEAST_EVENTS))
     period = period_of(a)
     if period is not None and period > _LONGEST_PERIOD:
         period = None
@@ -571,7 +569,7 @@ def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple
 
 def _verdict(
     a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int, least: float
-) -> tuple[Verdict, str]:
+) -> tuple[Verdict, Message]:
     """The verdict and its reason.
 
     Args:
@@ -586,31 +584,29 @@ def _verdict(
     margin = _margin(path)
     if margin < least:
         spacing = _spacing(a, period)
-        often = f", {format_short(spacing)} apart" if spacing else ""
-        return Verdict.AMBIGUOUS, (
-            f"the durations fit nearly as well in {rivals} other places{often}; {_SETTLE}, or one that begins with "
-            "the profile"
-        )
+        if not spacing:
+            return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ELSEWHERE(others=rivals, settle=_SETTLE)
+        return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ITERATIONS_AWAY(others=rivals, spacing=spacing, settle=_SETTLE)
+    matches = Text.CERTAIN_MATCHES(used=used, total=len(b))
     if used < max(_LEAST_EVENTS, _LEAST_SHARE * min(len(a), len(b)) / 2):
-        return Verdict.INSUFFICIENT, f"only {used} of {len(b)} events match with certainty; {_SETTLE}"
-    found_in = f"{used} of {len(b)} events match with certainty"
+        return Verdict.INSUFFICIENT, Text.FEW_CERTAIN_MATCHES(matches=matches, settle=_SETTLE)
     if period is None:
-        return Verdict.UNVERIFIED, f"{found_in}; nothing repeats, so that another run would match as well"
+        return Verdict.UNVERIFIED, Text.NOTHING_REPEATS(matches=matches)
     found = same_run(a, b, (path.match[placed], placed), period)
     if found is None:
-        return Verdict.INSUFFICIENT, (
-            f"the iterations differ too much, or miss too much, to tell whether both are of one run: {_SETTLE}"
-        )
+        return Verdict.INSUFFICIENT, Text.ITERATIONS_DIFFER(settle=_SETTLE)
     same, count = found
     sure = same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA
-    together = f"from one iteration to the next they vary alike in both, to {max(same, 0):.0%}"
+    alike = Text.ITERATIONS_VARY_ALIKE(same=max(same, 0))
     if same < PERHAPS_SAME_RUN or not sure:
-        return Verdict.INSUFFICIENT, f"{found_in}, but {together} only, {OTHER_RUN}; {_SETTLE}"
+        return Verdict.INSUFFICIENT, Text.ITERATIONS_VARY_APART(
+            matches=matches, alike=alike, other_run=OTHER_RUN, settle=_SETTLE
+        )
     if count < _LEAST_DEVIATIONS:
-        return Verdict.UNVERIFIED, f"{found_in}; too few ({count}) are comparable to exclude another run"
+        return Verdict.UNVERIFIED, Text.FEW_ITERATIONS_COMPARE(matches=matches, count=count)
     if same < SAME_RUN:
-        return Verdict.UNVERIFIED, f"{found_in}; {together}, which is too little to be certain of one run"
-    return Verdict.OK, f"{found_in}; {together} ({count} compared)"
+        return Verdict.UNVERIFIED, Text.ITERATIONS_HARDLY_ALIKE(matches=matches, alike=alike)
+    return Verdict.OK, Text.ITERATIONS_OF_ONE_RUN(matches=matches, alike=alike, count=count)
 
 
 def _margin(path: _Path) -> float:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceconv.align.estimate import Estimate, Events, Piece
+from traceconv.align.estimate import Events, Segment
 from traceconv.align.geometry import F64, Region
 from traceconv.align.matching import Line, Matcher, Pairs
 from traceconv.align.robust import robust_line
@@ -36,7 +36,7 @@ _LEAST_BLOCKS = 3
 _MOST_LINES = 8
 _LEAST_NOISE = 0.3 * _US
 #: Lines that miss each other by no more than this where they meet are one bent line.
-_CONTINUOUS = 10 * _US
+CONTINUOUS_NS = 10 * _US
 #: Of the distances between the begins, and of those between the ends, of what lies inside what.
 _TIGHT = 0.1
 #: What a further line costs: three numbers, each half a logarithm of the number of blocks, and as much again.
@@ -44,7 +44,7 @@ _PENALTY = 2 * 3
 
 
 @dataclass(frozen=True, slots=True)
-class Bent(Line):
+class PiecewiseLine(Line):
     """A relation along several lines; as a line, it is the first of them.
 
     Attributes:
@@ -56,10 +56,15 @@ class Bent(Line):
     lines: tuple[Line, ...] = ()
 
     @classmethod
-    def of(cls, knots: Sequence[float], lines: Sequence[Line]) -> Bent:
+    def of(cls, knots: Sequence[float], lines: Sequence[Line]) -> PiecewiseLine:
         """A relation of these lines."""
         first = lines[0]
         return cls(first.offset, first.drift, first.x0, tuple(knots), tuple(lines))
+
+    @classmethod
+    def along(cls, segments: Sequence[Segment]) -> PiecewiseLine:
+        """The relation that segments are."""
+        return cls.of([segment.begin for segment in segments[1:]], [line_of(segment) for segment in segments])
 
     def map(self, x: F64) -> F64:
         """Times of clock x on clock y."""
@@ -80,76 +85,19 @@ class Bent(Line):
         return found
 
 
-def align_pieces(
-    a: Events,
-    b: Events,
-    line: Line,
-    anew: Callable[[Events, Events], Estimate],
-    allowed: Allowed,
-) -> tuple[tuple[Piece, ...], str]:
-    """The lines that relate two clocks one after the other; none, with a reason, if that cannot be told.
-
-    Args:
-        a: the outer events.
-        b: the inner events.
-        line: what relates the begin of b.
-        anew: aligns what comes after a step, in times that count from the same zeros.
-        allowed: what pairs near a line allow, None if they contradict each other.
-    """
-    rough, end = _followed(a, b, line)
-    pieces = _of_stretch(a, b.take(slice(0, end)), rough, allowed)
-    if not pieces:
-        return (), "it is not clear how"
-    size = len(_block(b, end)) if end < len(b) else 0
-    if not size:
-        return pieces, ""
-    rest = b.take(slice(end + size, len(b)))
-    found = anew(a, rest) if len(rest) >= LEAST_PAIRS else None
-    if found is None or found.verdict.refused:
-        if float(b.start[end]) > _last_time(a, _line_of(pieces[-1])):
-            return pieces, ""
-        return (), f"what comes {float(b.start[end] - b.start[0]) / 1e9:.3f} s after the begin fits nowhere for certain"
-    after = found.pieces or (Piece(-np.inf, found.offset_ns, found.drift, found.x0, found.region, found.matches),)
-    doubt, step = _step(a, b, slice(max(end - size, 0), end + size), _line_of(pieces[-1]), _line_of(after[0]))
-    if step < -_CONTINUOUS:
-        return (), f"a clock was set back by {-step / 1e6:.3f} ms, so that some of its times occurred twice"
-    return (*pieces, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), ""
+def line_of(segment: Segment) -> Line:
+    """The line of a segment."""
+    return Line(segment.offset, segment.drift, segment.x0)
 
 
-def bent(pieces: Sequence[Piece]) -> Bent:
-    """The pieces as a relation."""
-    return Bent.of([piece.begin for piece in pieces[1:]], [_line_of(piece) for piece in pieces])
-
-
-def _line_of(piece: Piece) -> Line:
-    return Line(piece.offset, piece.drift, piece.x0)
-
-
-def described(pieces: Sequence[Piece]) -> str:
-    """What happened between the lines, for people."""
-    words = []
-    for one, other in pairwise(pieces):
-        knot = np.array(other.begin)
-        step = float(other.map(knot) - one.map(knot))
-        where = f"{other.begin / 1e9:.3f} s after the begin"
-        if abs(step) > _CONTINUOUS:
-            words.append(f"a clock was set by {step / 1e6:+.3f} ms {where}")
-        else:
-            words.append(f"the drift changed from {one.drift * 1e6:+.2f} to {other.drift * 1e6:+.2f} ppm {where}")
-    return ", ".join(words)
-
-
-# -- rough relation -------------------------------------------------------------------------------------------------
-
-
-def _followed(a: Events, b: Events, line: Line) -> tuple[Bent, int]:
+def followed(a: Events, b: Events, line: Line) -> tuple[PiecewiseLine, int]:
     """The relation from the begin of b on, and the row of b where it is lost."""
     matcher = Matcher(a, b)
     first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _TOLERANCES[0]))
     knots: list[float] = []
     lines = [line]
-    while first < len(b) and float(b.start[first]) <= _last_time(a, lines[-1]):
-        block = _block(b, first)
+    while first < len(b) and float(b.start[first]) <= last_time(a, lines[-1]):
+        block = next_block(b, first)
         fitted = _along(a, block, matcher, lines[-1])
         if fitted is None:
             break
@@ -157,14 +105,15 @@ def _followed(a: Events, b: Events, line: Line) -> tuple[Bent, int]:
         lines.append(fitted)
         first += len(block)
     knots = np.maximum.accumulate(np.array(knots)).tolist() if knots else []
-    return Bent.of(knots, lines), first
+    return PiecewiseLine.of(knots, lines), first
 
 
-def _last_time(a: Events, line: Line) -> float:
+def last_time(a: Events, line: Line) -> float:
+    """Until when events of b may lie in events of a, ns of b."""
     return float(line.map(np.array([a.span[1]]))[0]) + _TOLERANCES[0]
 
 
-def _block(b: Events, first: int) -> Events:
+def next_block(b: Events, first: int) -> Events:
     """The next events: enough of them for a line, over a time in which no clock strays far."""
     until = int(np.searchsorted(b.start, b.start[first] + _BLOCK_NS, "right"))
     return b.take(slice(first, max(min(until, first + _BLOCK_EVENTS), first + LEAST_PAIRS)))
@@ -192,7 +141,7 @@ def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
     return float(np.quantile(early, _TIGHT) - np.quantile(late, _TIGHT)) / 2
 
 
-def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
+def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
     """Between which times of clock x the one line ends and the other begins, and by how much y jumps there, ns.
 
     A clock may have been set at any time after the end of the last event on the old line, and before the begin of the
@@ -214,7 +163,7 @@ def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tupl
 # -- as few lines as it takes ----------------------------------------------------------------------------------------
 
 
-def _of_stretch(a: Events, b: Events, rough: Bent, allowed: Allowed) -> tuple[Piece, ...]:
+def segments_of(a: Events, b: Events, rough: PiecewiseLine, allowed: Allowed) -> tuple[Segment, ...]:
     """The lines of a stretch without steps, each with its region; none if one of them has too little evidence."""
     pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, _TOLERANCES[1]), rough)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
@@ -223,17 +172,19 @@ def _of_stretch(a: Events, b: Events, rough: Bent, allowed: Allowed) -> tuple[Pi
     order = np.argsort(x, kind="stable")
     pairs, x = pairs.where(order), x[order]
     apart = rough.map(x) - x + pairs.begin
-    borders = _segments(x, apart)
+    borders = _borders(x, apart)
     lines = [_line(x[low:high], apart[low:high]) for low, high in pairwise(borders)]
     knots = [_knot(x, at, one, other) for at, (one, other) in zip(borders[1:-1], pairwise(lines), strict=True)]
     rows = np.searchsorted(np.array(knots), x, "right")
-    pieces = [_piece(a, b, pairs.where(rows == number), line, allowed) for number, line in enumerate(lines)]
+    segments = [_segment(a, b, pairs.where(rows == number), line, allowed) for number, line in enumerate(lines)]
     begins = [-np.inf, *knots]
-    found = [replace(piece, begin=begin) for piece, begin in zip(pieces, begins, strict=True) if piece is not None]
-    return tuple(found) if len(found) == len(pieces) else ()
+    found = [
+        replace(segment, begin=begin) for segment, begin in zip(segments, begins, strict=True) if segment is not None
+    ]
+    return tuple(found) if len(found) == len(segments) else ()
 
 
-def _piece(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> Piece | None:
+def _segment(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> Segment | None:
     """A line in the middle of what its pairs allow; None if these are too few, or allow nothing."""
     if len(pairs) < LEAST_PAIRS:
         return None
@@ -242,7 +193,7 @@ def _piece(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> 
         return None
     x = a.start[pairs.a]
     offset, drift = region.middle((float(x[0]), max(float(x[-1]), float(x[0]) + 1)))
-    return Piece(-np.inf, offset, drift, line.x0, region, len(pairs))
+    return Segment(-np.inf, offset, drift, line.x0, region, len(pairs))
 
 
 def _line(x: F64, apart: F64) -> Line:
@@ -262,7 +213,7 @@ def _knot(x: F64, at: int, one: Line, other: Line) -> float:
     return float(x[at])
 
 
-def _segments(x: F64, apart: F64) -> list[int]:
+def _borders(x: F64, apart: F64) -> list[int]:
     """The rows at which lines begin, and the number of rows behind them: exact dynamic programming over blocks."""
     size = max(len(x) // _MOST_BLOCKS, min(8, len(x) // _LEAST_BLOCKS))
     starts = np.arange(0, len(x) - size + 1, size)

@@ -22,6 +22,7 @@ durations match closely, too, they must vary alike.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -34,17 +35,28 @@ from traceconv.align.estimate import (
     Prior,
     Residuals,
     Rival,
+    Segment,
     insufficient,
     some_of,
 )
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.iterations import alike_beside_iterations, period_of, same_run
 from traceconv.align.matching import Line, Matcher, Pairs
+from traceconv.align.messages import Message, Text
 from traceconv.align.nesting import Nest, best_near, fits_on, possible
-from traceconv.align.piecewise_linear import align_pieces, bent, described
+from traceconv.align.piecewise_linear import (
+    CONTINUOUS_NS,
+    LEAST_PAIRS,
+    PiecewiseLine,
+    followed,
+    last_time,
+    line_of,
+    next_block,
+    segments_of,
+    step_between,
+)
 from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, vary_alike
 from traceconv.clocks import SLEWED_DRIFT, Verdict
-from traceconv.times import format_short
 
 _US = 1e3
 _BIN = 100 * _US
@@ -226,8 +238,8 @@ def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None
 def _by_places(a: Events, b: Events, prior: Prior, nest: Nest | None = None, *, inside: bool = False) -> Estimate:
     """Where the two fit, be they of one run or not."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
-        reason = f"only {min(len(a), len(b))} events of common kinds, {_LEAST_EVENTS} are needed"
-        return insufficient(Method.SEQUENCE, reason)
+        few = Text.FEW_COMMON_EVENTS(events=min(len(a), len(b)), least=_LEAST_EVENTS)
+        return insufficient(Method.SEQUENCE, few)
     tried = []
     for of_b in (True, False):
         found = _from_chunk(a, b, _Chunk.first(a, b, prior, of_b=of_b), prior, nest, inside=inside)
@@ -242,10 +254,10 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | 
     x0 = _middle(chunk, prior)
     offsets, heights = _correlation(chunk, prior)
     if not len(offsets):
-        return insufficient(Method.SEQUENCE, "the traces do not overlap where their clocks allow it")
+        return insufficient(Method.SEQUENCE, Text.TRACES_DO_NOT_MEET())
     candidates = _candidates(chunk, x0, prior, _peaks(offsets, heights))
     if not candidates:
-        return insufficient(Method.SEQUENCE, "no place was found where the events of both fit")
+        return insufficient(Method.SEQUENCE, Text.NO_PLACE_FITS())
     best, *rivals = candidates
     margins = [_margin(best.score, rival.score) for rival in rivals]
     if nest is not None and min(margins, default=np.inf) < LEAST_MARGIN:
@@ -269,15 +281,17 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | 
 
 def _broken(a: Events, b: Events, whole: Estimate, begin: Estimate, line: Line, chunk: _Chunk) -> Estimate:
     """The answer where the begin fits and the rest does not: the clocks are not related by one line."""
-    found, why = _along_pieces(a, b, whole, line)
+    found, why = _along_segments(a, b, whole, line)
     if found is not None:
         return found
     span = chunk.b.span if chunk.of_b else chunk.span
-    reason = (
-        f"the first {(span[1] - span[0]) / 1e9:.3f} s fit ({begin.matches} events), the whole does not "
-        f"({whole.matches} events): a clock was set, or changed its rate, on the way"
+    return _inconsistent(whole, Text.BEGIN_FITS(span=span[1] - span[0], begin=begin.matches, whole=whole.matches), why)
+
+
+def _inconsistent(found: Estimate, reason: Message, why: Message | None) -> Estimate:
+    return replace(
+        found, verdict=Verdict.INCONSISTENT, reason=Text.REASON_AND_WHY(reason=reason, why=why) if why else reason
     )
-    return replace(whole, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
 
 
 def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
@@ -289,15 +303,12 @@ def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
             continue
         other = _by_places(over_a, over_b, Prior())
         if other.verdict is Verdict.OK:
-            bent_there, why = _along_pieces(
+            bent_there, why = _along_segments(
                 a, b, found, Line(other.offset_ns, other.drift, other.x0) if at_begin else line
             )
-            reason = (
-                f"{found.matches} events match, and {other.matches} more at the {'begin' if at_begin else 'end'} match "
-                "at another place: a clock was set"
-            )
-            broken = replace(found, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
-            return bent_there or broken
+            text = Text.BEGIN_FITS_ELSEWHERE if at_begin else Text.END_FITS_ELSEWHERE
+            reason = text(matches=found.matches, more=other.matches)
+            return bent_there or _inconsistent(found, reason, why)
     return found
 
 
@@ -317,35 +328,68 @@ def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: b
     return a.take(part_a), b.take(part_b)
 
 
-def _along_pieces(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, str]:
+def _along_segments(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, Message | None]:
     """The answer along several lines, the first of which is near one at the begin of b; None with the reason."""
-    pieces, why = align_pieces(a, b, line, lambda a, rest: _by_places(a, rest, Prior()), _of_piece)
-    if len(pieces) < 2:
+    segments, why = _segments(a, b, line)
+    if len(segments) < 2:
         return None, why
-    pairs, share, least = _matched(a, b, bent(pieces))
+    pairs, share, least = _matched(a, b, PiecewiseLine.along(segments))
     residuals = Residuals.of(pairs.begin)
     if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL:
         return None, why
+    changes = [_change(*both) for both in pairwise(segments)]
     estimate = replace(
         whole,
         verdict=Verdict.OK,
-        reason=f"{len(pairs)} events match, {share:.0%} of those that could, along {len(pieces)} lines: "
-        f"{described(pieces)}",
-        offset_ns=pieces[0].offset,
-        drift=pieces[0].drift,
-        x0=pieces[0].x0,
+        reason=Text.EVENTS_MATCH_ALONG_LINES(matches=len(pairs), share=share, lines=len(segments), changes=changes),
+        offset_ns=segments[0].offset,
+        drift=segments[0].drift,
+        x0=segments[0].x0,
         region=None,
         matches=len(pairs),
         residuals=residuals,
         pairs=(pairs.a, pairs.b),
         residual_times=a.start[pairs.a],
         residual_values=pairs.begin,
-        pieces=pieces,
+        segments=segments,
     )
-    return estimate, ""
+    return estimate, None
 
 
-def _of_piece(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
+def _segments(a: Events, b: Events, line: Line) -> tuple[tuple[Segment, ...], Message | None]:
+    """The lines that relate two clocks one after the other, from one at the begin of b; none, with why, if unclear."""
+    rough, end = followed(a, b, line)
+    segments = segments_of(a, b.take(slice(0, end)), rough, _allowed)
+    if not segments:
+        return (), Text.LINES_ARE_UNCLEAR()
+    size = len(next_block(b, end)) if end < len(b) else 0
+    if not size:
+        return segments, None
+    rest = b.take(slice(end + size, len(b)))
+    last = line_of(segments[-1])
+    found = _by_places(a, rest, Prior()) if len(rest) >= LEAST_PAIRS else None
+    if found is None or found.verdict.refused:
+        if float(b.start[end]) > last_time(a, last):
+            return segments, None
+        return (), Text.REST_FITS_NOWHERE(after=float(b.start[end] - b.start[0]))
+    after = found.segments or (Segment(-np.inf, found.offset_ns, found.drift, found.x0, found.region, found.matches),)
+    doubt, step = step_between(a, b, slice(max(end - size, 0), end + size), last, line_of(after[0]))
+    if step < -CONTINUOUS_NS:
+        return (), Text.TIMES_OCCURRED_TWICE(by=-step)
+    return (*segments, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), None
+
+
+def _change(one: Segment, other: Segment) -> Message:
+    """What happened between two lines."""
+    knot = np.array(other.begin)
+    step = float(other.map(knot) - one.map(knot))
+    if abs(step) > CONTINUOUS_NS:
+        text = Text.SET_AHEAD_THERE if step > 0 else Text.SET_BACK_THERE
+        return text(by=abs(step), at=other.begin)
+    return Text.DRIFT_CHANGED(before=one.drift * 1e6, after=other.drift * 1e6, at=other.begin)
+
+
+def _allowed(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
     """What the pairs along one of several lines allow."""
     share = TRIM + np.sqrt(TRIM / len(pairs))
     kept = containment(a, b, pairs).trimmed(line.drift, line.x0, share)
@@ -766,27 +810,22 @@ def _overlap(a: Events, b: Events, line: Line) -> tuple[float, float]:
 
 def _verdict(
     region: Region | None, matches: int, share: float, residuals: Residuals, prior: Prior, rivalry: _Rivalry
-) -> tuple[Verdict, str]:
+) -> tuple[Verdict, Message]:
     loose = share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL
     if region is None or share < _LEAST_SHARE or loose:
-        if share >= _LEAST_SHARE and not loose:
-            return Verdict.INSUFFICIENT, (
-                f"{share:.0%} of the events match in order, but no steady clock puts all of them inside each other "
-                f"({format_short(residuals.median)} apart), {OTHER_RUN}"
-            )
-        return Verdict.INSUFFICIENT, (
-            f"only {share:.0%} of the events match, {format_short(residuals.median)} apart, {OTHER_RUN}"
-        )
+        text = Text.NO_STEADY_CLOCK if share >= _LEAST_SHARE and not loose else Text.FEW_EVENTS_MATCH
+        return Verdict.INSUFFICIENT, text(share=share, apart=residuals.median, other_run=OTHER_RUN)
     rivals, unbeaten = rivalry.rivals, rivalry.unbeaten
     if unbeaten:
         spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in unbeaten)
-        others = "1 other place" if len(unbeaten) == 1 else f"{len(unbeaten)} other places, the nearest"
-        return Verdict.AMBIGUOUS, f"the traces fit nearly as well in {others} {format_short(spacing)} away"
+        if len(unbeaten) == 1:
+            return Verdict.AMBIGUOUS, Text.EVENTS_FIT_IN_ANOTHER_PLACE(away=spacing)
+        return Verdict.AMBIGUOUS, Text.EVENTS_FIT_IN_OTHER_PLACES(others=len(unbeaten), away=spacing)
     if not rivals and rivalry.null < LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, "the traces hardly fit better at the best place than at random ones"
+        return Verdict.AMBIGUOUS, Text.EVENTS_HARDLY_FIT()
     if not rivals and not prior.known and matches < 2 * _LEAST_EVENTS:
-        return Verdict.INSUFFICIENT, f"only {matches} events match"
-    return Verdict.OK, f"{matches} events match, {share:.0%} of those that could"
+        return Verdict.INSUFFICIENT, Text.ONLY_SOME_MATCH(matches=matches)
+    return Verdict.OK, Text.EVENTS_MATCH(matches=matches, share=share)
 
 
 def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
@@ -808,15 +847,11 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
     shown = [*alike_beside_iterations(a, b, found.pairs, _AT_ONCE), *([(same, count)] if many else [])]
     if any(_surely(*alike) for alike in shown):
         return found
-    compared = f"{count} durations vary alike in both, to {max(same, 0):.0%}"
-    if count >= _LEAST_CHANGES and same < _CHANCE_ALIKE:
-        return replace(
-            found,
-            verdict=Verdict.INSUFFICIENT,
-            reason=f"{found.reason}, but durations do not vary alike: these look like two different runs ({compared})",
-        )
-    reason = f"{found.reason}; but they may be of two runs that had the same work at the same times ({compared})"
-    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason)
+    two = count >= _LEAST_CHANGES and same < _CHANCE_ALIKE
+    text = Text.LOOKS_LIKE_TWO_RUNS if two else Text.MAY_BE_OF_TWO_RUNS
+    compared = Text.DURATIONS_VARY_ALIKE(count=count, same=max(same, 0))
+    verdict = Verdict.INSUFFICIENT if two else Verdict.UNVERIFIED
+    return replace(found, verdict=verdict, reason=text(reason=found.reason, compared=compared))
 
 
 def _surely(same: float, count: int) -> bool:
@@ -832,12 +867,9 @@ def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
     same, count = _together(a, b, found)
     if _surely(same, count):
         return found
-    reason = (
-        f"{found.reason}; but neither do the formats say that the work of the one lies inside the calls of the other, "
-        f"nor do durations show it ({count} vary alike to {max(same, 0):.0%}): a queue may run it later"
-    )
-    pieces = tuple(replace(piece, region=None) for piece in found.pieces)
-    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason, region=None, pieces=pieces)
+    reason = Text.MAY_RUN_LATER(reason=found.reason, count=count, same=max(same, 0))
+    segments = tuple(replace(one, region=None) for one in found.segments)
+    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason, region=None, segments=segments)
 
 
 def _together(a: Events, b: Events, found: Estimate) -> tuple[float, int]:

@@ -12,6 +12,7 @@ from enum import IntEnum
 import numpy as np
 
 from traceconv.align.estimate import Array
+from traceconv.align.messages import Text
 from traceconv.ir.trace import I32, I64
 
 
@@ -134,11 +135,7 @@ def _placed(before: I64, bounds: Array, low: I64, high: I64, total: I64) -> tupl
     return times, short
 
 
-_WORDS = {
-    Place.BETWEEN: "between neighbours",
-    Place.BEFORE: "before the first match",
-    Place.AFTER: "after the last match",
-}
+_WORDS = {Place.BETWEEN: Text.PLACED_BETWEEN, Place.BEFORE: Text.PLACED_BEFORE, Place.AFTER: Text.PLACED_AFTER}
 
 
 def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[str, object]]:
@@ -149,9 +146,12 @@ def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[st
         dur: how long they really are, ns.
         parent_names: the name of each parent, by row.
     """
+    inside = [str(Text.PLACED_INSIDE(parent=name)) for name in parent_names]
+    elsewhere = {place: str(text()) for place, text in _WORDS.items()}
     said: list[dict[str, object]] = []
     columns = laid.place.tolist(), laid.parent.tolist(), laid.shortened.tolist(), dur.tolist()
     for place, parent, short, real in zip(*columns, strict=True):
-        text = f"inside {parent_names[parent]}" if place == Place.INSIDE else _WORDS[Place(place)]
-        said.append({"placed": f"{text}, shortened", "real_dur_ns": real} if short else {"placed": text})
+        text = inside[parent] if place == Place.INSIDE else elsewhere[Place(place)]
+        cut = str(Text.PLACED_SHORTENED(placed=text)) if short else ""
+        said.append({"placed": cut, "real_dur_ns": real} if short else {"placed": text})
     return said
