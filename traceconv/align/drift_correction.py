@@ -15,10 +15,10 @@ from typing import TypeVar
 from traceconv.align.estimate import Bins, Estimate, Events, Prior, Rival, Samples, Segment
 from traceconv.align.geometry import Region
 from traceconv.align.launches import Pairs
-from traceconv.align.nesting import Nest
+from traceconv.align.nesting import ThreadStretches
 from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap
 
-_Timed = TypeVar("_Timed", Events, Samples, Bins, Pairs, Nest)
+_Timed = TypeVar("_Timed", Events, Samples, Bins, Pairs, ThreadStretches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Known:
             return replace(seen, t=seen.t / rate)
         if isinstance(seen, Bins):
             return replace(seen, edge=seen.edge / rate)
-        if isinstance(seen, Nest):
+        if isinstance(seen, ThreadStretches):
             return replace(seen, calls=self.without_drift(seen.calls))
         return replace(seen, begin=seen.begin / rate, end=seen.end / rate)
 

@@ -206,7 +206,9 @@ def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
     return label
 
 
-def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> tuple[float, int] | None:
+def correlation_of_deviations(
+    a: Events, b: Events, pairs: tuple[Array, Array], period: int
+) -> tuple[float, int] | None:
     """Whether durations of the same operator deviate together on both sides.
 
     A deviation is the logarithm of a duration less the median of its operator.
@@ -234,7 +236,7 @@ def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> t
     return rank_correlation(of_a[used], of_b[used]), int(used.sum())
 
 
-def alike_beside_iterations(
+def correlation_within_iterations(
     a: Events, b: Events, pairs: tuple[Array, Array], at_once_ns: float
 ) -> list[tuple[float, int]]:
     """How much the matched work varies alike in both beside what all runs of a programme share.
@@ -266,8 +268,8 @@ def alike_beside_iterations(
     steps = [np.diff(side.start[rows])[step] for side, rows in ((a, rows_a), (b, rows_b))]
     alone = rows_a[once], rows_b[once]
     return [
-        _own_alike(label[alone[0]], number[alone[0]], a.dur[alone[0]], b.dur[alone[1]]),
-        _own_alike(label[rows_a[step]], number[rows_a[step]], *steps),
+        _correlation_of_rest(label[alone[0]], number[alone[0]], a.dur[alone[0]], b.dur[alone[1]]),
+        _correlation_of_rest(label[rows_a[step]], number[rows_a[step]], *steps),
     ]
 
 
@@ -275,7 +277,7 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
     """For each event its number within its burst, and that of the burst; None if the work is not done in equal bursts.
 
     A burst does the same as each other one in the same order, and nearly every pause before one is longer than those
-    in it. Bursts may still be parts of an iteration, of which each takes its own time in every run: `_repeats` tells.
+    in it. Bursts may be parts of an iteration, of which each takes its own time in every run: `_comes_again` tells.
     """
     pause = np.append(np.inf, events.start[1:] - np.maximum.accumulate(events.end)[:-1])
     what = np.unique(np.column_stack((events.kind, events.sorts)), axis=0, return_inverse=True)[1].ravel()
@@ -290,7 +292,7 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
     return None
 
 
-def _own_alike(label: Array, number: Array, outside: F64, inside: F64) -> tuple[float, int]:
+def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64) -> tuple[float, int]:
     """The rank correlation of what is neither usual for an operator nor common to an iteration, and of how many."""
     own = []
     for side in (outside, inside):
@@ -301,10 +303,10 @@ def _own_alike(label: Array, number: Array, outside: F64, inside: F64) -> tuple[
         return 0.0, 0
     label, number, own = label[known], number[known], [side[known] for side in own]
     same, count = vary_alike(*own)
-    return (0.0, count) if any(_repeats(label, number, side, same / 2) for side in own) else (same, count)
+    return (0.0, count) if any(_comes_again(label, number, side, same / 2) for side in own) else (same, count)
 
 
-def _repeats(label: Array, number: Array, own: F64, most: float) -> bool:
+def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
     """Whether what varies comes again some bursts later, by more than a rank correlation: it is of every run then.
 
     What varies by chance does not. What belongs to a part of an iteration does, an iteration later.

@@ -57,7 +57,7 @@ class Stretches:
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class ThreadStretches:
     """The threads of an outer trace and all that an inner one knows.
 
     Attributes:
@@ -70,9 +70,9 @@ class Nest:
     calls: Events
     quantum_ns: float
 
-    def named(self) -> Nest:
+    def named(self) -> ThreadStretches:
         """Without calls that no operator is named after."""
-        return Nest(self.threads, self.calls.take(self.calls.kind != UNNAMED), self.quantum_ns)
+        return ThreadStretches(self.threads, self.calls.take(self.calls.kind != UNNAMED), self.quantum_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Allowed:
     end: F64
 
     @classmethod
-    def near(cls, nest: Nest, calls: Events, line: Line, reach: float) -> _Allowed:
+    def near(cls, nest: ThreadStretches, calls: Events, line: Line, reach: float) -> _Allowed:
         """The stretches that are not further away from a call than this, and neither too short nor of another kind."""
         first, last = line.back(calls.start) - reach, line.back(calls.end) + reach
         slack = 2 * nest.quantum_ns + calls.quantum_ns
@@ -132,7 +132,7 @@ class Grid:
         count = int(min((high - low) * half_span / step + 2, _MOST_DRIFTS)) if high > low else 1
         return cls(line, shifts, np.linspace(low, high, count))
 
-    def fitting(self, nest: Nest, calls: Events) -> npt.NDArray[np.int32]:
+    def fitting(self, nest: ThreadStretches, calls: Events) -> npt.NDArray[np.int32]:
         """How many calls lie in a stretch, for each drift and each shift."""
         ends = self.line.back(calls.start[[0, -1]]) - self.line.x0
         turned = float(np.max(np.abs(self.drifts - self.line.drift)) * np.max(np.abs(ends)))
@@ -142,7 +142,7 @@ class Grid:
             found[row] = self._fitting(nest, calls, allowed, drift)
         return found
 
-    def _fitting(self, nest: Nest, calls: Events, allowed: _Allowed, drift: float) -> Array:
+    def _fitting(self, nest: ThreadStretches, calls: Events, allowed: _Allowed, drift: float) -> Array:
         low, high = _shifts(nest, calls, allowed, Line(self.line.offset, drift, self.line.x0))
         count, step = len(self.shifts), self.shifts[1] - self.shifts[0]
         first = np.clip(np.ceil((low - self.shifts[0]) / step), 0, count).astype(np.int64)
@@ -161,14 +161,14 @@ class Grid:
         return (np.cumsum(changes.reshape(len(calls), count + 1), axis=1)[:, :-1] > 0).sum(axis=0)
 
 
-def _shifts(nest: Nest, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:
+def _shifts(nest: ThreadStretches, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:
     """From where to where a line may be moved for a call to lie in a stretch, with times as they are printed."""
     start = calls.start[allowed.call]
     low = start + calls.dur[allowed.call] - line.map(allowed.end + 2 * max(nest.quantum_ns, 1.0))
     return low, start + max(calls.quantum_ns, 1.0) - line.map(allowed.begin)
 
 
-def fits_on(nest: Nest, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
+def fits_on(nest: ThreadStretches, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
     """For some calls, whether each lies in a stretch on a line."""
     calls = nest.calls.take(rows)
     allowed = _Allowed.near(nest, calls, line, 3 * max(nest.quantum_ns, calls.quantum_ns))
@@ -178,7 +178,7 @@ def fits_on(nest: Nest, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
     return fits
 
 
-def sticking_out(nest: Nest, calls: Events) -> F64:
+def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
     """For each call on the outer clock by how much it sticks out of the best stretch of its kind near it, ns.
 
     Returns:
@@ -199,7 +199,7 @@ def sticking_out(nest: Nest, calls: Events) -> F64:
     return found
 
 
-def most_fitting(nest: Nest, calls: Events, reach: float) -> tuple[int, float]:
+def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[int, float]:
     """How many of the calls on the outer clock lie in a stretch at the best move within reach, and that move, ns.
 
     The later the move, the later the calls; of equally good moves the least one counts.
@@ -216,7 +216,7 @@ def most_fitting(nest: Nest, calls: Events, reach: float) -> tuple[int, float]:
     return most, move
 
 
-def room(nest: Nest, line: Line) -> tuple[F64, F64]:
+def room(nest: ThreadStretches, line: Line) -> tuple[F64, F64]:
     """How far each call lies from the begin and from the end of the stretch that holds it on a line, as printed, ns."""
     allowed = _Allowed.near(nest, nest.calls, line, 0.0)
     start = nest.calls.start[allowed.call]
@@ -226,7 +226,7 @@ def room(nest: Nest, line: Line) -> tuple[F64, F64]:
     return before[inside], after[inside]
 
 
-def best_near(nest: Nest, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
+def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
     """The line with the most calls in a stretch: in the middle of those with as many, near another line.
 
     Args:
@@ -244,7 +244,7 @@ def best_near(nest: Nest, rows: Array, line: Line, reach: float, drifts: tuple[f
     return Line(line.offset + float(np.median(grid.shifts[shift[drift == row]])), float(grid.drifts[row]), line.x0)
 
 
-def possible(nest: Nest, line: Line, span: tuple[float, float], region: Region) -> Region | None:
+def possible(nest: ThreadStretches, line: Line, span: tuple[float, float], region: Region) -> Region | None:
     """What is left of a region when each call has to lie in a stretch, but for a few; None if too many do not.
 
     Args:
@@ -268,7 +268,7 @@ def possible(nest: Nest, line: Line, span: tuple[float, float], region: Region) 
     return region.intersection(found) if found is not None else None
 
 
-def _narrowed(nest: Nest, calls: Events, region: Region, half_span: float) -> Region | None:
+def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: float) -> Region | None:
     """The lines of a region, as far as they are told apart, on which nearly as many calls fit as on the best one."""
     low, high = float(np.min(region.offsets)), float(np.max(region.offsets))
     drifts = float(np.min(region.drifts)), float(np.max(region.drifts))

@@ -23,24 +23,42 @@ from traceconv.clocks import SLEWED_DRIFT
 
 Allowed = Callable[[Events, Events, Pairs, Line], Region | None]
 
+# Each with its unit. All but those that say "not tuned" were chosen on seeds below 1000 of tests/benchmarks/alignment,
+# pairs whose clocks were slewed or set while both recorded, as docs/alignment.md says of all thresholds.
+
 _US = 1e3
+
 #: A line needs so many pairs.
 LEAST_PAIRS = 20
+#: A block that is followed has no more events than this, unless it had fewer than a line needs.
 _BLOCK_EVENTS = 100
+#: And lasts no longer, ns: no clock strays far meanwhile. Not tuned: 1000 ppm make 200 µs of it.
 _BLOCK_NS = 2e8
-_TOLERANCES = (150 * _US, 20 * _US)
+#: Within so much of the line of the block before it pairs are looked for at first, ns.
+_STRAYED_NS = 150 * _US
+#: And within so much of their own line then, ns.
+_NEAR_NS = 20 * _US
+#: The share of a block, and of a stretch without steps, that has to match.
 _LEAST_SHARE = 0.5
-_LEAST_SCALE = 2 * _US
-_MOST_BLOCKS = 240
-_LEAST_BLOCKS = 3
+#: The least spread of begins about their usual places to believe in, ns: times are printed in whole microseconds.
+_LEAST_SPREAD_NS = 2 * _US
+#: So many medians are taken at most along a stretch. Not tuned: limits time, which grows with the square of it.
+_MOST_MEDIANS = 240
+#: A median is of so many pairs at least, if there are as many. Not tuned: some pairs are wrong.
+_PAIRS_OF_MEDIAN = 8
+#: A line goes through so many medians at least. Not tuned: any two are on a line.
+_LEAST_MEDIANS = 3
+#: So many lines follow each other at most without a step. Not tuned: limits time.
 _MOST_LINES = 8
-_LEAST_NOISE = 0.3 * _US
-#: Lines that miss each other by no more than this where they meet are one bent line.
+#: The least noise of a median to believe in, ns.
+_LEAST_NOISE_NS = 0.3 * _US
+#: Lines that miss each other by no more than this where they meet are one bent line, ns.
 CONTINUOUS_NS = 10 * _US
-#: Of the distances between the begins, and of those between the ends, of what lies inside what.
+#: This share of the distances between begins, and of those between ends, is tighter than what counts as tight.
 _TIGHT = 0.1
-#: What a further line costs: three numbers, each half a logarithm of the number of blocks, and as much again.
-_PENALTY = 2 * 3
+#: What a further line costs, in logarithms of the number of medians. Not tuned: three numbers, each half of one by
+#: Schwarz, in squares of the noise of two nats each; and as much again.
+_PENALTY = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +111,7 @@ def line_of(segment: Segment) -> Line:
 def followed(a: Events, b: Events, line: Line) -> tuple[PiecewiseLine, int]:
     """The relation from the begin of b on, and the row of b where it is lost."""
     matcher = Matcher(a, b)
-    first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _TOLERANCES[0]))
+    first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _STRAYED_NS))
     knots: list[float] = []
     lines = [line]
     while first < len(b) and float(b.start[first]) <= last_time(a, lines[-1]):
@@ -110,7 +128,7 @@ def followed(a: Events, b: Events, line: Line) -> tuple[PiecewiseLine, int]:
 
 def last_time(a: Events, line: Line) -> float:
     """Until when events of b may lie in events of a, ns of b."""
-    return float(line.map(np.array([a.span[1]]))[0]) + _TOLERANCES[0]
+    return float(line.map(np.array([a.span[1]]))[0]) + _STRAYED_NS
 
 
 def next_block(b: Events, first: int) -> Events:
@@ -122,13 +140,13 @@ def next_block(b: Events, first: int) -> Events:
 def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | None:
     """The line of a block near to that of the block before it; None if it does not fit."""
     within = matcher.part(block)
-    for tolerance in _TOLERANCES:
+    for tolerance in (_STRAYED_NS, _NEAR_NS):
         pairs = Pairs.of(a, block, within.holding(line, tolerance), line)
-        if len(pairs) < max(_LEAST_SHARE * len(block), _LEAST_BLOCKS):
+        if len(pairs) < max(_LEAST_SHARE * len(block), _LEAST_MEDIANS):
             return None
         x = a.start[pairs.a]
         wanted = pairs.begin + line.drift * (x - line.x0)
-        _, drift, _ = robust_line(x, wanted, _LEAST_SCALE, SLEWED_DRIFT, SLEWED_DRIFT)
+        _, drift, _ = robust_line(x, wanted, _LEAST_SPREAD_NS, SLEWED_DRIFT, SLEWED_DRIFT)
         line = Line(line.offset + line.drift * (float(x.mean()) - line.x0), drift, float(x.mean()))
         line = replace(line, offset=line.offset + _middle(a, block, pairs, line))
     return line
@@ -149,7 +167,7 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
     """
     part = b.take(rows)
     matcher = Matcher(a, b).part(part)
-    fits_old, fits_new = (matcher.holding(line, _TOLERANCES[1]) >= 0 for line in (old, new))
+    fits_old, fits_new = (matcher.holding(line, _NEAR_NS) >= 0 for line in (old, new))
     before = np.concatenate(([0], np.cumsum(fits_old.astype(np.int64) - fits_new)))
     split = int(np.argmax(before))
     old_rows, new_rows = np.flatnonzero(fits_old[:split]), split + np.flatnonzero(fits_new[split:])
@@ -165,7 +183,7 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
 
 def segments_of(a: Events, b: Events, rough: PiecewiseLine, allowed: Allowed) -> tuple[Segment, ...]:
     """The lines of a stretch without steps, each with its region; none if one of them has too little evidence."""
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, _TOLERANCES[1]), rough)
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, _NEAR_NS), rough)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
         return ()
     x = a.start[pairs.a]
@@ -197,7 +215,7 @@ def _segment(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -
 
 
 def _line(x: F64, apart: F64) -> Line:
-    offset, drift, _ = robust_line(x, apart, _LEAST_SCALE, 2 * SLEWED_DRIFT, SLEWED_DRIFT)
+    offset, drift, _ = robust_line(x, apart, _LEAST_SPREAD_NS, 2 * SLEWED_DRIFT, SLEWED_DRIFT)
     return Line(offset, drift, float(x.mean()))
 
 
@@ -215,12 +233,12 @@ def _knot(x: F64, at: int, one: Line, other: Line) -> float:
 
 def _borders(x: F64, apart: F64) -> list[int]:
     """The rows at which lines begin, and the number of rows behind them: exact dynamic programming over blocks."""
-    size = max(len(x) // _MOST_BLOCKS, min(8, len(x) // _LEAST_BLOCKS))
+    size = max(len(x) // _MOST_MEDIANS, min(_PAIRS_OF_MEDIAN, len(x) // _LEAST_MEDIANS))
     starts = np.arange(0, len(x) - size + 1, size)
     blocks = np.split(np.arange(len(x)), starts[1:])
     t = np.array([float(np.median(x[rows])) for rows in blocks])
     y = np.array([float(np.median(apart[rows])) for rows in blocks])
-    noise = max(_noise(t, y), _LEAST_NOISE)
+    noise = max(_noise(t, y), _LEAST_NOISE_NS)
     t, y = (t - t[0]) / max(float(t[-1] - t[0]), 1.0), (y - y.mean()) / noise
     cost = _costs(t, y)
     count = len(t)
@@ -254,4 +272,4 @@ def _costs(t: F64, y: F64) -> F64:
     with np.errstate(divide="ignore", invalid="ignore"):
         vt, vty, vy = stt - st * st / n, sty - st * sy / n, syy - sy * sy / n
         cost = vy - np.where(vt > 0, vty * vty / vt, 0.0)
-    return np.where(n >= min(_LEAST_BLOCKS, len(t)), np.maximum(cost, 0.0), np.inf)
+    return np.where(n >= min(_LEAST_MEDIANS, len(t)), np.maximum(cost, 0.0), np.inf)
