@@ -27,9 +27,10 @@ from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method,
 from traceconv.align.geometry import F64
 from traceconv.align.iterations import correlation_of_deviations, log_durations, period_of
 from traceconv.align.messages import Message, Text
+from traceconv.align.robust import spread_of
 from traceconv.clocks import Verdict
 
-# Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned": the
+# Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
 # recordings that `TUNED` names there, as docs/alignment.md says of all thresholds.
 
 _US = 1e3
@@ -169,7 +170,6 @@ class _Table:
     def __init__(self, a: Events, b: Events, model: _Model) -> None:
         self.tilt = model.skip_a
         self.skip_b = model.skip_b
-        self.places = len(a) + 1
         self._dur, self._kind = b.dur, b.kind
         self._bonus = float(np.log(model.matched)) - model.skip_a
         self._model = model
@@ -334,7 +334,7 @@ def _wide(a: Events, b: Events) -> _Model:
     for kind in np.unique(b.kind).tolist():
         logs = log_durations(b.take(np.flatnonzero(b.kind == kind)))
         middle = float(np.median(logs))
-        spread = max(_LEAST_SPREAD, 1.4826 * float(np.median(np.abs(logs - middle))))
+        spread = max(_LEAST_SPREAD, spread_of(logs - middle))
         kinds[kind] = _Kind(_FIRST_BIAS_NS, max(_FIRST_NOISE_NS, 2 * quantum), middle, spread)
     return _Model(kinds, _FIRST_RELATIVE)
 
@@ -534,7 +534,7 @@ def _compared(total: F64, left: Array, right: Array, half: int) -> tuple[F64, F6
 
 
 def _highest(scores: F64) -> float:
-    return float(np.max(scores)) if len(scores) else -np.inf
+    return float(np.max(scores, initial=-np.inf))
 
 
 def _strays(match: Array) -> Array:

@@ -23,23 +23,36 @@ from traceconv.ir.trace import I32
 
 #: The kind of work that only the library has a name for.
 UNNAMED = -1
-_US = 1e3
-#: How finely lines are tried near a candidate, for a first look and for the last one.
-COARSE = 4 * _US
-_FINE = 0.2 * _US
-_MOST_SHIFTS, _MOST_DRIFTS = 160, 120
-_FEW_CALLS, _MANY_CALLS = 400, 4000
-#: How finely moves are tried over a long reach, and how much of it at once, ns.
-_STEP, _LOOK = 2 * _US, 10_000 * _US
-#: So often a region is looked at, each time what the last look left of it.
-_LOOKS = 3
-#: With this share of the calls each within one stretch, the trace is one in which calls do lie so.
-LEAST_FITTING = 0.9
-#: A place is possible with so many misfits, beside twice as many as there are at the best one: what does not fit there
-#: may be wrong, and as much again may be wrong and fit there by chance.
-CHANCE = 3
 #: The relation of a clock to itself.
 UNMOVED = Line(0.0, 0.0, 0.0)
+
+# Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs and tuned.
+
+_US = 1e3
+
+#: How finely lines are tried near a candidate at a first look, ns. Not tuned: less than most stretches last.
+_COARSE_NS = 4 * _US
+#: And at the last one, ns. Not tuned: below the aim of 1 µs.
+_FINE_NS = 0.2 * _US
+#: So many shifts are tried at most. Not tuned: limits time.
+_MOST_SHIFTS = 160
+#: And so many drifts. Not tuned: limits time.
+_MOST_DRIFTS = 120
+#: So many calls are looked at near a candidate. Not tuned: limits time.
+_FEW_CALLS = 400
+#: And for what is possible at the end. Not tuned: limits time.
+_MANY_CALLS = 4000
+#: How finely moves are tried over a long reach, ns. Not tuned: less than most stretches last.
+_STEP_NS = 2 * _US
+#: And how much of it at once, ns. Not tuned: limits memory.
+_LOOK_NS = 10_000 * _US
+#: So often a region is looked at, each time what the last look left of it. Not tuned: each costs time.
+_LOOKS = 3
+#: With this share of the calls each within one stretch, the trace is one in which calls do lie so (tuned).
+LEAST_FITTING = 0.9
+#: A place is possible with so many misfits, beside twice as many as there are at the best one: what does not fit there
+#: may be wrong, and as much again may be wrong and fit there by chance (tuned).
+CHANCE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +82,6 @@ class ThreadStretches:
     threads: tuple[Stretches, ...]
     calls: Events
     quantum_ns: float
-
-    def named(self) -> ThreadStretches:
-        """Without calls that no operator is named after."""
-        return ThreadStretches(self.threads, self.calls.take(self.calls.kind != UNNAMED), self.quantum_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +214,9 @@ def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[in
     The later the move, the later the calls; of equally good moves the least one counts.
     """
     found = []
-    for start in np.arange(-reach, reach, _LOOK):
-        half = _LOOK / 2
-        shifts = np.arange(-half, half + _STEP, _STEP)
+    for start in np.arange(-reach, reach, _LOOK_NS):
+        half = _LOOK_NS / 2
+        shifts = np.arange(-half, half + _STEP_NS, _STEP_NS)
         fitting = Grid(Line(start + half, 0.0, 0.0), shifts, np.zeros(1)).fitting(nest, calls)[0]
         most = int(np.max(fitting))
         places = -(start + half + shifts[fitting == most])
@@ -237,7 +246,7 @@ def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drif
         drifts: the least and the greatest to try.
     """
     calls = nest.calls.take(some_of(rows, _FEW_CALLS))
-    grid = Grid.around(line, reach, drifts, float(calls.start[-1] - calls.start[0]) / 2, COARSE)
+    grid = Grid.around(line, reach, drifts, float(calls.start[-1] - calls.start[0]) / 2, _COARSE_NS)
     fitting = grid.fitting(nest, calls)
     drift, shift = np.nonzero(fitting == np.max(fitting))
     row = int(drift[np.argmin(np.abs(drift - np.median(drift)))])
@@ -273,8 +282,8 @@ def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: f
     low, high = float(np.min(region.offsets)), float(np.max(region.offsets))
     drifts = float(np.min(region.drifts)), float(np.max(region.drifts))
     centre = Line((low + high) / 2, (drifts[0] + drifts[1]) / 2, region.x0)
-    reach = max((high - low) / 2, _FINE)
-    grid = Grid.around(centre, reach, drifts, half_span, max(_FINE, reach / _MOST_SHIFTS))
+    reach = max((high - low) / 2, _FINE_NS)
+    grid = Grid.around(centre, reach, drifts, half_span, max(_FINE_NS, reach / _MOST_SHIFTS))
     fitting = grid.fitting(nest, calls)
     ends = np.array([-half_span, half_span])
     least, most = region.bounds(region.x0 + ends)

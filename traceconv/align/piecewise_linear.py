@@ -18,7 +18,7 @@ import numpy as np
 from traceconv.align.estimate import Events, Segment
 from traceconv.align.geometry import F64, Region
 from traceconv.align.matching import Line, Matcher, Pairs
-from traceconv.align.robust import robust_line
+from traceconv.align.robust import robust_line, spread_of
 from traceconv.clocks import SLEWED_DRIFT
 
 Allowed = Callable[[Events, Events, Pairs, Line], Region | None]
@@ -86,16 +86,16 @@ class PiecewiseLine(Line):
 
     def map(self, x: F64) -> F64:
         """Times of clock x on clock y."""
-        return self._chosen(x, x, [line.map for line in self.lines], self.knots)
+        return self._chosen(x, [line.map for line in self.lines], self.knots)
 
     def back(self, y: F64) -> F64:
         """Times of clock y on clock x."""
         begins = [float(line.map(np.array(knot))) for knot, line in zip(self.knots, self.lines[1:], strict=True)]
-        return self._chosen(y, y, [line.back for line in self.lines], begins)
+        return self._chosen(y, [line.back for line in self.lines], begins)
 
     @staticmethod
-    def _chosen(times: F64, by: F64, ways: Sequence[Callable[[F64], F64]], begins: Sequence[float]) -> F64:
-        number = np.searchsorted(np.array(begins), by, "right")
+    def _chosen(times: F64, ways: Sequence[Callable[[F64], F64]], begins: Sequence[float]) -> F64:
+        number = np.searchsorted(np.array(begins), times, "right")
         found = np.empty(np.shape(times))
         for which in np.unique(number).tolist():
             here = number == which
@@ -262,7 +262,7 @@ def _noise(t: F64, y: F64) -> float:
         return 0.0
     share = (t[1:-1] - t[:-2]) / np.maximum(t[2:] - t[:-2], 1.0)
     bend = y[1:-1] - (y[:-2] + share * (y[2:] - y[:-2]))
-    return 1.4826 * float(np.median(np.abs(bend))) / float(np.sqrt(1.5))
+    return spread_of(bend) / float(np.sqrt(1.5))
 
 
 def _costs(t: F64, y: F64) -> F64:

@@ -55,10 +55,10 @@ from traceconv.align.piecewise_linear import (
     segments_of,
     step_between,
 )
-from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, vary_alike
+from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, spread_of, vary_alike
 from traceconv.clocks import SLEWED_DRIFT, Verdict
 
-# Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned": the
+# Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
 # recordings that `TUNED` names there, as docs/alignment.md says of all thresholds; "few iterations" are recordings
 # of five to ten of them, other ones than those whose figures are reported.
 
@@ -238,15 +238,11 @@ class _Chunk:
 
     def pairs(self, line: Line, tolerance: float) -> Pairs:
         """What matches on a line; rows of b count from its first event."""
-        begin, b, match = self._match(line, tolerance)
+        begin, b, match = self.match(line, tolerance)
         found = Pairs.of(self.a, b, match, line)
         return replace(found, b=found.b + begin)
 
-    def count(self, line: Line, tolerance: float) -> int:
-        """How many inner events match on a line."""
-        return int(np.count_nonzero(self._match(line, tolerance)[2] >= 0))
-
-    def _match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
+    def match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
         """The first row of b that can match, all that can, and the row in a for each."""
         first, last = line.map(np.array(self.span))
         begin, end = np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist()
@@ -258,7 +254,7 @@ class _Chunk:
         tolerance = 2 * self.bin
         pairs = self.pairs(line, tolerance)
         chance = np.log(_BY_CHANCE) - np.log(2 * tolerance) - np.log(_CHANCE_END_NS)
-        width, spread = max(scale, _LEAST_SPREAD_NS), max(_spread(pairs.end), _LEAST_SPREAD_OF_ENDS_NS)
+        width, spread = max(scale, _LEAST_SPREAD_NS), max(spread_of(pairs.end), _LEAST_SPREAD_OF_ENDS_NS)
         fit = np.log(1 - _BY_CHANCE) - np.abs(pairs.begin) / width - np.log(2 * width)
         fit += -np.abs(pairs.end) / spread - np.log(2 * spread)
         fit = np.logaddexp(chance, fit)
@@ -268,10 +264,6 @@ class _Chunk:
         else:
             np.maximum.at(score, pairs.a, fit)
         return score
-
-
-def _spread(values: F64) -> float:
-    return 1.4826 * float(np.median(np.abs(values))) if len(values) else 0.0
 
 
 def align_sequences(
@@ -453,9 +445,7 @@ def _change(one: Segment, other: Segment) -> Message:
 
 def _allowed(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
     """What the pairs along one of several lines allow."""
-    share = TRIM + np.sqrt(TRIM / len(pairs))
-    kept = containment(a, b, pairs).trimmed(line.drift, line.x0, share)
-    return feasible(kept, everything(line.x0, 2 * SLEWED_DRIFT))
+    return _sure(containment(a, b, pairs), line, 2 * SLEWED_DRIFT)[0]
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------
@@ -556,22 +546,16 @@ def _distinct(places: list[_Candidate | None]) -> list[_Candidate]:
 
 
 def _candidate(chunk: _Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> _Candidate | None:
-    refined = _refined(chunk, line, prior, bins)
-    if refined is None:
-        return None
-    line, scale = refined
-    return _Candidate(line, scale, chunk.score(line, scale), chunk.count(line, _NEAR_NS))
-
-
-def _refined(chunk: _Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> tuple[Line, float] | None:
-    """The line near an offset, from pairs within ever fewer bins; None if too few events match on the way."""
+    """The place near a line, from pairs within ever fewer bins; None if too few events match on the way."""
     scale = _LEAST_SPREAD_NS
     for tolerance in (*(count * chunk.bin for count in bins), _NEARER_NS, _NEAR_NS):
         pairs = chunk.pairs(line, tolerance)
         if len(pairs) < _LEAST_PAIRS:
             return None
         line, scale = _fit(chunk.a, chunk.b, pairs, line, prior)
-    return _centred(chunk.a, chunk.b, pairs, line, prior), scale
+    line = _centred(chunk.a, chunk.b, pairs, line, prior)
+    matches = int(np.count_nonzero(chunk.match(line, _NEAR_NS)[2] >= 0))
+    return _Candidate(line, scale, chunk.score(line, scale), matches)
 
 
 def _fit(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
@@ -590,7 +574,7 @@ def _fit(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[
 def _centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:
     """The middle of what the pairs allow; where they allow nothing, the line as it is."""
     bounds = _bounds(a, b, pairs)
-    region = _sure(bounds, line, prior)[0] if bounds is not None else None
+    region = _sure(bounds, line, _DRIFT_SLACK * prior.max_drift)[0] if bounds is not None else None
     return line if region is None else Line(*region.middle(_overlap(a, b, line)), line.x0)
 
 
@@ -707,9 +691,9 @@ def _grown(a: Events, b: Events, seed: _Candidate, until: float, prior: Prior) -
         until = min(max(first + 2 * (until - first), until + 1e6), last)
 
 
-def _matched(a: Events, b: Events, line: Line, tolerance: float = _NEAR_NS) -> tuple[Pairs, float, float]:
+def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float, float]:
     """The pairs, the share of the events of b that could match and do, and the least share along the way."""
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, tolerance), line)
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, _NEAR_NS), line)
     possible = could_match(a, b, line)
     hit = np.zeros(len(b), bool)
     hit[pairs.b] = True
@@ -753,19 +737,17 @@ def _bounds(a: Events, b: Events, pairs: Pairs) -> Constraints | None:
     A pair may be wrong if it lies far from the usual place of its class.
     """
     usual = pairs.where(
-        (np.abs(pairs.begin) <= max(_UNUSUAL * _spread(pairs.begin), _NEAR_NS))
-        & (np.abs(pairs.end) <= max(_UNUSUAL * _spread(pairs.end), _NEAR_NS))
+        (np.abs(pairs.begin) <= max(_UNUSUAL * spread_of(pairs.begin), _NEAR_NS))
+        & (np.abs(pairs.end) <= max(_UNUSUAL * spread_of(pairs.end), _NEAR_NS))
     )
     usual = usual.where(_alone(b, usual))
     return containment(a, b, usual) if len(usual) >= _LEAST_PAIRS else None
 
 
-def _sure(bounds: Constraints, line: Line, prior: Prior) -> tuple[Region | None, Constraints]:
+def _sure(bounds: Constraints, line: Line, max_drift: float) -> tuple[Region | None, Constraints]:
     """The relations that all but the tightest bounds allow, and these bounds."""
-    count = len(bounds.lower)
-    share = TRIM + np.sqrt(TRIM / count)
-    kept = bounds.trimmed(line.drift, line.x0, share)
-    return feasible(kept, everything(line.x0, _DRIFT_SLACK * prior.max_drift)), kept
+    kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(bounds.lower)))
+    return feasible(kept, everything(line.x0, max_drift)), kept
 
 
 def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
@@ -777,7 +759,7 @@ def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tup
     bounds = _bounds(a, b, pairs)
     if bounds is None:
         return None, 0
-    sure, kept = _sure(bounds, line, prior)
+    sure, kept = _sure(bounds, line, _DRIFT_SLACK * prior.max_drift)
     if sure is None:
         return None, len(bounds) - len(kept)
     span = _overlap(a, b, line)
