@@ -310,7 +310,7 @@ def _learned(a: Events, b: Events) -> _Seed:
     starts = np.linspace(0, max(len(b) - size, 0), _SEEDS).astype(int)
     if len(a) * len(b) > _MOST_CELLS:
         starts = starts // _BLOCK_ROWS * _BLOCK_ROWS
-    best, fitting = None, -np.inf
+    seeds = []
     for first in dict.fromkeys(starts.tolist()):
         part = b.take(np.arange(first, min(first + size, len(b))))
         model, match = _wide(a, b), np.full(len(part), -1)
@@ -318,13 +318,10 @@ def _learned(a: Events, b: Events) -> _Seed:
         for _ in range(_LEARNINGS):
             path = _path(a, part, model, everywhere, 1, margins=False)
             match, model = path.match, _refitted(a, part, path.match, model)
-        if path.score / len(part) > fitting:
-            best, fitting = _Seed(model, first, match), path.score / len(part)
+        seeds.append((path.score / len(part), _Seed(model, first, match)))
         if size == _SEED_ROWS and (match >= 0).mean() >= _LEAST_SHARE:
             break
-    if best is None:
-        raise AssertionError("there is at least one part")
-    return best
+    return max(seeds, key=lambda one: one[0])[1]
 
 
 def _wide(a: Events, b: Events) -> _Model:

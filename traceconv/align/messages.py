@@ -73,7 +73,7 @@ class Text(enum.Enum):
     # -- sequences ----------------------------------------------------------------------------------------------------
 
     FEW_COMMON_EVENTS = "only {events} events of common kinds, {least} are needed"
-    TRACES_DO_NOT_MEET = "the traces do not overlap where their clocks allow it"
+    TRACES_DO_NOT_MEET = "the events of both do not overlap where their clocks allow it"
     NO_PLACE_FITS = "no place was found where the events of both fit"
     BEGIN_FITS = (
         "the first {span:short} fit ({begin} events), the whole does not ({whole} events): a clock was set, or changed "
