@@ -16,7 +16,7 @@ from traceconv.align.checks import Check, Rule
 from traceconv.align.containment import check_of_calls
 from traceconv.align.estimate import Events
 from traceconv.align.names import NameMap
-from traceconv.align.nesting import Nest, Stretches, most_fitting, sticking_out
+from traceconv.align.nesting import Stretches, ThreadStretches, most_fitting, sticking_out
 from traceconv.clocks import REALTIME, Verdict
 from traceconv.errors import UnverifiedAlignment
 from traceconv.ir.builder import Builder
@@ -238,7 +238,7 @@ def test_how_far_a_call_sticks_out_is_found_by_looking_at_all_stretches(seed: in
     for _ in range(2):
         ends = np.cumsum(rng.integers(1, 50, 80) * 1000).astype(np.float64)
         threads.append(Stretches(ends[:-1:2], ends[1::2], rng.integers(0, 3, 40).astype(np.int32)))
-    nest = Nest(tuple(threads), Events(*empty()), 1.0)
+    nest = ThreadStretches(tuple(threads), Events(*empty()), 1.0)
     start = np.sort(rng.uniform(0, 2e6, 60))
     calls = Events(start, rng.uniform(0, 3e4, 60), rng.integers(0, 4, 60).astype(np.int32), 0, 1.0)
     wanted = [

@@ -13,7 +13,7 @@ from tests.benchmarks.alignment.simulate import MS, Shape, Truth, as_samples, ou
 from tests.benchmarks.alignment.simulate import run as simulated
 from traceconv.align.activity import align_samples
 from traceconv.align.drift_correction import Known
-from traceconv.align.estimate import Estimate, Piece
+from traceconv.align.estimate import Estimate, Segment
 from traceconv.align.geometry import box
 from traceconv.align.names import NameMap
 from traceconv.align.select_estimator import PairEstimate, Side, estimate_pair
@@ -100,7 +100,7 @@ def test_samples_of_a_late_part_within_what_is_known_of_clocks_that_run_apart() 
     span = round(slices.span[1] * 0.8), round(slices.span[1])
     known = Known.of(way, span, (slices.zero_ns, samples.zero_ns))
     assert known.prior.high - known.prior.low < 0.5 * MS
-    found = known.restored(align_samples(slices, known.evened(samples), known.prior))
+    found = known.with_drift(align_samples(slices, known.without_drift(samples), known.prior))
     assert found.verdict is Verdict.OK, found.reason
     middle = np.array([sum(span) / 2])
     true = float(truth.map(middle)[0]) - samples.zero_ns
@@ -113,16 +113,16 @@ def test_what_is_put_back_is_the_same_line() -> None:
     """By the definition: y' is y / (1 + d), and what maps x to y' maps it to y with the drift put back."""
     known = Known.of(ClockMap(0, 10, drift=round(300e-6 / DRIFT_UNIT)), (0, S), (0, 0))
     region = box(4e9, 900.0, 1100.0, 20e-6)
-    piece = Piece(2e9, 1500.0, -7e-6, 3e9, region, 5)
+    segment = Segment(2e9, 1500.0, -7e-6, 3e9, region, 5)
     found = Estimate("", Verdict.OK, "", 1000.0, 5e-6, 2e9, region)
     times = np.linspace(-1e9, 9e9, 7)
     rate = 1 + known.drift
-    restored = known.restored(found)
-    assert np.allclose(restored.map(times), rate * found.map(times), rtol=0, atol=1e-3)
-    for one, other in zip(restored.bounds(times), found.bounds(times), strict=True):
+    with_drift = known.with_drift(found)
+    assert np.allclose(with_drift.map(times), rate * found.map(times), rtol=0, atol=1e-3)
+    for one, other in zip(with_drift.bounds(times), found.bounds(times), strict=True):
         assert np.allclose(times + one, rate * (times + other), rtol=0, atol=1e-3)
-    bent = known.restored(replace(found, pieces=(piece, replace(piece, begin=5e9)), region=None))
-    assert np.allclose(bent.map(times), rate * piece.map(times), rtol=0, atol=1e-3)
+    bent = known.with_drift(replace(found, segments=(segment, replace(segment, begin=5e9)), region=None))
+    assert np.allclose(bent.map(times), rate * segment.map(times), rtol=0, atol=1e-3)
 
 
 def test_a_clock_that_was_set_is_searched_on_both_sides() -> None:

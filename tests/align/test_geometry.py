@@ -83,12 +83,6 @@ def test_offsets_move_along_the_drift() -> None:
     assert np.allclose(moved.bounds(-7e9), region.bounds(-7e9))
 
 
-def test_violations() -> None:
-    x = np.array([0.0, 0.0])
-    made = Constraints(x, np.array([-5.0, 7.0]), x, np.array([-3.0, 9.0]))
-    assert sorted(made.violations(0.0, 0.0, 0.0)) == [3.0, 7.0]
-
-
 def test_a_line_through_points_of_which_a_fifth_is_wrong() -> None:
     rng = np.random.default_rng(3)
     x = rng.uniform(0, 1e9, 500)

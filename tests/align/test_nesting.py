@@ -12,7 +12,7 @@ from traceconv.align.features import nested_work, shared_work
 from traceconv.align.geometry import Region, box
 from traceconv.align.matching import Line
 from traceconv.align.names import NameMap
-from traceconv.align.nesting import UNNAMED, Nest, best_near, fits_on, possible
+from traceconv.align.nesting import UNNAMED, ThreadStretches, best_near, fits_on, possible
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
@@ -63,7 +63,7 @@ def recorded(rng: np.random.Generator) -> tuple[Trace, Trace]:
     return framework(cut), library([(start // 1000 * 1000, dur, name) for start, dur, name in moved])
 
 
-def nest_of(a: Trace, b: Trace) -> Nest:
+def nest_of(a: Trace, b: Trace) -> ThreadStretches:
     views = shared_work(a, 0, b, 0, NameMap())
     assert views is not None
     found = nested_work(a, b, views)
@@ -71,7 +71,7 @@ def nest_of(a: Trace, b: Trace) -> Nest:
     return found
 
 
-def around(nest: Nest, a: Trace) -> tuple[Region, float]:
+def around(nest: ThreadStretches, a: Trace) -> tuple[Region, float]:
     """What is known before, +-80 us at the middle and +-50 ppm, and the true offset there."""
     first = int(a.slices.ts[0])
     middle = float(np.mean(nest.calls.span)) - OFFSET
@@ -105,7 +105,10 @@ def test_without_the_gaps_nothing_is_said() -> None:
     other = Events(shaken[order], calls.dur[order], calls.kind[order], calls.zero_ns, calls.quantum_ns)
     region, true = around(nest, a)
     span = (0.0, float(a.slices.ts[-1] - a.slices.ts[0]))
-    assert possible(Nest(nest.threads, other, nest.quantum_ns), Line(true, DRIFT, region.x0), span, region) is None
+    assert (
+        possible(ThreadStretches(nest.threads, other, nest.quantum_ns), Line(true, DRIFT, region.x0), span, region)
+        is None
+    )
 
 
 def test_a_few_wrong_calls_do_not_mislead() -> None:
@@ -118,7 +121,7 @@ def test_a_few_wrong_calls_do_not_mislead() -> None:
     other = Events(start[order], calls.dur[order], calls.kind[order], calls.zero_ns, calls.quantum_ns)
     region, true = around(nest, a)
     span = (0.0, float(a.slices.ts[-1] - a.slices.ts[0]))
-    found = possible(Nest(nest.threads, other, nest.quantum_ns), Line(true, DRIFT, region.x0), span, region)
+    found = possible(ThreadStretches(nest.threads, other, nest.quantum_ns), Line(true, DRIFT, region.x0), span, region)
     assert found is not None
     low, high = found.bounds(region.x0)
     assert low[0] <= true <= high[0]

@@ -27,7 +27,7 @@ from traceconv.align.geometry import F64
 from traceconv.align.matching import NONE, Matcher
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
-from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, Nest, most_fitting, sticking_out
+from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretches, most_fitting, sticking_out
 from traceconv.align.network import UNSTATED_BOUND_NS
 from traceconv.align.select_estimator import Side, stated_outer
 from traceconv.align.sequences import could_match
@@ -74,7 +74,7 @@ class _Calls:
 
     outer: Side
     inner: Side
-    nest: Nest
+    nest: ThreadStretches
     operators: Events
     calls: Events
     rows: Array

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from traceconv.align.estimate import Bins, Estimate, Events, Piece, Prior, Rival, Samples
+from traceconv.align.estimate import Bins, Estimate, Events, Prior, Rival, Samples, Segment
 from traceconv.align.geometry import Region
 from traceconv.align.launches import Pairs
-from traceconv.align.nesting import Nest
+from traceconv.align.nesting import ThreadStretches
 from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap
 
-_Timed = TypeVar("_Timed", Events, Samples, Bins, Pairs, Nest)
+_Timed = TypeVar("_Timed", Events, Samples, Bins, Pairs, ThreadStretches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Known:
     """What is known beforehand of two clocks.
 
     Attributes:
-        prior: for what `evened` leaves of the times of clock y.
+        prior: for what `without_drift` leaves of the times of clock y.
         drift: how much faster clock y runs than clock x, as a ratio.
     """
 
@@ -51,7 +51,7 @@ class Known:
         offsets = [(known.at(ts) - zeros[1]) / (1 + drift) - (ts - zeros[0]) for ts in times]
         return cls(Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT), drift)
 
-    def evened(self, seen: _Timed) -> _Timed:
+    def without_drift(self, seen: _Timed) -> _Timed:
         """The same with times on clock y as they would be without the drift."""
         rate = 1 + self.drift
         if not self.drift:
@@ -62,12 +62,12 @@ class Known:
             return replace(seen, t=seen.t / rate)
         if isinstance(seen, Bins):
             return replace(seen, edge=seen.edge / rate)
-        if isinstance(seen, Nest):
-            return replace(seen, calls=self.evened(seen.calls))
+        if isinstance(seen, ThreadStretches):
+            return replace(seen, calls=self.without_drift(seen.calls))
         return replace(seen, begin=seen.begin / rate, end=seen.end / rate)
 
-    def restored(self, found: Estimate) -> Estimate:
-        """An estimate of clock y itself, from one that rests on evened times."""
+    def with_drift(self, found: Estimate) -> Estimate:
+        """An estimate of clock y itself, from one that rests on without_drift times."""
         if not self.drift:
             return found
         landscape = found.landscape
@@ -78,7 +78,7 @@ class Known:
             region=self._region(found.region),
             rivals=tuple(Rival(self._offset(rival.offset_ns, found.x0), rival.score) for rival in found.rivals),
             landscape=landscape and ((1 + self.drift) * landscape[0] + self.drift * found.x0, landscape[1]),
-            pieces=tuple(map(self._piece, found.pieces)),
+            segments=tuple(map(self._segment, found.segments)),
         )
 
     def _offset(self, offset: float, x0: float) -> float:
@@ -93,10 +93,10 @@ class Known:
         rate = 1 + self.drift
         return Region(region.x0, rate * region.offsets + self.drift * region.x0, self.drift + rate * region.drifts)
 
-    def _piece(self, piece: Piece) -> Piece:
+    def _segment(self, segment: Segment) -> Segment:
         return replace(
-            piece,
-            offset=self._offset(piece.offset, piece.x0),
-            drift=self._drift(piece.drift),
-            region=self._region(piece.region),
+            segment,
+            offset=self._offset(segment.offset, segment.x0),
+            drift=self._drift(segment.drift),
+            region=self._region(segment.region),
         )

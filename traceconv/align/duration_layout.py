@@ -14,18 +14,13 @@ from typing import Any
 import numpy as np
 
 from traceconv.align.estimate import Array
+from traceconv.align.messages import Message, Text
 from traceconv.align.synthetic_times import Layout, Place, lay_inside, placed_args
 from traceconv.ir.builder import join_args
 from traceconv.ir.trace import I64, NO_TRACK, Args, Trace, Track, TrackId, TrackKind
 from traceconv.lanes import sort_events
-from traceconv.times import format_short
 
 _SYNTHETIC = " (synthetic)"
-_APART = "times not measured"
-_APART_HELP = (
-    "Before the first and after the last slice that was matched: order and durations are real, nothing tells the times."
-)
-_AROUND: dict[str, object] = {"placed": "around what lies inside"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +52,7 @@ class Placement:
     host: int
     sequences: tuple[Sequence, ...]
     matches: int
-    note: str
+    note: Message
 
     def parents(self) -> Array:
         """The rows of the host that hold slices of the log."""
@@ -142,25 +137,25 @@ def _layout(sequence: Sequence, guest: Trace, host: Trace) -> tuple[Layout, Arra
     return lay_inside(dur, pairs, host.slices.ts[wanted], host.slices.dur[wanted]), wanted
 
 
-def _note(guest: Trace, host: Trace, sequences: tuple[Sequence, ...]) -> str:
+def _note(guest: Trace, host: Trace, sequences: tuple[Sequence, ...]) -> Message:
     """How many slices are where, and how well that is known."""
     laid = [_layout(sequence, guest, host) for sequence in sequences]
     found = [layout for layout, _ in laid]
     place = np.concatenate([layout.place for layout in found])
     inside, between = int((place == Place.INSIDE).sum()), int((place == Place.BETWEEN).sum())
     apart = len(place) - inside - between
-    words = [f"{inside} of {len(place)} slices lie inside those of {host.sources[0].name} that they were matched to"]
+    room: Message | str = ""
     if inside:
-        room = np.concatenate([_room(layout, parents, host) for layout, parents in laid])
-        half, nearly_all = (format_short(float(np.quantile(room, share))) for share in (0.5, 0.95))
-        words[0] += f" (half of them to ±{half}, 19 of 20 to ±{nearly_all}, if they are matched rightly)"
+        half, nearly_all = np.quantile(np.concatenate([_room(*one, host) for one in laid]), (0.5, 0.95)).tolist()
+        room = Text.ROOM_INSIDE(half=half, nearly_all=nearly_all)
+    words = [Text.LIE_INSIDE(inside=inside, total=len(place), host=host.sources[0].name, room=room)]
     if between:
-        words.append(f"{between} without a partner in order between their neighbours")
+        words.append(Text.LIE_BETWEEN(between=between))
     if apart:
         rows = np.concatenate([one.rows[_is_apart(layout)] for one, layout in zip(sequences, found, strict=True)])
-        names = [f"{_apart_name(guest.tracks[number])!r}" for number in np.unique(guest.slices.track[rows]).tolist()]
-        words.append(f"{apart} before the first or after the last match in order on {' and '.join(names)}")
-    return ", ".join(words)
+        names = [_apart_name(guest.tracks[number]) for number in np.unique(guest.slices.track[rows]).tolist()]
+        words.append(Text.LIE_APART(apart=apart, tracks=[Text.NAMED_TRACK(name=name) for name in names]))
+    return Text.SLICES_LAID(words=words)
 
 
 def _room(layout: Layout, parents: Array, host: Trace) -> Array:
@@ -185,6 +180,7 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
         placement: which slices belong together.
     """
     said: dict[int, dict[str, object]] = {}
+    around = str(Text.PLACED_AROUND())
     moved: dict[str, Any] = {name: replace(table, ts=table.ts.copy()) for name, table in guest.timed_tables()}
     moved["slices"] = replace(moved["slices"], dur=guest.slices.dur.copy())
     apart = {name: np.zeros(len(table.ts), bool) for name, table in moved.items()}
@@ -192,7 +188,8 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
         layout, wanted = _layout(sequence, guest, host)
         _move_all(guest, sequence, layout, moved, apart)
         names = [host.strings[name] for name in host.slices.name[wanted].tolist()]
-        said |= dict.fromkeys(np.flatnonzero(sequence.tracks[guest.slices.track] >= 0).tolist(), _AROUND)
+        rows_around = np.flatnonzero(sequence.tracks[guest.slices.track] >= 0).tolist()
+        said |= {row: {"placed": around} for row in rows_around}
         rows = sequence.rows
         said |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
     laid = _with_words(guest.with_tables(**moved), said)
@@ -241,8 +238,8 @@ def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins
 
 def _apart_name(track: Track) -> str:
     """The name of the track for those events of a track whose times nothing tells."""
-    name = track.name.removesuffix(_SYNTHETIC) or ("" if track.tid is None else f"thread {track.tid}")
-    return f"{name} ({_APART})".strip()
+    name = track.name.removesuffix(_SYNTHETIC) or ("" if track.tid is None else Text.THREAD_WITHOUT_NAME(tid=track.tid))
+    return str(Text.TRACK_NOT_MEASURED(track=name)).strip()
 
 
 def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
@@ -254,7 +251,7 @@ def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
     for number in sorted(wanted):
         track = tracks[number]
         kind = track.kind if track.kind is TrackKind.COUNTER else TrackKind.TRACK
-        words = "\n".join(filter(None, (_APART_HELP, track.description)))
+        words = "\n".join(filter(None, (str(Text.NOTHING_TELLS_THE_TIMES()), track.description)))
         goes_to[number] = len(tracks)
         name = _apart_name(track)
         tracks.append(replace(track, kind=kind, name=name, tid=None, lane_of=TrackId(NO_TRACK), description=words))

@@ -1,7 +1,7 @@
 """Logs without times: which other input they belong to.
 
-Which event of the log is which slice is decided by `durations`; where it then lies by `laying`. Times of such a log
-stay invented, but no longer wrong by more than the slice that each lies in, and every slice says how it was placed.
+Which event of the log is which slice is decided by `durations`; where it then lies by `synthetic_times`. Times of such
+a log stay invented, but no longer wrong by more than the slice that each lies in. Every slice says how it was placed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
 from traceconv.align.features import shared_work
+from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.select_estimator import PairEstimate, Side, is_accepted
 from traceconv.clocks import ClockMap, Provenance, Step, Verdict
@@ -41,7 +42,7 @@ def placement_of(guest: Side, hosts: Mapping[Side, ClockMap], names: NameMap, *,
         rows = None
         if estimate.pairs is not None:
             rows = (outer.rows[estimate.pairs[0]], inner.rows[estimate.pairs[1]])
-        way = ClockMap(steps=(Step("durations of the same work", Provenance.ESTIMATED),), verdict=estimate.verdict)
+        way = ClockMap(steps=(Step(Text.DURATIONS_ONLY(), Provenance.ESTIMATED),), verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
         found.append(PairEstimate(host, guest, estimate, *zeros, way, rows=rows))
     order = list(Verdict)
@@ -50,8 +51,8 @@ def placement_of(guest: Side, hosts: Mapping[Side, ClockMap], names: NameMap, *,
     rivals = [pair for pair in accepted[1:] if _rivals(accepted[0], pair, hosts)]
     if not rivals:
         return found
-    files = " and ".join(pair.a.name for pair in (accepted[0], *rivals))
-    refused = [_ambiguous(pair, f"its durations fit into {files}, at different times") for pair in accepted]
+    why = Text.DURATIONS_FIT_FILES(files=[pair.a.name for pair in (accepted[0], *rivals)])
+    refused = [_ambiguous(pair, why) for pair in accepted]
     return [*refused, *found[len(accepted) :]]
 
 
@@ -80,6 +81,6 @@ def _interval(host: Side, row: int, hosts: Mapping[Side, ClockMap]) -> tuple[int
     return hosts[host].at(begin), hosts[host].at(begin + dur)
 
 
-def _ambiguous(pair: PairEstimate, why: str) -> PairEstimate:
+def _ambiguous(pair: PairEstimate, why: Message) -> PairEstimate:
     estimate = replace(pair.estimate, verdict=Verdict.AMBIGUOUS, reason=why)
     return replace(pair, estimate=estimate, way=replace(pair.way, verdict=Verdict.AMBIGUOUS))

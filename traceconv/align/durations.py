@@ -25,46 +25,86 @@ import numpy as np
 
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
 from traceconv.align.geometry import F64
-from traceconv.align.iterations import log_durations, period_of, same_run
+from traceconv.align.iterations import correlation_of_deviations, log_durations, period_of
+from traceconv.align.messages import Message, Text
+from traceconv.align.robust import spread_of
 from traceconv.clocks import Verdict
-from traceconv.times import format_short
+
+# Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
+# recordings that `TUNED` names there, as docs/alignment.md says of all thresholds.
 
 _US = 1e3
+
+#: So many events with durations are needed on either side, and of a kind to know it (simulated).
 _LEAST_EVENTS = 8
-_BLOCK = 256
-#: Above this many pairs of events, only a band is searched.
+#: Rows of b that are kept at once. Not tuned: limits memory.
+_BLOCK_ROWS = 256
+#: Above this many pairs of events, only a band is searched. Not tuned: limits time.
 _MOST_CELLS = 5e7
-_SEED = 600
-_LEAST_SEED = 64
+#: So many rows of b are searched in all of a at first. Not tuned: some iterations of most workloads.
+_SEED_ROWS = 600
+#: No fewer, also if a is short. Not tuned: fewer would be little evidence.
+_LEAST_SEED_ROWS = 64
+#: From so many places in b, evenly spaced. Not tuned: b may begin or end outside of a.
 _SEEDS = 5
+#: How wide a band is to either side, in iterations. Not tuned: a rival half an iteration away must lie in it.
 _BAND_ITERATIONS = 2
-_LEAST_BAND = 64
-_NO_PERIOD = 4
-_LONGEST_PERIOD = 4000
+#: No narrower, events of a. Not tuned: leaves room for missing events.
+_LEAST_BAND_EVENTS = 64
+#: How many events take the place of an iteration where nothing repeats. Not tuned: rivals are two events away then.
+_NO_PERIOD_EVENTS = 4
+#: A longer iteration counts as none, events. Not tuned: limits time, since a template is matched with all of it.
+_LONGEST_PERIOD_EVENTS = 4000
+#: A window looks so much further than the usual rate, as a factor. Not tuned: some slack.
+_LOOK_AHEAD = 1.3
 
-#: A misfit of durations costs at most this many nats against the background: some are disturbed.
+#: What is assumed at first of a: this share of its events, among those that b spans, is in b (simulated).
+_FIRST_MATCHED = 0.6
+#: And this share of b is not in a (simulated).
+_FIRST_EXTRA = 0.06
+#: How much longer outer durations are at first, ns (simulated).
+_FIRST_BIAS_NS = 3 * _US
+#: How far that varies at first, ns (simulated).
+_FIRST_NOISE_NS = 5 * _US
+#: How far it varies at first as a share of a duration (simulated).
+_FIRST_RELATIVE = 0.1
+#: The least spread of logarithms of durations of a kind. Not tuned: keeps the background finite.
+_LEAST_SPREAD = 0.1
+#: The finest resolution of durations to believe in, ns. Not tuned: reading a clock varies by as much.
+_LEAST_RESOLUTION_NS = 500.0
+#: A misfit of durations costs at most this many nats against the background: some are disturbed (simulated).
 _WORST_FIT = -4.0
+#: So often a model is learned from the best way. Not tuned: each costs a search of the seed.
 _LEARNINGS = 3
-_AROUND = 16
+#: Matches this many rows before or after are counted, to find some that stand alone (simulated).
+_AROUND_ROWS = 16
+#: A match stands alone with less than this share of the usual count (simulated, likewise).
 _LONELY = 0.5
-_DISAGREES = 8.0  # times the noise
+#: Durations disagree beyond so many times the noise (simulated).
+_DISAGREES = 8.0
 
-#: The best place must beat every one that is at least half an iteration away by this many nats.
+#: By so many nats the best way must beat each that is at least half an iteration away (simulated: none wrong).
 LEAST_MARGIN = 5.0
-#: As many where b has much that a lacks: which events happen to be missing where then looks like evidence.
-LEAST_MARGIN_IF_INCOMPLETE = 10.0
+#: By so many where b has much that a lacks: which events happen to be missing then looks like evidence (simulated).
+_LEAST_MARGIN_IF_INCOMPLETE = 10.0
+#: That is with this share of b (simulated).
 _MUCH_EXTRA = 0.2
-#: A pair is used if the best way loses this many nats without it.
+#: A pair is used if the best way loses this many nats without it (simulated).
 _LEAST_ALONE = 2.0
-#: Correlation of the deviations of durations: from here on the logs are of one run.
-SAME_RUN = 0.8
-#: Below this they look like two runs.
-PERHAPS_SAME_RUN = 0.3
+#: From this correlation of deviations of durations on, the logs are of one run (simulated: other runs are never ok).
+_SAME_RUN = 0.8
+#: Below this they look like two runs (simulated).
+_PERHAPS_SAME_RUN = 0.3
+#: From so many deviations on (simulated).
 _LEAST_DEVIATIONS = 20
+#: A seed of which this share matches is good; half of it of the shorter log has to match for certain (simulated).
 _LEAST_SHARE = 0.5
+#: Correlation has to be so many sigma above none (simulated).
 _LEAST_SIGMA = 3.0
+#: How many other places are listed. Not tuned: for reports.
 _RIVALS = 10
-_SETTLE = "a log with times would settle it"
+#: What every refusal advises.
+_SETTLE = Text.LOG_WITH_TIMES_SETTLES()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +136,8 @@ class _Model:
 
     kinds: dict[int, _Kind]
     relative: float
-    matched: float = 0.6
-    extra: float = 0.06
+    matched: float = _FIRST_MATCHED
+    extra: float = _FIRST_EXTRA
 
     @property
     def skip_a(self) -> float:
@@ -130,7 +170,6 @@ class _Table:
     def __init__(self, a: Events, b: Events, model: _Model) -> None:
         self.tilt = model.skip_a
         self.skip_b = model.skip_b
-        self.places = len(a) + 1
         self._dur, self._kind = b.dur, b.kind
         self._bonus = float(np.log(model.matched)) - model.skip_a
         self._model = model
@@ -225,19 +264,17 @@ def align_durations(a: Events, b: Events) -> Estimate:
         b: the inner events, in order; their starts are not looked at.
     """
     if a.mean or b.mean:
-        which = "both" if a.mean and b.mean else "the outer" if a.mean else "the inner"
-        reason = f"durations of {which} are means of several runs, which are like no run; profile single runs"
-        return insufficient(Method.DURATIONS, reason)
+        which = Text.BOTH_LOGS if a.mean and b.mean else Text.OUTER_LOG if a.mean else Text.INNER_LOG
+        return insufficient(Method.DURATIONS, Text.DURATIONS_ARE_MEANS(which=which()))
     known = int(min((a.dur > 0).sum(), (b.dur > 0).sum()))
     if known < _LEAST_EVENTS:
-        reason = f"only {known} events of common kinds have a duration, {_LEAST_EVENTS} are needed"
-        return insufficient(Method.DURATIONS, reason)
+        return insufficient(Method.DURATIONS, Text.FEW_DURATIONS(known=known, least=_LEAST_EVENTS))
     period = period_of(a)
-    if period is not None and period > _LONGEST_PERIOD:
+    if period is not None and period > _LONGEST_PERIOD_EVENTS:
         period = None
     seed = _learned(a, b)
     windows = _windows(a, b, seed, period)
-    half = max(1, (period or _NO_PERIOD) // 2)
+    half = max(1, (period or _NO_PERIOD_EVENTS) // 2)
     path = _path(a, b, seed.model, windows, half, margins=False)
     model = _refitted(a, b, path.match, seed.model)
     path = _path(a, b, model, windows, half)
@@ -269,11 +306,11 @@ def _learned(a: Events, b: Events) -> _Seed:
     A part is much shorter than a, since a may hold only a part of b. If a is long, later parts of b are tried only if
     the first one does not fit.
     """
-    size = min(_SEED, max(_LEAST_SEED, len(a) // 2))
+    size = min(_SEED_ROWS, max(_LEAST_SEED_ROWS, len(a) // 2))
     starts = np.linspace(0, max(len(b) - size, 0), _SEEDS).astype(int)
     if len(a) * len(b) > _MOST_CELLS:
-        starts = starts // _BLOCK * _BLOCK
-    best, fitting = None, -np.inf
+        starts = starts // _BLOCK_ROWS * _BLOCK_ROWS
+    seeds = []
     for first in dict.fromkeys(starts.tolist()):
         part = b.take(np.arange(first, min(first + size, len(b))))
         model, match = _wide(a, b), np.full(len(part), -1)
@@ -281,13 +318,10 @@ def _learned(a: Events, b: Events) -> _Seed:
         for _ in range(_LEARNINGS):
             path = _path(a, part, model, everywhere, 1, margins=False)
             match, model = path.match, _refitted(a, part, path.match, model)
-        if path.score / len(part) > fitting:
-            best, fitting = _Seed(model, first, match), path.score / len(part)
-        if size == _SEED and (match >= 0).mean() >= _LEAST_SHARE:
+        seeds.append((path.score / len(part), _Seed(model, first, match)))
+        if size == _SEED_ROWS and (match >= 0).mean() >= _LEAST_SHARE:
             break
-    if best is None:
-        raise AssertionError("there is at least one part")
-    return best
+    return max(seeds, key=lambda one: one[0])[1]
 
 
 def _wide(a: Events, b: Events) -> _Model:
@@ -297,9 +331,9 @@ def _wide(a: Events, b: Events) -> _Model:
     for kind in np.unique(b.kind).tolist():
         logs = log_durations(b.take(np.flatnonzero(b.kind == kind)))
         middle = float(np.median(logs))
-        spread = max(0.1, 1.4826 * float(np.median(np.abs(logs - middle))))
-        kinds[kind] = _Kind(3 * _US, max(5 * _US, 2 * quantum), middle, spread)
-    return _Model(kinds, 0.1)
+        spread = max(_LEAST_SPREAD, spread_of(logs - middle))
+        kinds[kind] = _Kind(_FIRST_BIAS_NS, max(_FIRST_NOISE_NS, 2 * quantum), middle, spread)
+    return _Model(kinds, _FIRST_RELATIVE)
 
 
 def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
@@ -307,7 +341,7 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
     rows = np.flatnonzero(match >= 0)
     if len(rows) < _LEAST_EVENTS:
         return model
-    floor = max(a.quantum_ns, b.quantum_ns, 500.0) / 2
+    floor = max(a.quantum_ns, b.quantum_ns, _LEAST_RESOLUTION_NS) / 2
     longer, kind = a.dur[match[rows]] - b.dur[rows], b.kind[rows]
     size = a.dur[match[rows]]
     bias = float(np.median(longer))
@@ -345,8 +379,8 @@ def _shares(match: Array, rows: Array) -> tuple[float, float]:
 def _blocks(rows: int, places: Callable[[int], tuple[int, int]]) -> list[_Window]:
     """Windows of a block of rows each; `places` gives the places for a number of a block."""
     return [
-        _Window(first, min(first + _BLOCK, rows), *places(number))
-        for number, first in enumerate(range(0, rows, _BLOCK))
+        _Window(first, min(first + _BLOCK_ROWS, rows), *places(number))
+        for number, first in enumerate(range(0, rows, _BLOCK_ROWS))
     ]
 
 
@@ -360,7 +394,7 @@ def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Win
     else:
         rate = (seed.match[rows[-1]] - seed.match[rows[0]] + 1) / (rows[-1] - rows[0] + 1)
         at = int(seed.match[rows[0]] - rate * rows[0])
-    pad = max(_LEAST_BAND, _BAND_ITERATIONS * (period or _NO_PERIOD))
+    pad = max(_LEAST_BAND_EVENTS, _BAND_ITERATIONS * (period or _NO_PERIOD_EVENTS))
     later = _followed(a, b.take(np.arange(seed.first, len(b))), seed.model, max(at, 0), rate, pad)
     back_a, back_b = _reversed(a), _reversed(b.take(np.arange(seed.first)))
     sooner = _followed(back_a, back_b, seed.model, len(a) - max(at, 0), rate, pad) if seed.first else [max(at, 0)]
@@ -380,9 +414,9 @@ def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: in
     table = _Table(a, b, model)
     found = [at]
     scores, old = None, None
-    for first in range(0, len(b), _BLOCK):
-        last = min(first + _BLOCK, len(b))
-        ahead = int(rate * (last - first) * 1.3)
+    for first in range(0, len(b), _BLOCK_ROWS):
+        last = min(first + _BLOCK_ROWS, len(b))
+        ahead = int(rate * (last - first) * _LOOK_AHEAD)
         window = _Window(first, last, max(0, min(at, len(a)) - pad), max(1, min(len(a), at + ahead + pad)))
         scores = table.begin(window) if scores is None or old is None else table.moved(scores, old, window)
         for row in table.rows(scores, window):
@@ -497,7 +531,7 @@ def _compared(total: F64, left: Array, right: Array, half: int) -> tuple[F64, F6
 
 
 def _highest(scores: F64) -> float:
-    return float(np.max(scores)) if len(scores) else -np.inf
+    return float(np.max(scores, initial=-np.inf))
 
 
 def _strays(match: Array) -> Array:
@@ -505,9 +539,9 @@ def _strays(match: Array) -> Array:
     rows = np.flatnonzero(match >= 0)
     if not len(rows):
         return rows
-    passed = np.concatenate((np.zeros(_AROUND + 1), np.cumsum(match >= 0), np.full(_AROUND, len(rows))))
-    at = rows + _AROUND
-    around = np.maximum(passed[at] - passed[at - _AROUND], passed[at + 1 + _AROUND] - passed[at + 1])
+    passed = np.concatenate((np.zeros(_AROUND_ROWS + 1), np.cumsum(match >= 0), np.full(_AROUND_ROWS, len(rows))))
+    at = rows + _AROUND_ROWS
+    around = np.maximum(passed[at] - passed[at - _AROUND_ROWS], passed[at + 1 + _AROUND_ROWS] - passed[at + 1])
     strays: Array = rows[around < _LONELY * np.median(around)]
     return strays
 
@@ -518,10 +552,10 @@ def _strays(match: Array) -> Array:
 def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None) -> Estimate:
     """The pairs that are certain, and the verdict."""
     matched = path.rows
-    least = LEAST_MARGIN if model.extra < _MUCH_EXTRA else LEAST_MARGIN_IF_INCOMPLETE
+    least = LEAST_MARGIN if model.extra < _MUCH_EXTRA else _LEAST_MARGIN_IF_INCOMPLETE
     placed = matched[path.margin[matched] >= least]
     good = placed[(path.alone[placed] >= _LEAST_ALONE) & _agrees(a, b, model, path.match, placed)]
-    rivals, landscape = _rivals(a, path, max(1, (period or _NO_PERIOD) // 2))
+    rivals, landscape = _rivals(a, path, max(1, (period or _NO_PERIOD_EVENTS) // 2))
     verdict, reason = _verdict(a, b, path, placed, len(good), period, len(rivals), least)
     if verdict is Verdict.AMBIGUOUS:  # no pair is certain where all of them could be an iteration away
         good = matched[_agrees(a, b, model, path.match, matched)]
@@ -571,7 +605,7 @@ def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple
 
 def _verdict(
     a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int, least: float
-) -> tuple[Verdict, str]:
+) -> tuple[Verdict, Message]:
     """The verdict and its reason.
 
     Args:
@@ -586,31 +620,29 @@ def _verdict(
     margin = _margin(path)
     if margin < least:
         spacing = _spacing(a, period)
-        often = f", {format_short(spacing)} apart" if spacing else ""
-        return Verdict.AMBIGUOUS, (
-            f"the durations fit nearly as well in {rivals} other places{often}; {_SETTLE}, or one that begins with "
-            "the profile"
-        )
+        if not spacing:
+            return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ELSEWHERE(others=rivals, settle=_SETTLE)
+        return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ITERATIONS_AWAY(others=rivals, spacing=spacing, settle=_SETTLE)
+    matches = Text.CERTAIN_MATCHES(used=used, total=len(b))
     if used < max(_LEAST_EVENTS, _LEAST_SHARE * min(len(a), len(b)) / 2):
-        return Verdict.INSUFFICIENT, f"only {used} of {len(b)} events match with certainty; {_SETTLE}"
-    found_in = f"{used} of {len(b)} events match with certainty"
+        return Verdict.INSUFFICIENT, Text.FEW_CERTAIN_MATCHES(matches=matches, settle=_SETTLE)
     if period is None:
-        return Verdict.UNVERIFIED, f"{found_in}; nothing repeats, so that another run would match as well"
-    found = same_run(a, b, (path.match[placed], placed), period)
+        return Verdict.UNVERIFIED, Text.NOTHING_REPEATS(matches=matches)
+    found = correlation_of_deviations(a, b, (path.match[placed], placed), period)
     if found is None:
-        return Verdict.INSUFFICIENT, (
-            f"the iterations differ too much, or miss too much, to tell whether both are of one run: {_SETTLE}"
-        )
+        return Verdict.INSUFFICIENT, Text.ITERATIONS_DIFFER(settle=_SETTLE)
     same, count = found
     sure = same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA
-    together = f"from one iteration to the next they vary alike in both, to {max(same, 0):.0%}"
-    if same < PERHAPS_SAME_RUN or not sure:
-        return Verdict.INSUFFICIENT, f"{found_in}, but {together} only, {OTHER_RUN}; {_SETTLE}"
+    alike = Text.ITERATIONS_VARY_ALIKE(same=max(same, 0))
+    if same < _PERHAPS_SAME_RUN or not sure:
+        return Verdict.INSUFFICIENT, Text.ITERATIONS_VARY_APART(
+            matches=matches, alike=alike, other_run=OTHER_RUN, settle=_SETTLE
+        )
     if count < _LEAST_DEVIATIONS:
-        return Verdict.UNVERIFIED, f"{found_in}; too few ({count}) are comparable to exclude another run"
-    if same < SAME_RUN:
-        return Verdict.UNVERIFIED, f"{found_in}; {together}, which is too little to be certain of one run"
-    return Verdict.OK, f"{found_in}; {together} ({count} compared)"
+        return Verdict.UNVERIFIED, Text.FEW_ITERATIONS_COMPARE(matches=matches, count=count)
+    if same < _SAME_RUN:
+        return Verdict.UNVERIFIED, Text.ITERATIONS_HARDLY_ALIKE(matches=matches, alike=alike)
+    return Verdict.OK, Text.ITERATIONS_OF_ONE_RUN(matches=matches, alike=alike, count=count)
 
 
 def _margin(path: _Path) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.geometry import F64, Region
-from traceconv.align.messages import Message
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import FREE_DRIFT, Verdict
 from traceconv.ir.trace import I32
 
@@ -180,7 +180,7 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Segment:
     """One of several lines that relate two clocks one after the other: y = x + offset + drift * (x - x0).
 
     Attributes:
@@ -249,7 +249,7 @@ class Estimate:
         landscape: offsets and their scores, for the picture.
         pairs: the matched rows of x and y at the best place, in that order, also if it is refused.
         residual_times, residual_values: of the pairs, for the picture, ns.
-        pieces: the lines, where one is not enough; `offset_ns`, `drift` and `x0` are those of the first one then, and
+        segments: the lines, where one is not enough; `offset_ns`, `drift` and `x0` are those of the first one then, and
             there is no `region`.
     """
 
@@ -269,67 +269,67 @@ class Estimate:
     pairs: tuple[Array, Array] | None = None
     residual_times: F64 | None = None
     residual_values: F64 | None = None
-    pieces: tuple[Piece, ...] = ()
+    segments: tuple[Segment, ...] = ()
     wrong: float = 0.0
 
     @property
     def bounded(self) -> bool:
         """Whether the evidence bounds the relation."""
-        regions = [piece.region for piece in self.pieces] or [self.region]
+        regions = [segment.region for segment in self.segments] or [self.region]
         return all(region is not None for region in regions)
 
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:
         """The interval of y - x at times x, ns; infinite without a region."""
         at = np.atleast_1d(np.asarray(x, np.float64))
         low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
-        for region, here in self._parts(at, [piece.region for piece in self.pieces] or [self.region]):
+        for region, here in self._parts(at, [segment.region for segment in self.segments] or [self.region]):
             if region is not None:
                 low[here], high[here] = region.bounds(at[here])
-        for before, piece in pairwise(self.pieces):
-            between = self.in_doubt(at, piece)
-            for region in (before.region, piece.region):
+        for before, segment in pairwise(self.segments):
+            between = self.in_doubt(at, segment)
+            for region in (before.region, segment.region):
                 if between.any() and region is not None:
                     least, most = region.bounds(at[between])
                     low[between], high[between] = np.minimum(low[between], least), np.maximum(high[between], most)
         return low, high
 
     @staticmethod
-    def in_doubt(x: F64, piece: Piece) -> Array:
+    def in_doubt(x: F64, segment: Segment) -> Array:
         """Which times of clock x may be on a line or on the one before it."""
-        if piece.doubt is None:
+        if segment.doubt is None:
             return np.zeros(len(x), bool)
-        return np.asarray((x > piece.doubt[0]) & (x < piece.doubt[1]))
+        return np.asarray((x > segment.doubt[0]) & (x < segment.doubt[1]))
 
     def map(self, x: F64) -> F64:
         """Times of clock x on clock y, both relative to their zeros."""
-        if not self.pieces:
+        if not self.segments:
             return x + self.offset_ns + self.drift * (x - self.x0)
         found = np.empty(np.shape(x))
-        for piece, here in self._parts(x, self.pieces):
-            found[here] = piece.map(x[here])
+        for segment, here in self._parts(x, self.segments):
+            found[here] = segment.map(x[here])
         return found
 
     def back(self, y: F64) -> F64:
         """Times of clock y on clock x, both relative to their zeros."""
-        if not self.pieces:
+        if not self.segments:
             return self.x0 + (y - self.offset_ns - self.x0) / (1 + self.drift)
-        begins = np.array([float(piece.map(np.array(piece.begin))) for piece in self.pieces[1:]])
+        begins = np.array([float(segment.map(np.array(segment.begin))) for segment in self.segments[1:]])
         number = np.searchsorted(begins, y, "right")
         offset, drift, x0 = (
-            np.array([getattr(piece, key) for piece in self.pieces]) for key in ("offset", "drift", "x0")
+            np.array([getattr(segment, key) for segment in self.segments]) for key in ("offset", "drift", "x0")
         )
         found = x0[number] + (y - offset[number] - x0[number]) / (1 + drift[number])
-        ends = np.array([*(piece.begin for piece in self.pieces[1:]), np.inf])
+        ends = np.array([*(segment.begin for segment in self.segments[1:]), np.inf])
         return np.asarray(np.minimum(found, ends[number]), np.float64)
 
     def _parts(self, x: F64, values: Sequence[_T]) -> Iterator[tuple[_T, Array]]:
         """What holds for each time of clock x, with the times that it holds for."""
-        number = np.searchsorted(np.array([piece.begin for piece in self.pieces[1:]]), x, "right")
+        number = np.searchsorted(np.array([segment.begin for segment in self.segments[1:]]), x, "right")
         return ((values[which], number == which) for which in np.unique(number).tolist())
 
 
 #: What it may mean that little of two recordings fits.
-OTHER_RUN = "as with two runs, two different parts of one run, or a clock that was set meanwhile"
+OTHER_RUN = Text.OTHER_RUN()
 
 
 def refused(method: Method, verdict: Verdict, reason: Message | str) -> Estimate:

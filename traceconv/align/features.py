@@ -10,7 +10,7 @@ import numpy as np
 
 from traceconv.align.estimate import Array, Events
 from traceconv.align.names import NameMap
-from traceconv.align.nesting import UNNAMED, Nest, Stretches
+from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
 from traceconv.clocks import Run
 from traceconv.ir.trace import I32, Trace
 
@@ -47,7 +47,7 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
     return both if all(len(work.events) for work in both) else None
 
 
-def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Nest | None:
+def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches | None:
     """The nest of two traces; None where it says no more: no slice holds another, and b knows nothing else.
 
     Args:
@@ -59,14 +59,14 @@ def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Nest
     return None if flat and len(found.calls) == len(both[1].rows) else found
 
 
-def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Nest:
+def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches:
     """The threads of a that work on what both know, and all that b has on the tracks of such work."""
     outer, inner = both
     kinds = np.full(len(a.slices.ts), UNNAMED, np.int32)
     kinds[outer.rows] = outer.events.kind
     tracks = np.unique(a.slices.track[outer.rows]).tolist()
     threads = tuple(_stretches(a, track, kinds, outer.events.zero_ns) for track in tracks)
-    return Nest(threads, _calls(b, inner, unnamed=len(tracks) == 1), outer.events.quantum_ns)
+    return ThreadStretches(threads, _calls(b, inner, unnamed=len(tracks) == 1), outer.events.quantum_ns)
 
 
 def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:

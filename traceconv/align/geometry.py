@@ -174,11 +174,6 @@ class Constraints:
         high = self.upper - (offset + drift * (self.upper_x - x0))
         return low, high
 
-    def violations(self, offset: float, drift: float, x0: float) -> F64:
-        """By how much a line breaks each constraint, ns; those that hold are left out."""
-        both = -np.concatenate(self.slack(offset, drift, x0))
-        return both[both > 0]
-
 
 def feasible(constraints: Constraints, start: Region) -> Region | None:
     """The part of a region that all constraints allow; None if there is none."""

@@ -11,30 +11,57 @@ from traceconv.align.estimate import Array, Events
 from traceconv.align.geometry import F64
 from traceconv.align.robust import rank_correlation, vary_alike
 
+# Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs, tuned and few iterations.
+
+#: So many events are looked at for what repeats. Not tuned: limits time.
 _MOST_EVENTS = 1 << 13
+#: So many bins are looked at. Not tuned: limits time.
 _MOST_BINS = 1 << 16
-_CLASS_WIDTHS = (0.06, 0.25)  # of the logarithm of a duration
-_SMEARS = (1, 5)  # missing events and unsteady pauses move a repetition by some places
+#: Durations are alike within so much of their logarithm: steady ones, and unsteady ones (simulated).
+_CLASS_WIDTHS = (0.06, 0.25)
+#: Over so many places a repetition is added up, since missing events and unsteady pauses move it (simulated).
+_SMEARS = (1, 5)
+#: A repetition beats chance by so many sigma (simulated).
 _LEAST_SIGMA = 8.0
+#: The first distance counts whose repetition is this share of the best one: multiples of it are as good (simulated).
 _NEARLY_BEST = 0.85
+#: A repetition occurs so often. Not tuned: twice may be chance.
 _LEAST_REPEATS = 3
-_MOSTLY = 0.5  # of all events repeat, so that counting them is the best
+#: With this share of all events repeated, counting them is the best. Not tuned: most of them.
+_MOSTLY = 0.5
+#: The longest iteration whose operators are told apart, events. Not tuned: limits time and memory.
 _LONGEST_TEMPLATE = 4096
 
-_SPREAD = 0.1  # of the logarithm of durations of one operator
+#: The spread of the logarithm of durations of one operator (simulated).
+_SPREAD = 0.1
+#: An event costs at most so much, in spreads, before it is left over (simulated).
 _WORST_FIT = -4.0
+#: What passing over an operator costs, likewise (simulated).
 _SKIP = -0.5
+#: An event fits its operator within so much of the logarithm of its duration. Not tuned: three spreads.
 _FITS = 0.3
-_APART = 0.08
+#: Events that are left over are of one operator within so much of it (simulated).
+_OTHER_OPERATOR = 0.08
+#: They are put into the template if they occur this share of the usual number of times (simulated).
 _OFTEN = 0.3
+#: The template grows so often. Not tuned: each costs a search.
 _GROWTHS = 4
 
-_USUAL = 8.0  # times the median deviation
-_LEAST_RESOLUTION = 0.1
+#: A deviation counts up to so many times the median one: the others are warm-up (simulated).
+_TIMES_USUAL_DEVIATION = 8.0
+#: Durations count if the resolution is at most this share of them (simulated).
+_COARSEST_RESOLUTION = 0.1
+#: Operators are told if this share of the events has one (simulated).
 _LEAST_LABELLED = 0.85
+#: So many outer events are looked at for bursts. Not tuned: limits time.
 _MOST_COMPARED = 2000
-_LEAST_BURSTS, _LONGER, _NEARLY_NONE = 4, 3.0, 0.2
-#: By so much what varies may come again by chance, in sigma, at any of the distances that are looked at.
+#: Work is done in so many equal bursts (few iterations).
+_LEAST_BURSTS = 4
+#: A pause before a burst is so many times as long as those in it (few iterations).
+_TIMES_LONGER = 3.0
+#: But for this share of the bursts (few iterations).
+_NEARLY_NONE = 0.2
+#: What varies may come again by chance by so many sigma, at any of the distances that are looked at (few iterations).
 _REPEATED_SIGMA = 2.5
 
 
@@ -167,7 +194,7 @@ def _grown(kind: Array, logs: F64, kinds: Array, typical: F64, label: Array, fit
     usual = float(np.median(np.bincount(label[fitting], minlength=period))) if fitting.any() else 0.0
     left = np.flatnonzero(~fitting & (slot >= 0))
     order = left[np.lexsort((logs[left], kind[left], slot[left]))]
-    apart = (np.diff(slot[order]) != 0) | (np.diff(kind[order]) != 0) | (np.diff(logs[order]) > _APART)
+    apart = (np.diff(slot[order]) != 0) | (np.diff(kind[order]) != 0) | (np.diff(logs[order]) > _OTHER_OPERATOR)
     groups = [rows for rows in np.split(order, np.flatnonzero(apart) + 1) if len(rows) > max(2.0, _OFTEN * usual)]
     groups.sort(key=lambda rows: (int(slot[rows[0]]), float(np.median(rows - latest[rows]))))
     where = [int(slot[rows[0]]) + 1 for rows in groups]
@@ -206,7 +233,9 @@ def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
     return label
 
 
-def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> tuple[float, int] | None:
+def correlation_of_deviations(
+    a: Events, b: Events, pairs: tuple[Array, Array], period: int
+) -> tuple[float, int] | None:
     """Whether durations of the same operator deviate together on both sides.
 
     A deviation is the logarithm of a duration less the median of its operator.
@@ -220,21 +249,20 @@ def same_run(a: Events, b: Events, pairs: tuple[Array, Array], period: int) -> t
     if (label >= 0).mean() < _LEAST_LABELLED:
         return None
     of_pair = label[rows_a - first]
-    of_a = _deviation(log_durations(a)[rows_a], of_pair)
-    of_b = _deviation(log_durations(b)[rows_b], of_pair)
+    logs = log_durations(a)[rows_a], log_durations(b)[rows_b]
+    of_a, of_b = (_deviation(side, of_pair) for side in logs)
     shorter = np.minimum(a.dur[rows_a], b.dur[rows_b])
     quantum = max(a.quantum_ns, b.quantum_ns) / np.maximum(shorter, 1.0)
     used = _usual(of_a, quantum) & _usual(of_b, quantum)
     of_pair = np.where(used, of_pair, -1)  # again without warm-up, which moves the medians of both sides together
-    of_a = _deviation(log_durations(a)[rows_a], of_pair)
-    of_b = _deviation(log_durations(b)[rows_b], of_pair)
+    of_a, of_b = (_deviation(side, of_pair) for side in logs)
     used = np.isfinite(of_a) & np.isfinite(of_b)
     if used.sum() < 3:
         return 0.0, int(used.sum())
     return rank_correlation(of_a[used], of_b[used]), int(used.sum())
 
 
-def alike_beside_iterations(
+def correlation_within_iterations(
     a: Events, b: Events, pairs: tuple[Array, Array], at_once_ns: float
 ) -> list[tuple[float, int]]:
     """How much the matched work varies alike in both beside what all runs of a programme share.
@@ -266,8 +294,8 @@ def alike_beside_iterations(
     steps = [np.diff(side.start[rows])[step] for side, rows in ((a, rows_a), (b, rows_b))]
     alone = rows_a[once], rows_b[once]
     return [
-        _own_alike(label[alone[0]], number[alone[0]], a.dur[alone[0]], b.dur[alone[1]]),
-        _own_alike(label[rows_a[step]], number[rows_a[step]], *steps),
+        _correlation_of_rest(label[alone[0]], number[alone[0]], a.dur[alone[0]], b.dur[alone[1]]),
+        _correlation_of_rest(label[rows_a[step]], number[rows_a[step]], *steps),
     ]
 
 
@@ -275,7 +303,7 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
     """For each event its number within its burst, and that of the burst; None if the work is not done in equal bursts.
 
     A burst does the same as each other one in the same order, and nearly every pause before one is longer than those
-    in it. Bursts may still be parts of an iteration, of which each takes its own time in every run: `_repeats` tells.
+    in it. Bursts may be parts of an iteration, of which each takes its own time in every run: `_comes_again` tells.
     """
     pause = np.append(np.inf, events.start[1:] - np.maximum.accumulate(events.end)[:-1])
     what = np.unique(np.column_stack((events.kind, events.labels)), axis=0, return_inverse=True)[1].ravel()
@@ -285,12 +313,12 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
             whole = len(events) // size * size
             pauses = pause[:whole].reshape(-1, size)
             least = float(np.quantile(pauses[:, 0], _NEARLY_NONE, method="lower"))
-            if least > _LONGER * max(float(np.max(np.median(pauses[:, 1:], axis=0))), 1.0):
+            if least > _TIMES_LONGER * max(float(np.max(np.median(pauses[:, 1:], axis=0))), 1.0):
                 return rows % size, rows // size
     return None
 
 
-def _own_alike(label: Array, number: Array, outside: F64, inside: F64) -> tuple[float, int]:
+def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64) -> tuple[float, int]:
     """The rank correlation of what is neither usual for an operator nor common to an iteration, and of how many."""
     own = []
     for side in (outside, inside):
@@ -301,10 +329,10 @@ def _own_alike(label: Array, number: Array, outside: F64, inside: F64) -> tuple[
         return 0.0, 0
     label, number, own = label[known], number[known], [side[known] for side in own]
     same, count = vary_alike(*own)
-    return (0.0, count) if any(_repeats(label, number, side, same / 2) for side in own) else (same, count)
+    return (0.0, count) if any(_comes_again(label, number, side, same / 2) for side in own) else (same, count)
 
 
-def _repeats(label: Array, number: Array, own: F64, most: float) -> bool:
+def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
     """Whether what varies comes again some bursts later, by more than a rank correlation: it is of every run then.
 
     What varies by chance does not. What belongs to a part of an iteration does, an iteration later.
@@ -340,7 +368,7 @@ def _usual(deviation: F64, quantum: F64) -> Array:
         quantum: the resolution as a share of each duration.
     """
     size = np.abs(deviation)
-    known: Array = np.isfinite(size) & (quantum <= _LEAST_RESOLUTION)
+    known: Array = np.isfinite(size) & (quantum <= _COARSEST_RESOLUTION)
     if known.any():
-        known &= size <= _USUAL * max(float(np.median(size[known])), float(np.median(quantum[known])))
+        known &= size <= _TIMES_USUAL_DEVIATION * max(float(np.median(size[known])), float(np.median(quantum[known])))
     return known

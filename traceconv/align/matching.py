@@ -82,14 +82,12 @@ class Pairs:
         begin: how much later than its usual place in the outer event each inner one begins, ns. The usual place is the
             median over the pairs of its class: the label of the inner event and that of the outer one.
         end: how much longer before the end of the outer event than usual it ends, ns.
-        usual: the usual distance from the begin of the outer event to that of the inner one, ns.
     """
 
     a: Array
     b: Array
     begin: F64
     end: F64
-    usual: F64
 
     @classmethod
     def of(cls, a: Events, b: Events, match: Array, line: Line) -> Pairs:
@@ -101,14 +99,14 @@ class Pairs:
         labels_b, labels_a = b.labels[rows_b].astype(np.int64), a.labels[rows_a].astype(np.int64)
         fine = labels_b * (1 + int(np.max(labels_a, initial=0))) + labels_a
         usual_before, usual_after = _medians((before, after), fine, b.kind[rows_b])
-        return cls(rows_a, rows_b, before - usual_before, after - usual_after, usual_before)
+        return cls(rows_a, rows_b, before - usual_before, after - usual_after)
 
     def __len__(self) -> int:
         return len(self.b)
 
     def where(self, kept: Array) -> Pairs:
         """The chosen pairs."""
-        return Pairs(self.a[kept], self.b[kept], self.begin[kept], self.end[kept], self.usual[kept])
+        return Pairs(self.a[kept], self.b[kept], self.begin[kept], self.end[kept])
 
 
 def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:

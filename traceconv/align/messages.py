@@ -67,13 +67,99 @@ class Text(enum.Enum):
     LAUNCHES_TELL_NO_MORE = "launches tell to ±{bound:us}, no more than is known without it"
     ACTIVITY_TELLS_NO_MORE = "the activity tells to ±{bound:us}, no more than is known without it"
     ALL_EQUAL = "all {events} events are equal, to the ns"
+    OTHER_RUN = "as with two runs, two different parts of one run, or a clock that was set meanwhile"
     OTHER_PLACES = "{reason}; other places, seen from the best one: {rivals:moves}"
 
     # -- sequences ----------------------------------------------------------------------------------------------------
 
+    FEW_COMMON_EVENTS = "only {events} events of common kinds, {least} are needed"
+    TRACES_DO_NOT_MEET = "the events of both do not overlap where their clocks allow it"
+    NO_PLACE_FITS = "no place was found where the events of both fit"
+    BEGIN_FITS = (
+        "the first {span:short} fit ({begin} events), the whole does not ({whole} events): a clock was set, or changed "
+        "its rate, on the way"
+    )
+    BEGIN_FITS_ELSEWHERE = (
+        "{matches} events match, and {more} more at the begin match at another place: a clock was set"
+    )
+    END_FITS_ELSEWHERE = "{matches} events match, and {more} more at the end match at another place: a clock was set"
+    REASON_AND_WHY = "{reason}; {why}"
+    NO_STEADY_CLOCK = (
+        "{share:.0%} of the events match in order, but no steady clock puts all of them inside each other "
+        "({apart:short} apart), {other_run}"
+    )
+    FEW_EVENTS_MATCH = "only {share:.0%} of the events match, {apart:short} apart, {other_run}"
+    EVENTS_FIT_IN_ANOTHER_PLACE = "the traces fit nearly as well in 1 other place {away:short} away"
+    EVENTS_FIT_IN_OTHER_PLACES = "the traces fit nearly as well in {others} other places, the nearest {away:short} away"
+    EVENTS_HARDLY_FIT = "the traces hardly fit better at the best place than at random ones"
+    ONLY_SOME_MATCH = "only {matches} events match"
+    EVENTS_MATCH = "{matches} events match, {share:.0%} of those that could"
+    EVENTS_MATCH_ALONG_LINES = (
+        "{matches} events match, {share:.0%} of those that could, along {lines} lines: {changes:list}"
+    )
+    DURATIONS_VARY_ALIKE = "{count} durations vary alike in both, to {same:.0%}"
+    LOOKS_LIKE_TWO_RUNS = "{reason}, but durations do not vary alike: these look like two different runs ({compared})"
+    MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs that had the same work at the same times ({compared})"
+    MAY_RUN_LATER = (
+        "{reason}; but neither do the formats say that the work of the one lies inside the calls of the other, nor do "
+        "durations show it ({count} vary alike to {same:.0%}): a queue may run it later"
+    )
+
     # -- piecewise_linear ---------------------------------------------------------------------------------------------
 
+    LINES_ARE_UNCLEAR = "it is not clear how"
+    REST_FITS_NOWHERE = "what comes {after:short} after the begin fits nowhere for certain"
+    TIMES_OCCURRED_TWICE = "a clock was set back by {by:short}, so that some of its times occurred twice"
+    SET_AHEAD_THERE = "a clock was set ahead by {by:short} {at:short} after the begin"
+    SET_BACK_THERE = "a clock was set back by {by:short} {at:short} after the begin"
+    DRIFT_CHANGED = "the drift changed from {before:+.2f} to {after:+.2f} ppm {at:short} after the begin"
+
     # -- durations, duration_layout, duration_placement ---------------------------------------------------------------
+
+    DURATIONS_ARE_MEANS = "durations of {which} are means of several runs, which are like no run; profile single runs"
+    BOTH_LOGS = "both"
+    OUTER_LOG = "the outer"
+    INNER_LOG = "the inner"
+    FEW_DURATIONS = "only {known} events of common kinds have a duration, {least} are needed"
+    DURATIONS_FIT_ELSEWHERE = (
+        "the durations fit nearly as well in {others} other places; {settle}, or one that begins with the profile"
+    )
+    DURATIONS_FIT_ITERATIONS_AWAY = (
+        "the durations fit nearly as well in {others} other places, {spacing:short} apart; {settle}, or one that "
+        "begins with the profile"
+    )
+    LOG_WITH_TIMES_SETTLES = "a log with times would settle it"
+    CERTAIN_MATCHES = "{used} of {total} events match with certainty"
+    FEW_CERTAIN_MATCHES = "only {matches}; {settle}"
+    NOTHING_REPEATS = "{matches}; nothing repeats, so that another run would match as well"
+    ITERATIONS_DIFFER = (
+        "the iterations differ too much, or miss too much, to tell whether both are of one run: {settle}"
+    )
+    ITERATIONS_VARY_ALIKE = "from one iteration to the next they vary alike in both, to {same:.0%}"
+    ITERATIONS_VARY_APART = "{matches}, but {alike} only, {other_run}; {settle}"
+    FEW_ITERATIONS_COMPARE = "{matches}; too few ({count}) are comparable to exclude another run"
+    ITERATIONS_HARDLY_ALIKE = "{matches}; {alike}, which is too little to be certain of one run"
+    ITERATIONS_OF_ONE_RUN = "{matches}; {alike} ({count} compared)"
+    DURATIONS_ONLY = "durations of the same work"
+    DURATIONS_FIT_FILES = "its durations fit into {files:and}, at different times"
+    SLICES_LAID = "{words:list}"
+    LIE_INSIDE = "{inside} of {total} slices lie inside those of {host} that they were matched to{room}"
+    ROOM_INSIDE = " (half of them to ±{half:short}, 19 of 20 to ±{nearly_all:short}, if they are matched rightly)"
+    LIE_BETWEEN = "{between} without a partner in order between their neighbours"
+    LIE_APART = "{apart} before the first or after the last match in order on {tracks:and}"
+    NAMED_TRACK = "{name:repr}"
+    TRACK_NOT_MEASURED = "{track} (times not measured)"
+    NOTHING_TELLS_THE_TIMES = (
+        "Before the first and after the last slice that was matched: order and durations are real, nothing tells the "
+        "times."
+    )
+    THREAD_WITHOUT_NAME = "thread {tid}"
+    PLACED_AROUND = "around what lies inside"
+    PLACED_INSIDE = "inside {parent}"
+    PLACED_BETWEEN = "between neighbours"
+    PLACED_BEFORE = "before the first match"
+    PLACED_AFTER = "after the last match"
+    PLACED_SHORTENED = "{placed}, shortened"
 
     # -- activity, activity_views -------------------------------------------------------------------------------------
 
@@ -272,7 +358,7 @@ class Text(enum.Enum):
     OUT_OF_ORDER = "{count} out of order"
     ALL_IN_ORDER = "all in order"
     INDENTED = "  {line}"
-    EVENTS_CONTRADICT = "its events contradict how it was put on one time axis with {other}: {check}"
+    CONTRADICTS_ITS_PLACE = "its events contradict how it was put on one time axis with {other}: {check}"
     SAY_WHERE_IT_BELONGS = (
         "--anchor or --offset {name:file}=TIME say where it belongs (0ns: where its own times put it); "
         "--on-ambiguous best leaves it here and says so beside it"

@@ -23,23 +23,36 @@ from traceconv.ir.trace import I32
 
 #: The kind of work that only the library has a name for.
 UNNAMED = -1
-_US = 1e3
-#: How finely lines are tried near a candidate, for a first look and for the last one.
-COARSE = 4 * _US
-_FINE = 0.2 * _US
-_MOST_SHIFTS, _MOST_DRIFTS = 160, 120
-_FEW_CALLS, _MANY_CALLS = 400, 4000
-#: How finely moves are tried over a long reach, and how much of it at once, ns.
-_STEP, _LOOK = 2 * _US, 10_000 * _US
-#: So often a region is looked at, each time what the last look left of it.
-_LOOKS = 3
-#: With this share of the calls each within one stretch, the trace is one in which calls do lie so.
-LEAST_FITTING = 0.9
-#: A place is possible with so many misfits, beside twice as many as there are at the best one: what does not fit there
-#: may be wrong, and as much again may be wrong and fit there by chance.
-CHANCE = 3
 #: The relation of a clock to itself.
 UNMOVED = Line(0.0, 0.0, 0.0)
+
+# Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs and tuned.
+
+_US = 1e3
+
+#: How finely lines are tried near a candidate at a first look, ns. Not tuned: less than most stretches last.
+_COARSE_NS = 4 * _US
+#: And at the last one, ns. Not tuned: below the aim of 1 µs.
+_FINE_NS = 0.2 * _US
+#: So many shifts are tried at most. Not tuned: limits time.
+_MOST_SHIFTS = 160
+#: And so many drifts. Not tuned: limits time.
+_MOST_DRIFTS = 120
+#: So many calls are looked at near a candidate. Not tuned: limits time.
+_FEW_CALLS = 400
+#: And for what is possible at the end. Not tuned: limits time.
+_MANY_CALLS = 4000
+#: How finely moves are tried over a long reach, ns. Not tuned: less than most stretches last.
+_STEP_NS = 2 * _US
+#: And how much of it at once, ns. Not tuned: limits memory.
+_LOOK_NS = 10_000 * _US
+#: So often a region is looked at, each time what the last look left of it. Not tuned: each costs time.
+_LOOKS = 3
+#: With this share of the calls each within one stretch, the trace is one in which calls do lie so (tuned).
+LEAST_FITTING = 0.9
+#: A place is possible with so many misfits, beside twice as many as there are at the best one: what does not fit there
+#: may be wrong, and as much again may be wrong and fit there by chance (tuned).
+CHANCE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,7 @@ class Stretches:
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class ThreadStretches:
     """The threads of an outer trace and all that an inner one knows.
 
     Attributes:
@@ -69,10 +82,6 @@ class Nest:
     threads: tuple[Stretches, ...]
     calls: Events
     quantum_ns: float
-
-    def named(self) -> Nest:
-        """Without calls that no operator is named after."""
-        return Nest(self.threads, self.calls.take(self.calls.kind != UNNAMED), self.quantum_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ class _Allowed:
     end: F64
 
     @classmethod
-    def near(cls, nest: Nest, calls: Events, line: Line, reach: float) -> _Allowed:
+    def near(cls, nest: ThreadStretches, calls: Events, line: Line, reach: float) -> _Allowed:
         """The stretches that are not further away from a call than this, and neither too short nor of another kind."""
         first, last = line.back(calls.start) - reach, line.back(calls.end) + reach
         slack = 2 * nest.quantum_ns + calls.quantum_ns
@@ -132,7 +141,7 @@ class Grid:
         count = int(min((high - low) * half_span / step + 2, _MOST_DRIFTS)) if high > low else 1
         return cls(line, shifts, np.linspace(low, high, count))
 
-    def fitting(self, nest: Nest, calls: Events) -> npt.NDArray[np.int32]:
+    def fitting(self, nest: ThreadStretches, calls: Events) -> npt.NDArray[np.int32]:
         """How many calls lie in a stretch, for each drift and each shift."""
         ends = self.line.back(calls.start[[0, -1]]) - self.line.x0
         turned = float(np.max(np.abs(self.drifts - self.line.drift)) * np.max(np.abs(ends)))
@@ -142,7 +151,7 @@ class Grid:
             found[row] = self._fitting(nest, calls, allowed, drift)
         return found
 
-    def _fitting(self, nest: Nest, calls: Events, allowed: _Allowed, drift: float) -> Array:
+    def _fitting(self, nest: ThreadStretches, calls: Events, allowed: _Allowed, drift: float) -> Array:
         low, high = _shifts(nest, calls, allowed, Line(self.line.offset, drift, self.line.x0))
         count, step = len(self.shifts), self.shifts[1] - self.shifts[0]
         first = np.clip(np.ceil((low - self.shifts[0]) / step), 0, count).astype(np.int64)
@@ -161,14 +170,14 @@ class Grid:
         return (np.cumsum(changes.reshape(len(calls), count + 1), axis=1)[:, :-1] > 0).sum(axis=0)
 
 
-def _shifts(nest: Nest, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:
+def _shifts(nest: ThreadStretches, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:
     """From where to where a line may be moved for a call to lie in a stretch, with times as they are printed."""
     start = calls.start[allowed.call]
     low = start + calls.dur[allowed.call] - line.map(allowed.end + 2 * max(nest.quantum_ns, 1.0))
     return low, start + max(calls.quantum_ns, 1.0) - line.map(allowed.begin)
 
 
-def fits_on(nest: Nest, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
+def fits_on(nest: ThreadStretches, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
     """For some calls, whether each lies in a stretch on a line."""
     calls = nest.calls.take(rows)
     allowed = _Allowed.near(nest, calls, line, 3 * max(nest.quantum_ns, calls.quantum_ns))
@@ -178,7 +187,7 @@ def fits_on(nest: Nest, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
     return fits
 
 
-def sticking_out(nest: Nest, calls: Events) -> F64:
+def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
     """For each call on the outer clock by how much it sticks out of the best stretch of its kind near it, ns.
 
     Returns:
@@ -199,15 +208,15 @@ def sticking_out(nest: Nest, calls: Events) -> F64:
     return found
 
 
-def most_fitting(nest: Nest, calls: Events, reach: float) -> tuple[int, float]:
+def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[int, float]:
     """How many of the calls on the outer clock lie in a stretch at the best move within reach, and that move, ns.
 
     The later the move, the later the calls; of equally good moves the least one counts.
     """
     found = []
-    for start in np.arange(-reach, reach, _LOOK):
-        half = _LOOK / 2
-        shifts = np.arange(-half, half + _STEP, _STEP)
+    for start in np.arange(-reach, reach, _LOOK_NS):
+        half = _LOOK_NS / 2
+        shifts = np.arange(-half, half + _STEP_NS, _STEP_NS)
         fitting = Grid(Line(start + half, 0.0, 0.0), shifts, np.zeros(1)).fitting(nest, calls)[0]
         most = int(np.max(fitting))
         places = -(start + half + shifts[fitting == most])
@@ -216,7 +225,7 @@ def most_fitting(nest: Nest, calls: Events, reach: float) -> tuple[int, float]:
     return most, move
 
 
-def room(nest: Nest, line: Line) -> tuple[F64, F64]:
+def room(nest: ThreadStretches, line: Line) -> tuple[F64, F64]:
     """How far each call lies from the begin and from the end of the stretch that holds it on a line, as printed, ns."""
     allowed = _Allowed.near(nest, nest.calls, line, 0.0)
     start = nest.calls.start[allowed.call]
@@ -226,7 +235,7 @@ def room(nest: Nest, line: Line) -> tuple[F64, F64]:
     return before[inside], after[inside]
 
 
-def best_near(nest: Nest, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
+def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
     """The line with the most calls in a stretch: in the middle of those with as many, near another line.
 
     Args:
@@ -237,14 +246,14 @@ def best_near(nest: Nest, rows: Array, line: Line, reach: float, drifts: tuple[f
         drifts: the least and the greatest to try.
     """
     calls = nest.calls.take(some_of(rows, _FEW_CALLS))
-    grid = Grid.around(line, reach, drifts, float(calls.start[-1] - calls.start[0]) / 2, COARSE)
+    grid = Grid.around(line, reach, drifts, float(calls.start[-1] - calls.start[0]) / 2, _COARSE_NS)
     fitting = grid.fitting(nest, calls)
     drift, shift = np.nonzero(fitting == np.max(fitting))
     row = int(drift[np.argmin(np.abs(drift - np.median(drift)))])
     return Line(line.offset + float(np.median(grid.shifts[shift[drift == row]])), float(grid.drifts[row]), line.x0)
 
 
-def possible(nest: Nest, line: Line, span: tuple[float, float], region: Region) -> Region | None:
+def possible(nest: ThreadStretches, line: Line, span: tuple[float, float], region: Region) -> Region | None:
     """What is left of a region when each call has to lie in a stretch, but for a few; None if too many do not.
 
     Args:
@@ -268,13 +277,13 @@ def possible(nest: Nest, line: Line, span: tuple[float, float], region: Region) 
     return region.intersection(found) if found is not None else None
 
 
-def _narrowed(nest: Nest, calls: Events, region: Region, half_span: float) -> Region | None:
+def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: float) -> Region | None:
     """The lines of a region, as far as they are told apart, on which nearly as many calls fit as on the best one."""
     low, high = float(np.min(region.offsets)), float(np.max(region.offsets))
     drifts = float(np.min(region.drifts)), float(np.max(region.drifts))
     centre = Line((low + high) / 2, (drifts[0] + drifts[1]) / 2, region.x0)
-    reach = max((high - low) / 2, _FINE)
-    grid = Grid.around(centre, reach, drifts, half_span, max(_FINE, reach / _MOST_SHIFTS))
+    reach = max((high - low) / 2, _FINE_NS)
+    grid = Grid.around(centre, reach, drifts, half_span, max(_FINE_NS, reach / _MOST_SHIFTS))
     fitting = grid.fitting(nest, calls)
     ends = np.array([-half_span, half_span])
     least, most = region.bounds(region.x0 + ends)

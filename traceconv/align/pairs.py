@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Piece
+from traceconv.align.estimate import Array, Estimate, Segment
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput, Key
 from traceconv.align.messages import Message, Text
@@ -89,7 +89,7 @@ def made(
 ) -> PairEstimate:
     """Return an estimate, whose numbers are relative to zeros, with the maps that follow."""
     way = _way(estimate, *zeros)
-    jumps = any(piece.doubt is not None for piece in estimate.pieces)
+    jumps = any(segment.doubt is not None for segment in estimate.segments)
     times, times_b = (_from_zero(side, zero, every=jumps) for side, zero in ((a, zeros[0]), (b, zeros[1])))
     back_bound = _bound(estimate, estimate.back(times_b))
     way = replace(way, bound_ns=_bound(estimate, times), rests_on=rests_on(a, b))
@@ -139,17 +139,17 @@ def _from_zero(side: ClockInput, zero: int, *, every: bool) -> F64:
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
     """The map that an estimate means, in integers."""
-    begin, *later = estimate.pieces or (Piece(0.0, estimate.offset_ns, estimate.drift, estimate.x0, None, 0),)
+    begin, *later = estimate.segments or (Segment(0.0, estimate.offset_ns, estimate.drift, estimate.x0, None, 0),)
     first = _line(begin, begin.x0, zero_a, zero_b)
-    bends = tuple(_line(piece, piece.begin, zero_a, zero_b) for piece in later)
+    bends = tuple(_line(segment, segment.begin, zero_a, zero_b) for segment in later)
     step = Step(estimate.method.compared, Provenance.ESTIMATED)
     return ClockMap(first.offset_ns, None, (step,), estimate.verdict, first.drift, first.at_ns, bends)
 
 
-def _line(piece: Piece, at: float, zero_a: int, zero_b: int) -> Bend:
+def _line(segment: Segment, at: float, zero_a: int, zero_b: int) -> Bend:
     """A line in integers, with the offset that holds at a time of clock a from its zero."""
-    offset = piece.offset + piece.drift * (round(at) - piece.x0)
-    return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(piece.drift / DRIFT_UNIT))
+    offset = segment.offset + segment.drift * (round(at) - segment.x0)
+    return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(segment.drift / DRIFT_UNIT))
 
 
 def _bound(estimate: Estimate, x: F64) -> int | None:
@@ -159,11 +159,11 @@ def _bound(estimate: Estimate, x: F64) -> int | None:
     """
     if not estimate.bounded:
         return None
-    begins = np.array([piece.begin for piece in estimate.pieces[1:]])
+    begins = np.array([segment.begin for segment in estimate.segments[1:]])
     begins = begins[(begins > x[0]) & (begins < x[-1])]
     around = np.concatenate((begins, np.nextafter(begins, -np.inf)))
-    for piece in estimate.pieces:
-        around = around[~estimate.in_doubt(around, piece)]
+    for segment in estimate.segments:
+        around = around[~estimate.in_doubt(around, segment)]
     x = np.concatenate((x, around))
     low, high = estimate.bounds(x)
     line = estimate.map(x) - x

@@ -15,36 +15,54 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceconv.align.estimate import Estimate, Events, Piece
+from traceconv.align.estimate import Events, Segment
 from traceconv.align.geometry import F64, Region
 from traceconv.align.matching import Line, Matcher, Pairs
-from traceconv.align.robust import robust_line
+from traceconv.align.robust import robust_line, spread_of
 from traceconv.clocks import SLEWED_DRIFT
 
 Allowed = Callable[[Events, Events, Pairs, Line], Region | None]
 
+# Each with its unit. All but those that say "not tuned" were chosen on seeds below 1000 of tests/benchmarks/alignment,
+# pairs whose clocks were slewed or set while both recorded, as docs/alignment.md says of all thresholds.
+
 _US = 1e3
+
 #: A line needs so many pairs.
 LEAST_PAIRS = 20
+#: A block that is followed has no more events than this, unless it had fewer than a line needs.
 _BLOCK_EVENTS = 100
+#: And lasts no longer, ns: no clock strays far meanwhile. Not tuned: 1000 ppm make 200 µs of it.
 _BLOCK_NS = 2e8
-_TOLERANCES = (150 * _US, 20 * _US)
+#: Within so much of the line of the block before it pairs are looked for at first, ns.
+_STRAYED_NS = 150 * _US
+#: And within so much of their own line then, ns.
+_NEAR_NS = 20 * _US
+#: The share of a block, and of a stretch without steps, that has to match.
 _LEAST_SHARE = 0.5
-_LEAST_SCALE = 2 * _US
-_MOST_BLOCKS = 240
-_LEAST_BLOCKS = 3
+#: The least spread of begins about their usual places to believe in, ns: times are printed in whole microseconds.
+_LEAST_SPREAD_NS = 2 * _US
+#: So many medians are taken at most along a stretch. Not tuned: limits time, which grows with the square of it.
+_MOST_MEDIANS = 240
+#: A median is of so many pairs at least, if there are as many. Not tuned: some pairs are wrong.
+_PAIRS_OF_MEDIAN = 8
+#: A line goes through so many medians at least. Not tuned: any two are on a line.
+_LEAST_MEDIANS = 3
+#: So many lines follow each other at most without a step. Not tuned: limits time.
 _MOST_LINES = 8
-_LEAST_NOISE = 0.3 * _US
-#: Lines that miss each other by no more than this where they meet are one bent line.
-_CONTINUOUS = 10 * _US
-#: Of the distances between the begins, and of those between the ends, of what lies inside what.
+#: The least noise of a median to believe in, ns.
+_LEAST_NOISE_NS = 0.3 * _US
+#: Lines that miss each other by no more than this where they meet are one bent line, ns.
+CONTINUOUS_NS = 10 * _US
+#: This share of the distances between begins, and of those between ends, is tighter than what counts as tight.
 _TIGHT = 0.1
-#: What a further line costs: three numbers, each half a logarithm of the number of blocks, and as much again.
-_PENALTY = 2 * 3
+#: What a further line costs, in logarithms of the number of medians. Not tuned: three numbers, each half of one by
+#: Schwarz, in squares of the noise of two nats each; and as much again.
+_PENALTY = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Bent(Line):
+class PiecewiseLine(Line):
     """A relation along several lines; as a line, it is the first of them.
 
     Attributes:
@@ -56,23 +74,28 @@ class Bent(Line):
     lines: tuple[Line, ...] = ()
 
     @classmethod
-    def of(cls, knots: Sequence[float], lines: Sequence[Line]) -> Bent:
+    def of(cls, knots: Sequence[float], lines: Sequence[Line]) -> PiecewiseLine:
         """A relation of these lines."""
         first = lines[0]
         return cls(first.offset, first.drift, first.x0, tuple(knots), tuple(lines))
 
+    @classmethod
+    def along(cls, segments: Sequence[Segment]) -> PiecewiseLine:
+        """The relation that segments are."""
+        return cls.of([segment.begin for segment in segments[1:]], [line_of(segment) for segment in segments])
+
     def map(self, x: F64) -> F64:
         """Times of clock x on clock y."""
-        return self._chosen(x, x, [line.map for line in self.lines], self.knots)
+        return self._chosen(x, [line.map for line in self.lines], self.knots)
 
     def back(self, y: F64) -> F64:
         """Times of clock y on clock x."""
         begins = [float(line.map(np.array(knot))) for knot, line in zip(self.knots, self.lines[1:], strict=True)]
-        return self._chosen(y, y, [line.back for line in self.lines], begins)
+        return self._chosen(y, [line.back for line in self.lines], begins)
 
     @staticmethod
-    def _chosen(times: F64, by: F64, ways: Sequence[Callable[[F64], F64]], begins: Sequence[float]) -> F64:
-        number = np.searchsorted(np.array(begins), by, "right")
+    def _chosen(times: F64, ways: Sequence[Callable[[F64], F64]], begins: Sequence[float]) -> F64:
+        number = np.searchsorted(np.array(begins), times, "right")
         found = np.empty(np.shape(times))
         for which in np.unique(number).tolist():
             here = number == which
@@ -80,76 +103,19 @@ class Bent(Line):
         return found
 
 
-def align_pieces(
-    a: Events,
-    b: Events,
-    line: Line,
-    anew: Callable[[Events, Events], Estimate],
-    allowed: Allowed,
-) -> tuple[tuple[Piece, ...], str]:
-    """The lines that relate two clocks one after the other; none, with a reason, if that cannot be told.
-
-    Args:
-        a: the outer events.
-        b: the inner events.
-        line: what relates the begin of b.
-        anew: aligns what comes after a step, in times that count from the same zeros.
-        allowed: what pairs near a line allow, None if they contradict each other.
-    """
-    rough, end = _followed(a, b, line)
-    pieces = _of_stretch(a, b.take(slice(0, end)), rough, allowed)
-    if not pieces:
-        return (), "it is not clear how"
-    size = len(_block(b, end)) if end < len(b) else 0
-    if not size:
-        return pieces, ""
-    rest = b.take(slice(end + size, len(b)))
-    found = anew(a, rest) if len(rest) >= LEAST_PAIRS else None
-    if found is None or found.verdict.refused:
-        if float(b.start[end]) > _last_time(a, _line_of(pieces[-1])):
-            return pieces, ""
-        return (), f"what comes {float(b.start[end] - b.start[0]) / 1e9:.3f} s after the begin fits nowhere for certain"
-    after = found.pieces or (Piece(-np.inf, found.offset_ns, found.drift, found.x0, found.region, found.matches),)
-    doubt, step = _step(a, b, slice(max(end - size, 0), end + size), _line_of(pieces[-1]), _line_of(after[0]))
-    if step < -_CONTINUOUS:
-        return (), f"a clock was set back by {-step / 1e6:.3f} ms, so that some of its times occurred twice"
-    return (*pieces, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), ""
+def line_of(segment: Segment) -> Line:
+    """The line of a segment."""
+    return Line(segment.offset, segment.drift, segment.x0)
 
 
-def bent(pieces: Sequence[Piece]) -> Bent:
-    """The pieces as a relation."""
-    return Bent.of([piece.begin for piece in pieces[1:]], [_line_of(piece) for piece in pieces])
-
-
-def _line_of(piece: Piece) -> Line:
-    return Line(piece.offset, piece.drift, piece.x0)
-
-
-def described(pieces: Sequence[Piece]) -> str:
-    """What happened between the lines, for people."""
-    words = []
-    for one, other in pairwise(pieces):
-        knot = np.array(other.begin)
-        step = float(other.map(knot) - one.map(knot))
-        where = f"{other.begin / 1e9:.3f} s after the begin"
-        if abs(step) > _CONTINUOUS:
-            words.append(f"a clock was set by {step / 1e6:+.3f} ms {where}")
-        else:
-            words.append(f"the drift changed from {one.drift * 1e6:+.2f} to {other.drift * 1e6:+.2f} ppm {where}")
-    return ", ".join(words)
-
-
-# -- rough relation -------------------------------------------------------------------------------------------------
-
-
-def _followed(a: Events, b: Events, line: Line) -> tuple[Bent, int]:
+def followed(a: Events, b: Events, line: Line) -> tuple[PiecewiseLine, int]:
     """The relation from the begin of b on, and the row of b where it is lost."""
     matcher = Matcher(a, b)
-    first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _TOLERANCES[0]))
+    first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _STRAYED_NS))
     knots: list[float] = []
     lines = [line]
-    while first < len(b) and float(b.start[first]) <= _last_time(a, lines[-1]):
-        block = _block(b, first)
+    while first < len(b) and float(b.start[first]) <= last_time(a, lines[-1]):
+        block = next_block(b, first)
         fitted = _along(a, block, matcher, lines[-1])
         if fitted is None:
             break
@@ -157,14 +123,15 @@ def _followed(a: Events, b: Events, line: Line) -> tuple[Bent, int]:
         lines.append(fitted)
         first += len(block)
     knots = np.maximum.accumulate(np.array(knots)).tolist() if knots else []
-    return Bent.of(knots, lines), first
+    return PiecewiseLine.of(knots, lines), first
 
 
-def _last_time(a: Events, line: Line) -> float:
-    return float(line.map(np.array([a.span[1]]))[0]) + _TOLERANCES[0]
+def last_time(a: Events, line: Line) -> float:
+    """Until when events of b may lie in events of a, ns of b."""
+    return float(line.map(np.array([a.span[1]]))[0]) + _STRAYED_NS
 
 
-def _block(b: Events, first: int) -> Events:
+def next_block(b: Events, first: int) -> Events:
     """The next events: enough of them for a line, over a time in which no clock strays far."""
     until = int(np.searchsorted(b.start, b.start[first] + _BLOCK_NS, "right"))
     return b.take(slice(first, max(min(until, first + _BLOCK_EVENTS), first + LEAST_PAIRS)))
@@ -173,13 +140,13 @@ def _block(b: Events, first: int) -> Events:
 def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | None:
     """The line of a block near to that of the block before it; None if it does not fit."""
     within = matcher.part(block)
-    for tolerance in _TOLERANCES:
+    for tolerance in (_STRAYED_NS, _NEAR_NS):
         pairs = Pairs.of(a, block, within.holding(line, tolerance), line)
-        if len(pairs) < max(_LEAST_SHARE * len(block), _LEAST_BLOCKS):
+        if len(pairs) < max(_LEAST_SHARE * len(block), _LEAST_MEDIANS):
             return None
         x = a.start[pairs.a]
         wanted = pairs.begin + line.drift * (x - line.x0)
-        _, drift, _ = robust_line(x, wanted, _LEAST_SCALE, SLEWED_DRIFT, SLEWED_DRIFT)
+        _, drift, _ = robust_line(x, wanted, _LEAST_SPREAD_NS, SLEWED_DRIFT, SLEWED_DRIFT)
         line = Line(line.offset + line.drift * (float(x.mean()) - line.x0), drift, float(x.mean()))
         line = replace(line, offset=line.offset + _middle(a, block, pairs, line))
     return line
@@ -192,7 +159,7 @@ def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
     return float(np.quantile(early, _TIGHT) - np.quantile(late, _TIGHT)) / 2
 
 
-def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
+def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
     """Between which times of clock x the one line ends and the other begins, and by how much y jumps there, ns.
 
     A clock may have been set at any time after the end of the last event on the old line, and before the begin of the
@@ -200,7 +167,7 @@ def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tupl
     """
     part = b.take(rows)
     matcher = Matcher(a, b).part(part)
-    fits_old, fits_new = (matcher.holding(line, _TOLERANCES[1]) >= 0 for line in (old, new))
+    fits_old, fits_new = (matcher.holding(line, _NEAR_NS) >= 0 for line in (old, new))
     before = np.concatenate(([0], np.cumsum(fits_old.astype(np.int64) - fits_new)))
     split = int(np.argmax(before))
     old_rows, new_rows = np.flatnonzero(fits_old[:split]), split + np.flatnonzero(fits_new[split:])
@@ -214,26 +181,28 @@ def _step(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tupl
 # -- as few lines as it takes ----------------------------------------------------------------------------------------
 
 
-def _of_stretch(a: Events, b: Events, rough: Bent, allowed: Allowed) -> tuple[Piece, ...]:
+def segments_of(a: Events, b: Events, rough: PiecewiseLine, allowed: Allowed) -> tuple[Segment, ...]:
     """The lines of a stretch without steps, each with its region; none if one of them has too little evidence."""
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, _TOLERANCES[1]), rough)
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, _NEAR_NS), rough)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
         return ()
     x = a.start[pairs.a]
     order = np.argsort(x, kind="stable")
     pairs, x = pairs.where(order), x[order]
     apart = rough.map(x) - x + pairs.begin
-    borders = _segments(x, apart)
+    borders = _borders(x, apart)
     lines = [_line(x[low:high], apart[low:high]) for low, high in pairwise(borders)]
     knots = [_knot(x, at, one, other) for at, (one, other) in zip(borders[1:-1], pairwise(lines), strict=True)]
     rows = np.searchsorted(np.array(knots), x, "right")
-    pieces = [_piece(a, b, pairs.where(rows == number), line, allowed) for number, line in enumerate(lines)]
+    segments = [_segment(a, b, pairs.where(rows == number), line, allowed) for number, line in enumerate(lines)]
     begins = [-np.inf, *knots]
-    found = [replace(piece, begin=begin) for piece, begin in zip(pieces, begins, strict=True) if piece is not None]
-    return tuple(found) if len(found) == len(pieces) else ()
+    found = [
+        replace(segment, begin=begin) for segment, begin in zip(segments, begins, strict=True) if segment is not None
+    ]
+    return tuple(found) if len(found) == len(segments) else ()
 
 
-def _piece(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> Piece | None:
+def _segment(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> Segment | None:
     """A line in the middle of what its pairs allow; None if these are too few, or allow nothing."""
     if len(pairs) < LEAST_PAIRS:
         return None
@@ -242,11 +211,11 @@ def _piece(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> 
         return None
     x = a.start[pairs.a]
     offset, drift = region.middle((float(x[0]), max(float(x[-1]), float(x[0]) + 1)))
-    return Piece(-np.inf, offset, drift, line.x0, region, len(pairs))
+    return Segment(-np.inf, offset, drift, line.x0, region, len(pairs))
 
 
 def _line(x: F64, apart: F64) -> Line:
-    offset, drift, _ = robust_line(x, apart, _LEAST_SCALE, 2 * SLEWED_DRIFT, SLEWED_DRIFT)
+    offset, drift, _ = robust_line(x, apart, _LEAST_SPREAD_NS, 2 * SLEWED_DRIFT, SLEWED_DRIFT)
     return Line(offset, drift, float(x.mean()))
 
 
@@ -262,14 +231,14 @@ def _knot(x: F64, at: int, one: Line, other: Line) -> float:
     return float(x[at])
 
 
-def _segments(x: F64, apart: F64) -> list[int]:
+def _borders(x: F64, apart: F64) -> list[int]:
     """The rows at which lines begin, and the number of rows behind them: exact dynamic programming over blocks."""
-    size = max(len(x) // _MOST_BLOCKS, min(8, len(x) // _LEAST_BLOCKS))
+    size = max(len(x) // _MOST_MEDIANS, min(_PAIRS_OF_MEDIAN, len(x) // _LEAST_MEDIANS))
     starts = np.arange(0, len(x) - size + 1, size)
     blocks = np.split(np.arange(len(x)), starts[1:])
     t = np.array([float(np.median(x[rows])) for rows in blocks])
     y = np.array([float(np.median(apart[rows])) for rows in blocks])
-    noise = max(_noise(t, y), _LEAST_NOISE)
+    noise = max(_noise(t, y), _LEAST_NOISE_NS)
     t, y = (t - t[0]) / max(float(t[-1] - t[0]), 1.0), (y - y.mean()) / noise
     cost = _costs(t, y)
     count = len(t)
@@ -293,7 +262,7 @@ def _noise(t: F64, y: F64) -> float:
         return 0.0
     share = (t[1:-1] - t[:-2]) / np.maximum(t[2:] - t[:-2], 1.0)
     bend = y[1:-1] - (y[:-2] + share * (y[2:] - y[:-2]))
-    return 1.4826 * float(np.median(np.abs(bend))) / float(np.sqrt(1.5))
+    return spread_of(bend) / float(np.sqrt(1.5))
 
 
 def _costs(t: F64, y: F64) -> F64:
@@ -303,4 +272,4 @@ def _costs(t: F64, y: F64) -> F64:
     with np.errstate(divide="ignore", invalid="ignore"):
         vt, vty, vy = stt - st * st / n, sty - st * sy / n, syy - sy * sy / n
         cost = vy - np.where(vt > 0, vty * vty / vt, 0.0)
-    return np.where(n >= min(_LEAST_BLOCKS, len(t)), np.maximum(cost, 0.0), np.inf)
+    return np.where(n >= min(_LEAST_MEDIANS, len(t)), np.maximum(cost, 0.0), np.inf)

@@ -247,23 +247,23 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
 def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]:
     """The lines of an estimate that has several, each with its own bound; none where one is enough."""
     found = []
-    pieces = pair.estimate.pieces
-    if not pieces:
+    segments = pair.estimate.segments
+    if not segments:
         return []
-    ends = [*(piece.begin for piece in pieces[1:]), np.inf]
+    ends = [*(segment.begin for segment in segments[1:]), np.inf]
     first, last = (_on_x(pair, _x_and_y(pair)[0][0], time) for time in _x_and_y(pair)[0][0].span())
-    for piece, end in zip(pieces, ends, strict=True):
-        begin = max(piece.begin, first)
+    for segment, end in zip(segments, ends, strict=True):
+        begin = max(segment.begin, first)
         reach = np.array([begin, max(begin, min(np.nextafter(end, -np.inf), last))])
         low, high = pair.estimate.bounds(reach)
-        line = piece.map(reach) - reach
+        line = segment.map(reach) - reach
         found.append(
             {
                 "begin_ns": round(begin) + zero_x,
                 "offset_ns": round(float(line[0])) + zero_y - zero_x,
-                "drift_ppm": round(piece.drift * 1e6, 6),
+                "drift_ppm": round(segment.drift * 1e6, 6),
                 "bound_ns": int(np.ceil(max(np.max(high - line), np.max(line - low)))),
-                "matches": piece.matches,
+                "matches": segment.matches,
             }
         )
     return found

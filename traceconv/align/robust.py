@@ -12,12 +12,19 @@ import numpy.typing as npt
 from traceconv.align.geometry import F64
 
 Array = npt.NDArray[Any]
+#: Beyond so many spreads a value has no weight: Tukey's constant for an efficiency of 95 %.
 _TUKEY = 4.685
+#: The standard deviation of a normal distribution for each median deviation.
 _TO_SIGMA = 1.4826
 #: A line that moves by less than this in a step is found.
 _ENOUGH_NS = 10.0
 #: What a margin is worth at least for each sigma that it claims, nats: five are 20 nats, a likelihood ratio of 5e8.
 _NATS_OF_A_SIGMA = 4.0
+
+
+def spread_of(deviations: F64) -> float:
+    """The standard deviation of values about 0, from their median size; 0 if there are none."""
+    return _TO_SIGMA * float(np.median(np.abs(deviations))) if len(deviations) else 0.0
 
 
 def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drift: float) -> tuple[float, float, float]:
@@ -39,7 +46,7 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
     a, b, scale = float(np.median(y)), 0.0, least_scale
     for _ in range(20):
         residual = y - a - b * centred
-        scale = max(_TO_SIGMA * float(np.median(np.abs(residual))), least_scale)
+        scale = max(spread_of(residual), least_scale)
         share = np.abs(residual) / (_TUKEY * scale)
         weight = np.where(share < 1, (1 - share * share) ** 2, 0.0)
         total = float(weight.sum())

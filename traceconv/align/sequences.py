@@ -22,6 +22,7 @@ durations match closely, too, they must vary alike.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -34,87 +35,154 @@ from traceconv.align.estimate import (
     Prior,
     Residuals,
     Rival,
+    Segment,
     insufficient,
     some_of,
 )
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
-from traceconv.align.iterations import alike_beside_iterations, period_of, same_run
+from traceconv.align.iterations import correlation_of_deviations, correlation_within_iterations, period_of
 from traceconv.align.matching import Line, Matcher, Pairs
-from traceconv.align.nesting import Nest, best_near, fits_on, possible
-from traceconv.align.piecewise_linear import align_pieces, bent, described
-from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, vary_alike
+from traceconv.align.messages import Message, Text
+from traceconv.align.nesting import ThreadStretches, best_near, fits_on, possible
+from traceconv.align.piecewise_linear import (
+    CONTINUOUS_NS,
+    LEAST_PAIRS,
+    PiecewiseLine,
+    followed,
+    last_time,
+    line_of,
+    next_block,
+    segments_of,
+    step_between,
+)
+from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, spread_of, vary_alike
 from traceconv.clocks import SLEWED_DRIFT, Verdict
-from traceconv.times import format_short
+
+# Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
+# recordings that `TUNED` names there, as docs/alignment.md says of all thresholds; "few iterations" are recordings
+# of five to ten of them, other ones than those whose figures are reported.
 
 _US = 1e3
-_BIN = 100 * _US
-_MAX_BINS = 1 << 23
-_CHUNK = 1.5e9
-#: A chunk of fewer events than the first may take longer, one of more than the second is cut.
-_CHUNK_EVENTS = (400, 4000)
+
+#: The least resolution of the search, ns. Not tuned: about the latency of a call, below the length of most operators.
+_BIN_NS = 100 * _US
+#: The most bins of the search. Not tuned: limits memory, to 128 MiB for each spectrum.
+_MOST_BINS = 1 << 23
+#: What is searched first of a log lasts so long, ns (simulated: drifts of 50 ppm do not smear it beyond a bin).
+_CHUNK_NS = 1.5e9
+#: With fewer events it may last longer (simulated: enough to tell iterations apart).
+_LEAST_CHUNK_EVENTS = 400
+#: With more events it is cut. Not tuned: limits time.
+_MOST_CHUNK_EVENTS = 4000
+#: So many peaks of the search are refined (simulated).
 _CANDIDATES = 60
-#: Beyond these all peaks that are as high but for chance, so many standard deviations of a count, up to this number.
-_AS_HIGH, _MOST_CANDIDATES = 2.0, 300
-#: So many of the best places are tried from so much before them, ns.
-_BEST = 4
-_SOONER = (100 * _US, 200 * _US, 400 * _US)
-#: A first look takes so many inner events; so many of the best places get a closer one, and all that are as good.
-_FEW_EVENTS = 400
+#: Beyond these, all that are lower than the highest by at most so many standard deviations of a count (simulated: equal
+#: layers without jitter).
+_AS_HIGH_SIGMA = 2.0
+#: But no more than this. Not tuned: limits time.
+_MOST_CANDIDATES = 300
+#: So many of the best places are tried from earlier, too (simulated, tuned).
+_TRIED_SOONER = 4
+#: From so much earlier, ns: peaks lie too late by the latency of work (tuned).
+_SOONER_NS = (100 * _US, 200 * _US, 400 * _US)
+#: So many inner events are enough for a first look. Not tuned: it halves the time of the whole.
+_FIRST_LOOK_EVENTS = 400
+#: So many of the best places get a closer look, and all that are as good. Not tuned: limits time.
 _CLOSELY_SEEN = 10
-#: Within so many bins pairs are looked for, before the bins get too wide.
-_ROUGHLY, _CLOSELY = (4.0, 2.0, 1.0), ()
-#: An inner event belongs to an outer one that it sticks out of by no more than this.
-_NEAR = 20 * _US
+#: Within so many bins pairs are looked for in turn, at a first look (simulated).
+_FIRST_LOOK_BINS = (4.0, 2.0, 1.0)
+#: Within this they are looked for then, before `_NEAR_NS`, ns (simulated).
+_NEARER_NS = 50 * _US
+#: And this where the window grows, ns (simulated).
+_GROWN_NS = 30 * _US
+#: An inner event belongs to an outer one that it sticks out of by no more than this, ns (simulated, tuned).
+_NEAR_NS = 20 * _US
+#: So many events are needed on either side (simulated).
 _LEAST_EVENTS = 8
+#: So many pairs are needed for a line. Not tuned: a line has two numbers, and some pairs are wrong.
 _LEAST_PAIRS = 5
-_LEAST_SCALE = 2 * _US
+#: The least spread of begins about their usual places to believe in, ns (simulated: times in whole microseconds).
+_LEAST_SPREAD_NS = 2 * _US
+#: The same of ends, ns.
+_LEAST_SPREAD_OF_ENDS_NS = 3 * _US
+#: The share of events that lie at no usual place, in the model that scores them. Not tuned: some tenths are missing.
+_BY_CHANCE = 0.3
+#: Over so long those may end, in that model, ns. Not tuned: about the length of an operator.
+_CHANCE_END_NS = 1e6
+#: The standard deviation of a drift before any data, as a ratio. Not tuned: clocks of one machine run within 100 ppm.
 _PRIOR_DRIFT = 100e-6
-_DRIFT_LIMIT = 1.5  # how far beyond the prior a fit may go before the region cuts it back
+#: How far beyond the prior a fit may go, as a multiple, before the region cuts it back. Not tuned: any slack does.
+_DRIFT_SLACK = 1.5
+#: At most about so many pairs go into a fit. Not tuned: limits time.
 _FIT_PAIRS = 5000
-#: A candidate must beat the best rival by this many standard deviations of the sum over blocks.
+#: By so many standard deviations of the sum over blocks the best place must beat all others (simulated: none wrong).
 LEAST_MARGIN = 5.0
-#: With this a rival is beaten that cannot be the place at all, since too many calls lie in no operator there.
+#: By so many it must beat one that is impossible, since too many calls lie in no operator there (few iterations).
 _LEAST_MARGIN_OF_IMPOSSIBLE = 2.0
-#: Such rivals hold at most this share of the calls that the best place holds, which are nearly all that could match.
-_SHARE_OF_IMPOSSIBLE, _NEARLY_ALL = 0.7, 0.95
-#: So many calls must match at the best place, and so many must not at an impossible one.
-_CALLS_OF_BEST, _CALLS_OUTSIDE = 16, 4
-#: The only candidate in a window that is known beforehand must beat random places by this many.
-LEAST_NULL_MARGIN = 6.0
-#: Fewer random places tell nothing about chance.
+#: An impossible place holds at most this share of what the best place holds (few iterations).
+_SHARE_OF_IMPOSSIBLE = 0.7
+#: And the best place this share of the calls that could match (few iterations).
+_NEARLY_ALL = 0.95
+#: So many calls match at the best place then (few iterations).
+_CALLS_OF_BEST = 16
+#: And so many do not at an impossible one (few iterations).
+_CALLS_OUTSIDE = 4
+#: By so many sigma the only place in a window must beat random ones (simulated).
+_LEAST_NULL_MARGIN = 6.0
+#: Random places are drawn up to so far from the best one, ns. Not tuned: far beyond an iteration.
+_RANDOM_WITHIN_NS = 5e8
+#: So many are drawn. Not tuned: more than are used, since some are the best place itself.
+_RANDOM_DRAWN = 60
+#: At most so many are used. Not tuned: their spread is known to a tenth then.
+_RANDOM_PLACES = 40
+#: Fewer tell nothing about chance. Not tuned: their spread is known to a quarter then.
 _LEAST_PLACES = 10
+#: Events of one block: neighbours are alike (simulated).
 _BLOCK_EVENTS = 40
+#: There are so many blocks at least. Not tuned: with fewer their spread is hardly known.
 _LEAST_BLOCKS = 8
-#: What one event can say at most for a place and against another, nats: one event alone proves nothing.
+#: What one event can say at most for a place and against another, nats (tuned): one event alone proves nothing.
 _MOST_OF_AN_EVENT = 8.0
-#: What one event says varies by no less than this, nats: times are cut to some resolution, and models are not right.
+#: What one event says varies by no less than this, nats (simulated: equal layers): times are cut, and models not right.
 _SPREAD_OF_AN_EVENT = 1.0
-#: What a call that fits says for a place, nats: about one of twenty may not fit.
+#: What a call that fits says for a place, nats. Not tuned: the logarithm of 20, since about one of twenty may not fit.
 _SURE_CALL = 3.0
-#: At most this share of the tightest bounds, and its standard deviation, is left out: some matches are wrong.
+#: At most this share of the tightest bounds, and its standard deviation, is left out: some pairs are wrong (simulated).
 TRIM = 0.03
-#: So many are left out in any case.
-_CHANCE = 2
+#: So many are left out in any case (simulated, tuned).
+_LEFT_OUT_ANYWAY = 2
+#: A pair further than so many spreads from the usual place of its class bounds nothing (simulated).
+_UNUSUAL = 6
+#: The least share of b to match, of what could (simulated).
 _LEAST_SHARE = 0.5
-_GREATEST_RESIDUAL = 5 * _US
-#: With this share of b inside of events of a, within feasible bounds, their exact places do not matter: latencies vary.
+#: The greatest median distance of matches from their usual places, ns (simulated, tuned).
+_GREATEST_RESIDUAL_NS = 5 * _US
+#: With this share of b inside of events of a, within feasible bounds, it may be greater: latencies vary (tuned).
 _SURE_SHARE = 0.9
-#: A whole is divided into so many stretches at most; in none may the share of matches fall below this part of it.
+#: A whole is divided into so many stretches at most (simulated: a clock that is set on the way).
 _STRETCHES = 20
-#: A drift from a fit is taken if its standard error is so much smaller than what the bounds leave on either side.
-_SURER = 4.0
+#: In none of them may the share of matches fall below this part of the whole (simulated, likewise).
 _LEAST_OF_SHARE = 0.6
-#: With so many durations that can be compared, less rank correlation than this is that of two runs: the least of the
-#: recordings has 0.43, simulated runs of one schedule reach 0.1. Believed is what chance hardly gives, in sigma.
-_LEAST_CHANGES, _CHANCE_ALIKE, _LEAST_SIGMA = 20, 0.3, 4.0
-#: A call that follows the one before within this is not one that some schedule lets wait, ns.
-_AT_ONCE = 300 * _US
-#: With so many matches, all of them close, two runs would have drifted apart.
+#: A drift from a fit is taken if its standard error is so many times smaller than what the bounds leave (tuned).
+_DRIFT_OF_FIT_SURER = 4.0
+#: With so many comparable durations, little correlation is that of two runs (simulated: replayed schedules).
+_LEAST_CHANGES = 20
+#: Rank correlation below this is little: the least of the recordings is 0.43, simulated runs of one schedule reach 0.1.
+_CHANCE_ALIKE = 0.3
+#: What is believed is so many sigma above none: chance hardly gives that (simulated, likewise).
+_LEAST_SIGMA = 4.0
+#: A call that follows the one before within this is not one that some schedule lets wait, ns (few iterations).
+_AT_ONCE_NS = 300 * _US
+#: With so many matches, all of them close, two runs would have drifted apart (few iterations).
 _MANY_MATCHES = 24
-#: So many outer events are compared to see whether what matched them lies inside.
+#: So many outer events are compared to see whether what matched them lies inside. Not tuned: limits time.
 _COMPARED_EVENTS = 2000
-_LEAST_PAUSE = 10e6
-_SAME_PLACE = 200 * _US
+#: A profiler that knows nothing for so long may have paused, ns (simulated: pauses between captures).
+_LEAST_PAUSE_NS = 10e6
+#: Or for so many times the pause that one of a hundred exceeds (simulated, likewise).
+_TIMES_USUAL_PAUSE = 10
+#: Places no further apart than this are one, ns. Not tuned: two bins.
+_SAME_PLACE_NS = 200 * _US
 
 
 @dataclass(slots=True)
@@ -157,28 +225,24 @@ class _Chunk:
     def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> _Chunk:
         """The begin of one side: enough events to tell iterations apart, few enough for the drift not to smear them."""
         whole = b if of_b else a
-        few, many = (min(len(whole), count) - 1 for count in _CHUNK_EVENTS)
-        until = min(max(float(whole.start[0]) + _CHUNK, float(whole.start[few])), float(whole.start[many]))
+        few, many = (min(len(whole), count) - 1 for count in (_LEAST_CHUNK_EVENTS, _MOST_CHUNK_EVENTS))
+        until = min(max(float(whole.start[0]) + _CHUNK_NS, float(whole.start[few])), float(whole.start[many]))
         part = whole.take(slice(0, int(np.searchsorted(whole.start, until, "right"))))
         a, b = (a, part) if of_b else (part, b)
-        width = max(_BIN, prior.max_drift * (until - float(whole.start[0])) / 3)
+        width = max(_BIN_NS, prior.max_drift * (until - float(whole.start[0])) / 3)
         return cls(a, b, of_b, width, Matcher(a, b), a.span)
 
     def thinned(self) -> _Chunk:
         """With some of the inner events only: enough to see which places are worth a closer look."""
-        return replace(self, b=self.b.take(some_of(np.arange(len(self.b)), _FEW_EVENTS)))
+        return replace(self, b=self.b.take(some_of(np.arange(len(self.b)), _FIRST_LOOK_EVENTS)))
 
     def pairs(self, line: Line, tolerance: float) -> Pairs:
         """What matches on a line; rows of b count from its first event."""
-        begin, b, match = self._match(line, tolerance)
+        begin, b, match = self.match(line, tolerance)
         found = Pairs.of(self.a, b, match, line)
         return replace(found, b=found.b + begin)
 
-    def count(self, line: Line, tolerance: float) -> int:
-        """How many inner events match on a line."""
-        return int(np.count_nonzero(self._match(line, tolerance)[2] >= 0))
-
-    def _match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
+    def match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
         """The first row of b that can match, all that can, and the row in a for each."""
         first, last = line.map(np.array(self.span))
         begin, end = np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist()
@@ -189,9 +253,9 @@ class _Chunk:
         """The log-likelihood of each event of the chunk: near the usual place of its class, or matched by chance."""
         tolerance = 2 * self.bin
         pairs = self.pairs(line, tolerance)
-        chance = np.log(0.3) - np.log(2 * tolerance) - np.log(1e6)
-        width, spread = max(scale, _LEAST_SCALE), max(_spread(pairs.end), 3 * _US)
-        fit = np.log(0.7) - np.abs(pairs.begin) / width - np.log(2 * width)
+        chance = np.log(_BY_CHANCE) - np.log(2 * tolerance) - np.log(_CHANCE_END_NS)
+        width, spread = max(scale, _LEAST_SPREAD_NS), max(spread_of(pairs.end), _LEAST_SPREAD_OF_ENDS_NS)
+        fit = np.log(1 - _BY_CHANCE) - np.abs(pairs.begin) / width - np.log(2 * width)
         fit += -np.abs(pairs.end) / spread - np.log(2 * spread)
         fit = np.logaddexp(chance, fit)
         score = np.full(len(self.b) if self.of_b else len(self.a), chance)
@@ -202,11 +266,9 @@ class _Chunk:
         return score
 
 
-def _spread(values: F64) -> float:
-    return 1.4826 * float(np.median(np.abs(values))) if len(values) else 0.0
-
-
-def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None, *, inside: bool = True) -> Estimate:
+def align_sequences(
+    a: Events, b: Events, prior: Prior, nest: ThreadStretches | None = None, *, inside: bool = True
+) -> Estimate:
     """How the clock of a relates to that of b.
 
     Args:
@@ -223,11 +285,13 @@ def align_sequences(a: Events, b: Events, prior: Prior, nest: Nest | None = None
     return found if inside or found.verdict is not Verdict.OK else _seen_inside(a, b, found)
 
 
-def _by_places(a: Events, b: Events, prior: Prior, nest: Nest | None = None, *, inside: bool = False) -> Estimate:
+def _by_places(
+    a: Events, b: Events, prior: Prior, nest: ThreadStretches | None = None, *, inside: bool = False
+) -> Estimate:
     """Where the two fit, be they of one run or not."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
-        reason = f"only {min(len(a), len(b))} events of common kinds, {_LEAST_EVENTS} are needed"
-        return insufficient(Method.SEQUENCE, reason)
+        few = Text.FEW_COMMON_EVENTS(events=min(len(a), len(b)), least=_LEAST_EVENTS)
+        return insufficient(Method.SEQUENCE, few)
     tried = []
     for of_b in (True, False):
         found = _from_chunk(a, b, _Chunk.first(a, b, prior, of_b=of_b), prior, nest, inside=inside)
@@ -238,14 +302,16 @@ def _by_places(a: Events, b: Events, prior: Prior, nest: Nest | None = None, *, 
     return max(tried, key=lambda one: (order.index(one.verdict) if one.verdict in order else -1, one.matches))
 
 
-def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | None, *, inside: bool) -> Estimate:
+def _from_chunk(
+    a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: ThreadStretches | None, *, inside: bool
+) -> Estimate:
     x0 = _middle(chunk, prior)
     offsets, heights = _correlation(chunk, prior)
     if not len(offsets):
-        return insufficient(Method.SEQUENCE, "the traces do not overlap where their clocks allow it")
+        return insufficient(Method.SEQUENCE, Text.TRACES_DO_NOT_MEET())
     candidates = _candidates(chunk, x0, prior, _peaks(offsets, heights))
     if not candidates:
-        return insufficient(Method.SEQUENCE, "no place was found where the events of both fit")
+        return insufficient(Method.SEQUENCE, Text.NO_PLACE_FITS())
     best, *rivals = candidates
     margins = [_margin(best.score, rival.score) for rival in rivals]
     if nest is not None and min(margins, default=np.inf) < LEAST_MARGIN:
@@ -269,15 +335,17 @@ def _from_chunk(a: Events, b: Events, chunk: _Chunk, prior: Prior, nest: Nest | 
 
 def _broken(a: Events, b: Events, whole: Estimate, begin: Estimate, line: Line, chunk: _Chunk) -> Estimate:
     """The answer where the begin fits and the rest does not: the clocks are not related by one line."""
-    found, why = _along_pieces(a, b, whole, line)
+    found, why = _along_segments(a, b, whole, line)
     if found is not None:
         return found
     span = chunk.b.span if chunk.of_b else chunk.span
-    reason = (
-        f"the first {(span[1] - span[0]) / 1e9:.3f} s fit ({begin.matches} events), the whole does not "
-        f"({whole.matches} events): a clock was set, or changed its rate, on the way"
+    return _inconsistent(whole, Text.BEGIN_FITS(span=span[1] - span[0], begin=begin.matches, whole=whole.matches), why)
+
+
+def _inconsistent(found: Estimate, reason: Message, why: Message | None) -> Estimate:
+    return replace(
+        found, verdict=Verdict.INCONSISTENT, reason=Text.REASON_AND_WHY(reason=reason, why=why) if why else reason
     )
-    return replace(whole, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
 
 
 def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
@@ -289,15 +357,12 @@ def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
             continue
         other = _by_places(over_a, over_b, Prior())
         if other.verdict is Verdict.OK:
-            bent_there, why = _along_pieces(
+            bent_there, why = _along_segments(
                 a, b, found, Line(other.offset_ns, other.drift, other.x0) if at_begin else line
             )
-            reason = (
-                f"{found.matches} events match, and {other.matches} more at the {'begin' if at_begin else 'end'} match "
-                "at another place: a clock was set"
-            )
-            broken = replace(found, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
-            return bent_there or broken
+            text = Text.BEGIN_FITS_ELSEWHERE if at_begin else Text.END_FITS_ELSEWHERE
+            reason = text(matches=found.matches, more=other.matches)
+            return bent_there or _inconsistent(found, reason, why)
     return found
 
 
@@ -317,39 +382,70 @@ def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: b
     return a.take(part_a), b.take(part_b)
 
 
-def _along_pieces(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, str]:
+def _along_segments(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, Message | None]:
     """The answer along several lines, the first of which is near one at the begin of b; None with the reason."""
-    pieces, why = align_pieces(a, b, line, lambda a, rest: _by_places(a, rest, Prior()), _of_piece)
-    if len(pieces) < 2:
+    segments, why = _segments(a, b, line)
+    if len(segments) < 2:
         return None, why
-    pairs, share, least = _matched(a, b, bent(pieces))
+    pairs, share, least = _matched(a, b, PiecewiseLine.along(segments))
     residuals = Residuals.of(pairs.begin)
-    if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL:
+    if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL_NS:
         return None, why
+    changes = [_change(*both) for both in pairwise(segments)]
     estimate = replace(
         whole,
         verdict=Verdict.OK,
-        reason=f"{len(pairs)} events match, {share:.0%} of those that could, along {len(pieces)} lines: "
-        f"{described(pieces)}",
-        offset_ns=pieces[0].offset,
-        drift=pieces[0].drift,
-        x0=pieces[0].x0,
+        reason=Text.EVENTS_MATCH_ALONG_LINES(matches=len(pairs), share=share, lines=len(segments), changes=changes),
+        offset_ns=segments[0].offset,
+        drift=segments[0].drift,
+        x0=segments[0].x0,
         region=None,
         matches=len(pairs),
         residuals=residuals,
         pairs=(pairs.a, pairs.b),
         residual_times=a.start[pairs.a],
         residual_values=pairs.begin,
-        pieces=pieces,
+        segments=segments,
     )
-    return estimate, ""
+    return estimate, None
 
 
-def _of_piece(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
+def _segments(a: Events, b: Events, line: Line) -> tuple[tuple[Segment, ...], Message | None]:
+    """The lines that relate two clocks one after the other, from one at the begin of b; none, with why, if unclear."""
+    rough, end = followed(a, b, line)
+    segments = segments_of(a, b.take(slice(0, end)), rough, _allowed)
+    if not segments:
+        return (), Text.LINES_ARE_UNCLEAR()
+    size = len(next_block(b, end)) if end < len(b) else 0
+    if not size:
+        return segments, None
+    rest = b.take(slice(end + size, len(b)))
+    last = line_of(segments[-1])
+    found = _by_places(a, rest, Prior()) if len(rest) >= LEAST_PAIRS else None
+    if found is None or found.verdict.refused:
+        if float(b.start[end]) > last_time(a, last):
+            return segments, None
+        return (), Text.REST_FITS_NOWHERE(after=float(b.start[end] - b.start[0]))
+    after = found.segments or (Segment(-np.inf, found.offset_ns, found.drift, found.x0, found.region, found.matches),)
+    doubt, step = step_between(a, b, slice(max(end - size, 0), end + size), last, line_of(after[0]))
+    if step < -CONTINUOUS_NS:
+        return (), Text.TIMES_OCCURRED_TWICE(by=-step)
+    return (*segments, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), None
+
+
+def _change(one: Segment, other: Segment) -> Message:
+    """What happened between two lines."""
+    knot = np.array(other.begin)
+    step = float(other.map(knot) - one.map(knot))
+    if abs(step) > CONTINUOUS_NS:
+        text = Text.SET_AHEAD_THERE if step > 0 else Text.SET_BACK_THERE
+        return text(by=abs(step), at=other.begin)
+    return Text.DRIFT_CHANGED(before=one.drift * 1e6, after=other.drift * 1e6, at=other.begin)
+
+
+def _allowed(a: Events, b: Events, pairs: Pairs, line: Line) -> Region | None:
     """What the pairs along one of several lines allow."""
-    share = TRIM + np.sqrt(TRIM / len(pairs))
-    kept = containment(a, b, pairs).trimmed(line.drift, line.x0, share)
-    return feasible(kept, everything(line.x0, 2 * SLEWED_DRIFT))
+    return _sure(containment(a, b, pairs), line, 2 * SLEWED_DRIFT)[0]
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------
@@ -368,7 +464,7 @@ def _correlation(chunk: _Chunk, prior: Prior) -> tuple[F64, F64]:
     if not len(a) or not len(b):
         return np.empty(0), np.empty(0)
     first_a, last_a, first_b, last_b = (float(side.start[at]) for side in (a, b) for at in (0, -1))
-    width = max(chunk.bin, (last_a - first_a + last_b - first_b) / _MAX_BINS)
+    width = max(chunk.bin, (last_a - first_a + last_b - first_b) / _MOST_BINS)
     bins_a, bins_b = ((a.start - first_a) / width).astype(np.int64), ((b.start - first_b) / width).astype(np.int64)
     size_a, size_b = int(bins_a[-1]) + 1, int(bins_b[-1]) + 1
     size = 1 << (size_a + size_b).bit_length()
@@ -410,7 +506,7 @@ def _peaks(offsets: F64, heights: F64) -> F64:
     tops = tops[np.argsort(-heights[tops], kind="stable")]
     if len(tops) > _CANDIDATES:
         highest = float(heights[tops[0]])
-        as_high = int(np.count_nonzero(heights[tops] >= highest - _AS_HIGH * np.sqrt(highest)))
+        as_high = int(np.count_nonzero(heights[tops] >= highest - _AS_HIGH_SIGMA * np.sqrt(highest)))
         tops = tops[: min(max(_CANDIDATES, as_high), _MOST_CANDIDATES)]
     return offsets[tops]
 
@@ -422,13 +518,13 @@ def _candidates(chunk: _Chunk, x0: float, prior: Prior, peaks: F64) -> list[_Can
     end with each event in the next one. So the best places are tried from before, too.
     """
     thin = chunk.thinned()
-    found = _distinct([_candidate(thin, Line(peak, 0.0, x0), prior, _ROUGHLY) for peak in peaks.tolist()])
+    found = _distinct([_candidate(thin, Line(peak, 0.0, x0), prior, _FIRST_LOOK_BINS) for peak in peaks.tolist()])
     again = [
         other
-        for place in found[:_BEST]
-        for sooner in _SOONER
+        for place in found[:_TRIED_SOONER]
+        for sooner in _SOONER_NS
         if (line := replace(place.line, offset=place.line.offset - sooner))
-        and (other := _candidate(thin, line, prior, _ROUGHLY)) is not None
+        and (other := _candidate(thin, line, prior, _FIRST_LOOK_BINS)) is not None
         and other.matches >= place.matches
     ]
     places = _distinct([*found, *again])
@@ -437,35 +533,29 @@ def _candidates(chunk: _Chunk, x0: float, prior: Prior, peaks: F64) -> list[_Can
         for number, place in enumerate(places)
         if number < _CLOSELY_SEEN or _margin(places[0].score, place.score) < LEAST_MARGIN
     ]
-    return _distinct([_candidate(chunk, place.line, prior, _CLOSELY) for place in kept])
+    return _distinct([_candidate(chunk, place.line, prior, ()) for place in kept])
 
 
 def _distinct(places: list[_Candidate | None]) -> list[_Candidate]:
     """The best first, without those near to a better one."""
     found: list[_Candidate] = []
     for place in sorted((place for place in places if place is not None), key=lambda one: -float(one.score.sum())):
-        if all(abs(place.line.offset - other.line.offset) > _SAME_PLACE for other in found):
+        if all(abs(place.line.offset - other.line.offset) > _SAME_PLACE_NS for other in found):
             found.append(place)
     return found
 
 
 def _candidate(chunk: _Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> _Candidate | None:
-    refined = _refined(chunk, line, prior, bins)
-    if refined is None:
-        return None
-    line, scale = refined
-    return _Candidate(line, scale, chunk.score(line, scale), chunk.count(line, _NEAR))
-
-
-def _refined(chunk: _Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> tuple[Line, float] | None:
-    """The line near an offset, from pairs within ever fewer bins; None if too few events match on the way."""
-    scale = _LEAST_SCALE
-    for tolerance in (*(count * chunk.bin for count in bins), 50 * _US, _NEAR):
+    """The place near a line, from pairs within ever fewer bins; None if too few events match on the way."""
+    scale = _LEAST_SPREAD_NS
+    for tolerance in (*(count * chunk.bin for count in bins), _NEARER_NS, _NEAR_NS):
         pairs = chunk.pairs(line, tolerance)
         if len(pairs) < _LEAST_PAIRS:
             return None
         line, scale = _fit(chunk.a, chunk.b, pairs, line, prior)
-    return _centred(chunk.a, chunk.b, pairs, line, prior), scale
+    line = _centred(chunk.a, chunk.b, pairs, line, prior)
+    matches = int(np.count_nonzero(chunk.match(line, _NEAR_NS)[2] >= 0))
+    return _Candidate(line, scale, chunk.score(line, scale), matches)
 
 
 def _fit(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
@@ -474,7 +564,7 @@ def _fit(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[
     x = a.start[pairs.a[::step]]
     spread = min(_PRIOR_DRIFT, max(prior.max_drift, 1e-9))
     wanted = pairs.begin[::step] + line.drift * (x - line.x0)
-    _, drift, scale = robust_line(x, wanted, _LEAST_SCALE, _DRIFT_LIMIT * prior.max_drift, spread)
+    _, drift, scale = robust_line(x, wanted, _LEAST_SPREAD_NS, _DRIFT_SLACK * prior.max_drift, spread)
     bounds = containment(a, b, pairs)
     highest = np.quantile(bounds.upper - drift * (bounds.upper_x - line.x0), 2 * TRIM)
     lowest = np.quantile(bounds.lower - drift * (bounds.lower_x - line.x0), 1 - 2 * TRIM)
@@ -484,7 +574,7 @@ def _fit(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[
 def _centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:
     """The middle of what the pairs allow; where they allow nothing, the line as it is."""
     bounds = _bounds(a, b, pairs)
-    region = _sure(bounds, line, prior)[0] if bounds is not None else None
+    region = _sure(bounds, line, _DRIFT_SLACK * prior.max_drift)[0] if bounds is not None else None
     return line if region is None else Line(*region.middle(_overlap(a, b, line)), line.x0)
 
 
@@ -536,7 +626,7 @@ def _margin(best: F64, rival: F64) -> float:
 
 
 def _margins_by_nesting(
-    chunk: _Chunk, places: list[_Candidate], margins: list[float], nest: Nest, prior: Prior
+    chunk: _Chunk, places: list[_Candidate], margins: list[float], nest: ThreadStretches, prior: Prior
 ) -> list[float]:
     """The margins of the best place over the others, by what holds the calls there, where that tells more.
 
@@ -565,12 +655,12 @@ def _null_margin(chunk: _Chunk, best: _Candidate, offsets: F64) -> float:
     """
     rng = np.random.default_rng(0)
     (first_a, last_a), (first_b, last_b) = chunk.span, chunk.b.span
-    low = max(min(float(offsets[0]), best.line.offset - 5e8), first_b - last_a)
-    high = min(max(float(offsets[-1]), best.line.offset + 5e8), last_b - first_a)
+    low = max(min(float(offsets[0]), best.line.offset - _RANDOM_WITHIN_NS), first_b - last_a)
+    high = min(max(float(offsets[-1]), best.line.offset + _RANDOM_WITHIN_NS), last_b - first_a)
     if low >= high:
         return 0.0
-    places = rng.uniform(low, high, 60)
-    places = places[np.abs(places - best.line.offset) > _SAME_PLACE][:40]
+    places = rng.uniform(low, high, _RANDOM_DRAWN)
+    places = places[np.abs(places - best.line.offset) > _SAME_PLACE_NS][:_RANDOM_PLACES]
     if len(places) < _LEAST_PLACES:
         return 0.0
     scores = [float(chunk.score(replace(best.line, offset=place), best.scale).sum()) for place in places.tolist()]
@@ -585,12 +675,12 @@ def _grown(a: Events, b: Events, seed: _Candidate, until: float, prior: Prior) -
     line = seed.line
     matcher = Matcher(a, b)
     first = float(line.map(a.start[0]))
-    last = min(float(b.start[-1]), float(line.map(np.array(a.span[1]))) + _BIN)
-    begin = int(np.searchsorted(b.start, first - _BIN))
+    last = min(float(b.start[-1]), float(line.map(np.array(a.span[1]))) + _BIN_NS)
+    begin = int(np.searchsorted(b.start, first - _BIN_NS))
     while True:
         part = b.take(slice(begin, int(np.searchsorted(b.start, until, "right"))))
         within = matcher.part(part)
-        for tolerance in (_BIN, 30 * _US):
+        for tolerance in (_BIN_NS, _GROWN_NS):
             pairs = Pairs.of(a, part, within.holding(line, tolerance), line)
             if len(pairs) < _LEAST_PAIRS:
                 break
@@ -601,9 +691,9 @@ def _grown(a: Events, b: Events, seed: _Candidate, until: float, prior: Prior) -
         until = min(max(first + 2 * (until - first), until + 1e6), last)
 
 
-def _matched(a: Events, b: Events, line: Line, tolerance: float = _NEAR) -> tuple[Pairs, float, float]:
+def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float, float]:
     """The pairs, the share of the events of b that could match and do, and the least share along the way."""
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, tolerance), line)
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, _NEAR_NS), line)
     possible = could_match(a, b, line)
     hit = np.zeros(len(b), bool)
     hit[pairs.b] = True
@@ -621,11 +711,12 @@ def could_match(a: Events, b: Events, line: Line) -> Array:
     at = line.back(b.start)
     latest = np.maximum.accumulate(a.end)
     before = np.searchsorted(a.start, at, "right") - 1
-    possible = (at >= a.start[0] - _BIN) & (at <= latest[-1] + _BIN)
+    possible = (at >= a.start[0] - _BIN_NS) & (at <= latest[-1] + _BIN_NS)
     pauses = a.start[1:] - latest[:-1]
-    long = max(_LEAST_PAUSE, 10 * float(np.quantile(pauses, 0.99))) if len(pauses) else _LEAST_PAUSE
+    usual = float(np.quantile(pauses, 0.99)) if len(pauses) else 0.0
+    long = max(_LEAST_PAUSE_NS, _TIMES_USUAL_PAUSE * usual)
     paused = np.append(pauses, 0.0)[before] > long
-    within = (at > latest[before] + _BIN) & (at < a.start[np.minimum(before + 1, len(a) - 1)] - _BIN)
+    within = (at > latest[before] + _BIN_NS) & (at < a.start[np.minimum(before + 1, len(a) - 1)] - _BIN_NS)
     return np.asarray(possible & ~(paused & within))
 
 
@@ -646,19 +737,17 @@ def _bounds(a: Events, b: Events, pairs: Pairs) -> Constraints | None:
     A pair may be wrong if it lies far from the usual place of its class.
     """
     usual = pairs.where(
-        (np.abs(pairs.begin) <= max(6 * _spread(pairs.begin), _NEAR))
-        & (np.abs(pairs.end) <= max(6 * _spread(pairs.end), _NEAR))
+        (np.abs(pairs.begin) <= max(_UNUSUAL * spread_of(pairs.begin), _NEAR_NS))
+        & (np.abs(pairs.end) <= max(_UNUSUAL * spread_of(pairs.end), _NEAR_NS))
     )
     usual = usual.where(_alone(b, usual))
     return containment(a, b, usual) if len(usual) >= _LEAST_PAIRS else None
 
 
-def _sure(bounds: Constraints, line: Line, prior: Prior) -> tuple[Region | None, Constraints]:
+def _sure(bounds: Constraints, line: Line, max_drift: float) -> tuple[Region | None, Constraints]:
     """The relations that all but the tightest bounds allow, and these bounds."""
-    count = len(bounds.lower)
-    share = TRIM + np.sqrt(TRIM / count)
-    kept = bounds.trimmed(line.drift, line.x0, share)
-    return feasible(kept, everything(line.x0, _DRIFT_LIMIT * prior.max_drift)), kept
+    kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(bounds.lower)))
+    return feasible(kept, everything(line.x0, max_drift)), kept
 
 
 def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
@@ -670,18 +759,18 @@ def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tup
     bounds = _bounds(a, b, pairs)
     if bounds is None:
         return None, 0
-    sure, kept = _sure(bounds, line, prior)
+    sure, kept = _sure(bounds, line, _DRIFT_SLACK * prior.max_drift)
     if sure is None:
         return None, len(bounds) - len(kept)
     span = _overlap(a, b, line)
     offset, drift = sure.middle(span)
     half = sure.width(sum(span) / 2) / 2
     share = [
-        (np.count_nonzero(slack < 0) + np.count_nonzero((slack < 0) & (slack > -half)) + _CHANCE) / len(slack)
+        (np.count_nonzero(slack < 0) + np.count_nonzero((slack < 0) & (slack > -half)) + _LEFT_OUT_ANYWAY) / len(slack)
         for slack in bounds.slack(offset, drift, line.x0)
     ]
     more = bounds.trimmed(drift, line.x0, share[0], share[1])
-    region = feasible(more, everything(line.x0, _DRIFT_LIMIT * prior.max_drift)) if len(more) >= len(kept) else None
+    region = feasible(more, everything(line.x0, _DRIFT_SLACK * prior.max_drift)) if len(more) >= len(kept) else None
     return (sure, len(bounds) - len(kept)) if region is None else (region, len(bounds) - len(more))
 
 
@@ -706,7 +795,7 @@ def _judged(
     prior: Prior,
     rivalry: _Rivalry,
     landscape: tuple[F64, F64],
-    nest: Nest | None,
+    nest: ThreadStretches | None,
 ) -> Estimate:
     """The verdict over the best place."""
     pairs, share, least = _matched(a, b, line)
@@ -749,10 +838,10 @@ def _central(a: Events, pairs: Pairs, line: Line, region: Region, overlap: tuple
     """
     middle, drift = region.middle(overlap)
     x = a.start[pairs.a]
-    _, more, scale = robust_line(x, pairs.begin, 1.0, _DRIFT_LIMIT * prior.max_drift, _PRIOR_DRIFT)
+    _, more, scale = robust_line(x, pairs.begin, 1.0, _DRIFT_SLACK * prior.max_drift, _PRIOR_DRIFT)
     error = scale / (np.sqrt(len(pairs)) * float(np.std(x)) + 1e-9)
     offsets = region.offsets_at(line.drift + more)
-    if offsets is None or _SURER * error > np.ptp(region.drifts) / 2:
+    if offsets is None or _DRIFT_OF_FIT_SURER * error > np.ptp(region.drifts) / 2:
         return Line(middle, drift, line.x0)
     return Line(sum(offsets) / 2, line.drift + more, line.x0)
 
@@ -766,27 +855,22 @@ def _overlap(a: Events, b: Events, line: Line) -> tuple[float, float]:
 
 def _verdict(
     region: Region | None, matches: int, share: float, residuals: Residuals, prior: Prior, rivalry: _Rivalry
-) -> tuple[Verdict, str]:
-    loose = share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL
+) -> tuple[Verdict, Message]:
+    loose = share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL_NS
     if region is None or share < _LEAST_SHARE or loose:
-        if share >= _LEAST_SHARE and not loose:
-            return Verdict.INSUFFICIENT, (
-                f"{share:.0%} of the events match in order, but no steady clock puts all of them inside each other "
-                f"({format_short(residuals.median)} apart), {OTHER_RUN}"
-            )
-        return Verdict.INSUFFICIENT, (
-            f"only {share:.0%} of the events match, {format_short(residuals.median)} apart, {OTHER_RUN}"
-        )
+        text = Text.NO_STEADY_CLOCK if share >= _LEAST_SHARE and not loose else Text.FEW_EVENTS_MATCH
+        return Verdict.INSUFFICIENT, text(share=share, apart=residuals.median, other_run=OTHER_RUN)
     rivals, unbeaten = rivalry.rivals, rivalry.unbeaten
     if unbeaten:
         spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in unbeaten)
-        others = "1 other place" if len(unbeaten) == 1 else f"{len(unbeaten)} other places, the nearest"
-        return Verdict.AMBIGUOUS, f"the traces fit nearly as well in {others} {format_short(spacing)} away"
-    if not rivals and rivalry.null < LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, "the traces hardly fit better at the best place than at random ones"
+        if len(unbeaten) == 1:
+            return Verdict.AMBIGUOUS, Text.EVENTS_FIT_IN_ANOTHER_PLACE(away=spacing)
+        return Verdict.AMBIGUOUS, Text.EVENTS_FIT_IN_OTHER_PLACES(others=len(unbeaten), away=spacing)
+    if not rivals and rivalry.null < _LEAST_NULL_MARGIN:
+        return Verdict.AMBIGUOUS, Text.EVENTS_HARDLY_FIT()
     if not rivals and not prior.known and matches < 2 * _LEAST_EVENTS:
-        return Verdict.INSUFFICIENT, f"only {matches} events match"
-    return Verdict.OK, f"{matches} events match, {share:.0%} of those that could"
+        return Verdict.INSUFFICIENT, Text.ONLY_SOME_MATCH(matches=matches)
+    return Verdict.OK, Text.EVENTS_MATCH(matches=matches, share=share)
 
 
 def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
@@ -803,20 +887,16 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
     apart = float(np.median(np.abs(outside - inside))) if len(outside) else 0.0
     same, count = vary_alike(outside, inside)
     many = found.margin >= LEAST_MARGIN and found.matches >= _MANY_MATCHES
-    if many and max(found.residuals.median, apart) <= _GREATEST_RESIDUAL:
+    if many and max(found.residuals.median, apart) <= _GREATEST_RESIDUAL_NS:
         return found
-    shown = [*alike_beside_iterations(a, b, found.pairs, _AT_ONCE), *([(same, count)] if many else [])]
+    shown = [*correlation_within_iterations(a, b, found.pairs, _AT_ONCE_NS), *([(same, count)] if many else [])]
     if any(_surely(*alike) for alike in shown):
         return found
-    compared = f"{count} durations vary alike in both, to {max(same, 0):.0%}"
-    if count >= _LEAST_CHANGES and same < _CHANCE_ALIKE:
-        return replace(
-            found,
-            verdict=Verdict.INSUFFICIENT,
-            reason=f"{found.reason}, but durations do not vary alike: these look like two different runs ({compared})",
-        )
-    reason = f"{found.reason}; but they may be of two runs that had the same work at the same times ({compared})"
-    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason)
+    two = count >= _LEAST_CHANGES and same < _CHANCE_ALIKE
+    text = Text.LOOKS_LIKE_TWO_RUNS if two else Text.MAY_BE_OF_TWO_RUNS
+    compared = Text.DURATIONS_VARY_ALIKE(count=count, same=max(same, 0))
+    verdict = Verdict.INSUFFICIENT if two else Verdict.UNVERIFIED
+    return replace(found, verdict=verdict, reason=text(reason=found.reason, compared=compared))
 
 
 def _surely(same: float, count: int) -> bool:
@@ -832,12 +912,9 @@ def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
     same, count = _together(a, b, found)
     if _surely(same, count):
         return found
-    reason = (
-        f"{found.reason}; but neither do the formats say that the work of the one lies inside the calls of the other, "
-        f"nor do durations show it ({count} vary alike to {max(same, 0):.0%}): a queue may run it later"
-    )
-    pieces = tuple(replace(piece, region=None) for piece in found.pieces)
-    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason, region=None, pieces=pieces)
+    reason = Text.MAY_RUN_LATER(reason=found.reason, count=count, same=max(same, 0))
+    segments = tuple(replace(one, region=None) for one in found.segments)
+    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason, region=None, segments=segments)
 
 
 def _together(a: Events, b: Events, found: Estimate) -> tuple[float, int]:
@@ -853,4 +930,4 @@ def _together(a: Events, b: Events, found: Estimate) -> tuple[float, int]:
     order = order[rows_a[order] < rows_a[order[0]] + _COMPARED_EVENTS]
     rows_a, rows_b = rows_a[order], rows_b[order]
     period = period_of(a)
-    return (period is not None and same_run(a, b, (rows_a, rows_b), period)) or (0.0, 0)
+    return (period is not None and correlation_of_deviations(a, b, (rows_a, rows_b), period)) or (0.0, 0)

@@ -12,6 +12,7 @@ from enum import IntEnum
 import numpy as np
 
 from traceconv.align.estimate import Array
+from traceconv.align.messages import Text
 from traceconv.ir.trace import I32, I64
 
 
@@ -42,20 +43,17 @@ class Layout:
     shortened: Array
 
 
-def lay_inside(
-    dur: I64, pairs: tuple[Array, Array], parent_ts: I64, parent_dur: I64, *, pre: int = 0, post: int = 0
-) -> Layout:
+def lay_inside(dur: I64, pairs: tuple[Array, Array], parent_ts: I64, parent_dur: I64) -> Layout:
     """Lay the slices of one track inside and between what they were matched to.
 
-    Slices of one parent lie side by side in the middle of [start + pre, end - post] of it, of all of it if they do not
-    fit there. If the next parent begins before that, the place ends there. Parents that begin together count as one.
+    Slices of one parent lie side by side in the middle of it. If the next parent begins before its end, the place ends
+    there. Parents that begin together count as one.
     Slices before the first matched one and after the last one lie end to end.
 
     Args:
         dur: how long each slice is, ns, in the order of the slices.
         pairs: rows of parents, not decreasing, and the rows of slices that they were matched to, ascending.
         parent_ts, parent_dur: the parents in order of their start, ns.
-        pre, post: what parents usually spend before and after the slices in them, ns.
 
     Raises:
         ValueError: there is no pair, the rows are not in order, or the parents are not.
@@ -71,7 +69,7 @@ def lay_inside(
     total = before[bounds[1:]] - before[bounds[:-1]]
     first = np.flatnonzero(np.diff(starts, prepend=starts[0] - 1))
     ends = np.maximum.reduceat(starts + np.asarray(parent_dur, np.int64)[parents], first)
-    low, high = _rooms(kinds, total, starts[first], ends, pre, post)
+    low, high = _rooms(kinds, total, starts[first], ends)
     ts, short = _placed(before, bounds, low, high, total)
     part = np.repeat(np.arange(len(kinds)), np.diff(bounds))
     inside = segment % 2 == 1
@@ -95,15 +93,13 @@ def _segments(count: int, rows: I64, starts: I64) -> I64:
     return segments
 
 
-def _rooms(kinds: I64, total: I64, starts: I64, ends: I64, pre: int, post: int) -> tuple[I64, I64]:
+def _rooms(kinds: I64, total: I64, starts: I64, ends: I64) -> tuple[I64, I64]:
     """Where the slices of each part of the track begin, and before when they end, ns."""
     low, high = np.empty(len(kinds), np.int64), np.empty(len(kinds), np.int64)
     inside = np.flatnonzero(kinds % 2 == 1)
     limit = np.minimum(ends, np.append(starts[1:], ends[-1]))
-    fits = total[inside] <= limit - starts - pre - post
-    begin, end = starts + np.where(fits, pre, 0), limit - np.where(fits, post, 0)
-    low[inside] = begin + np.maximum(0, end - begin - total[inside]) // 2
-    high[inside] = np.minimum(end, low[inside] + total[inside])
+    low[inside] = starts + np.maximum(0, limit - starts - total[inside]) // 2
+    high[inside] = np.minimum(limit, low[inside] + total[inside])
     for part in np.flatnonzero(kinds % 2 == 0).tolist():
         if kinds[part] == 0:
             high[part] = low[part + 1]
@@ -134,11 +130,7 @@ def _placed(before: I64, bounds: Array, low: I64, high: I64, total: I64) -> tupl
     return times, short
 
 
-_WORDS = {
-    Place.BETWEEN: "between neighbours",
-    Place.BEFORE: "before the first match",
-    Place.AFTER: "after the last match",
-}
+_WORDS = {Place.BETWEEN: Text.PLACED_BETWEEN, Place.BEFORE: Text.PLACED_BEFORE, Place.AFTER: Text.PLACED_AFTER}
 
 
 def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[str, object]]:
@@ -149,9 +141,12 @@ def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[st
         dur: how long they really are, ns.
         parent_names: the name of each parent, by row.
     """
+    inside = [str(Text.PLACED_INSIDE(parent=name)) for name in parent_names]
+    elsewhere = {place: str(text()) for place, text in _WORDS.items()}
     said: list[dict[str, object]] = []
     columns = laid.place.tolist(), laid.parent.tolist(), laid.shortened.tolist(), dur.tolist()
     for place, parent, short, real in zip(*columns, strict=True):
-        text = f"inside {parent_names[parent]}" if place == Place.INSIDE else _WORDS[Place(place)]
-        said.append({"placed": f"{text}, shortened", "real_dur_ns": real} if short else {"placed": text})
+        text = inside[parent] if place == Place.INSIDE else elsewhere[Place(place)]
+        cut = str(Text.PLACED_SHORTENED(placed=text)) if short else ""
+        said.append({"placed": cut, "real_dur_ns": real} if short else {"placed": text})
     return said

@@ -92,7 +92,7 @@ def _pair(
 ) -> PairEstimate:
     zeros = one.zero_ns, other.zero_ns
     before = Known.of(known, common_times(a, b, known), zeros)
-    return made(a, b, before.restored(estimator(one, before.evened(other), before.prior)), zeros, known)
+    return made(a, b, before.with_drift(estimator(one, before.without_drift(other), before.prior)), zeros, known)
 
 
 def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:

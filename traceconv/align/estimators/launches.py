@@ -36,5 +36,5 @@ def _one_way(host: ClockInput, device: ClockInput, known: ClockMap | None) -> Pa
         return None
     zeros = pairs.zero_x, pairs.zero_y
     before = Known.of(known, common_times(host, device, known), zeros)
-    estimate = align_launches(before.evened(pairs), before.prior)
-    return narrowing(made(host, device, before.restored(estimate), zeros, known), Text.LAUNCHES_TELL_NO_MORE)
+    estimate = align_launches(before.without_drift(pairs), before.prior)
+    return narrowing(made(host, device, before.with_drift(estimate), zeros, known), Text.LAUNCHES_TELL_NO_MORE)

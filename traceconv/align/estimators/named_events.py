@@ -62,8 +62,10 @@ def _nested(
     one, other = (view.events for view in views)
     before = Known.of(known, common_times(a, b, known), (one.zero_ns, other.zero_ns))
     nest = nested_work(a.trace, b.trace, views)
-    estimate = align_sequences(one, before.evened(other), before.prior, nest and before.evened(nest), inside=inside)
-    pair = made(a, b, before.restored(estimate), (one.zero_ns, other.zero_ns), known)
+    estimate = align_sequences(
+        one, before.without_drift(other), before.prior, nest and before.without_drift(nest), inside=inside
+    )
+    pair = made(a, b, before.with_drift(estimate), (one.zero_ns, other.zero_ns), known)
     matched = estimate.pairs
     return pair if matched is None else replace(pair, rows=(views[0].rows[matched[0]], views[1].rows[matched[1]]))
 
