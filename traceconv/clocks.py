@@ -11,9 +11,13 @@ import enum
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from traceconv.align.messages import Message
 
 I64 = npt.NDArray[np.int64]
 
@@ -56,7 +60,7 @@ class Step:
         provenance: who says so.
     """
 
-    text: str
+    text: Message | str
     provenance: Provenance = Provenance.METADATA
 
 
@@ -254,7 +258,7 @@ class ClockSnapshot:
     other: ClockDomain
     other_ts: int
     bound_ns: int | None
-    method: str
+    method: Message | str
     assumed: bool = False
     local: LocalTime | None = None
     provenance: Provenance = Provenance.METADATA
@@ -377,7 +381,7 @@ class ClockMap:
     @property
     def method(self) -> str:
         """Where it is known from, for people."""
-        return ", then ".join(step.text for step in self.steps) or "same clock"
+        return ", then ".join(str(step.text) for step in self.steps) or "same clock"
 
     @property
     def by_user(self) -> bool:

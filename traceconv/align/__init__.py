@@ -22,6 +22,7 @@ from traceconv.align.hosts import apart_by_host
 from traceconv.align.identity import Together, together
 from traceconv.align.jobs import warnings_of_jobs
 from traceconv.align.machines import Machine, machines_of, with_one_name
+from traceconv.align.messages import Message
 from traceconv.align.names import NameMap
 from traceconv.align.non_overlapping import lonely
 from traceconv.align.repeated_snapshots import lines_of_readings, warn_of_set_clocks, with_set_clocks
@@ -133,7 +134,7 @@ class Alignment:
     placements: dict[int, Placement] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
-    notes: dict[int, list[str]] = field(default_factory=dict)
+    notes: dict[int, list[Message | str]] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
     together: Together = field(default_factory=Together)
 
@@ -472,7 +473,7 @@ def _receipt_line(
     clock: ClockDomain,
     found: ClockMap,
     basis: Estimate | None,
-    warnings: Sequence[str],
+    warnings: Sequence[Message | str],
     placement: Placement | None,
     host: str,
 ) -> ReceiptLine:
@@ -495,7 +496,7 @@ def _receipt_line(
         round(found.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,
         round(basis.residuals.median) if basis and basis.residuals.n and not laid else None,
-        tuple(warnings),
+        tuple(map(str, warnings)),
         laid.note if laid else "",
         host,
         source.rank,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.ir.trace import Trace
 
@@ -52,13 +53,13 @@ class Boots:
     """
 
     traces: list[Trace]
-    notes: dict[int, list[str]]
+    notes: dict[int, list[Message | str]]
     named: dict[int, str] = field(default_factory=dict)
 
 
 def apart_by_boot(traces: Sequence[Trace]) -> Boots:
     """The inputs, told apart by boots."""
-    found, notes, named = list(traces), defaultdict[int, list[str]](list), dict[int, str]()
+    found, notes, named = list(traces), defaultdict[int, list[Message | str]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
         if all(one is not False for one in same.values()):
@@ -72,10 +73,7 @@ def apart_by_boot(traces: Sequence[Trace]) -> Boots:
                 other = next(other for other in told if other not in boot)
                 named[index] = f"{machine} (boot {number})"
                 found[index] = _of_boot(found[index], machine, named[index])
-                notes[index].append(
-                    f"it was recorded since another boot of {machine} than {traces[other].sources[0].name}: their "
-                    "clocks since boot are related by the wall clock only"
-                )
+                notes[index].append(Text.ANOTHER_BOOT(machine=machine, other=traces[other].sources[0].name))
     return Boots(found, notes, named)
 
 

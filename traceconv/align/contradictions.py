@@ -256,7 +256,7 @@ def _is_certain(found: PairEstimate, *, stated: bool, same_run: bool) -> bool:
 
 def _stated_by(known: ClockMap) -> str:
     """Where it is known from how two clocks relate, each way once."""
-    ways = dict.fromkeys(step.text for step in known.steps)
+    ways = dict.fromkeys(str(step.text) for step in known.steps)
     return ", then ".join(ways) or "by what both files say of their times"
 
 

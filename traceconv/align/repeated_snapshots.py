@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
-from traceconv.align.constraints import Relation, Warnings, line
+from traceconv.align.constraints import Relation, Warnings, map_along
 from traceconv.align.domains import own, spans
+from traceconv.align.geometry import line_through
 from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace
@@ -163,7 +164,8 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
     max_drift = SLEW_DRIFT if first != last else 0.0  # one instant says nothing of the drift
     step = group[0].step
-    return line(readings, span, replace(step, text=f"{step.text}, read {len(group)} times"), max_drift)
+    line = line_through(readings, span, max_drift)
+    return None if line is None else map_along(line, replace(step, text=f"{step.text}, read {len(group)} times"))
 
 
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
