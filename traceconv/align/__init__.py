@@ -13,19 +13,19 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, combinations, islice
 from typing import TYPE_CHECKING, Any
 
-from traceconv.align.boot_sessions import apart_by_boot
+from traceconv.align.boot_sessions import with_clocks_of_boots
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import Relation, Stated, moved_by_user, state
 from traceconv.align.domains import one_machine_advice, spans, zone_option
-from traceconv.align.duplicate_inputs import warnings_of_twins
-from traceconv.align.hosts import apart_by_host
+from traceconv.align.duplicate_inputs import warnings_of_duplicates
+from traceconv.align.hosts import with_wall_clocks_of_hosts
 from traceconv.align.identity import Together, together
 from traceconv.align.jobs import warnings_of_jobs
 from traceconv.align.machines import Machine, machines_of, with_one_name
 from traceconv.align.messages import Message
 from traceconv.align.names import NameMap
-from traceconv.align.non_overlapping import lonely
-from traceconv.align.repeated_snapshots import lines_of_readings, warn_of_set_clocks, with_set_clocks
+from traceconv.align.non_overlapping import warnings_of_no_overlap
+from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
 from traceconv.clocks import (
     DRIFT_UNIT,
     MOST_DRIFT,
@@ -248,9 +248,9 @@ def align(
         from traceconv.align import solve
 
         solve.doubts(traces, domains, maps, offsets or {}, policy, pairs, stated)
-    for key, text in lonely(traces, maps, facts, set(placements)):
+    for key, text in warnings_of_no_overlap(traces, maps, facts, set(placements)):
         stated.warnings[key].append(text)
-    for index, text in chain(warnings_of_twins(traces, named), warnings_of_jobs(traces)):
+    for index, text in chain(warnings_of_duplicates(traces, named), warnings_of_jobs(traces)):
         if maps[index]:
             stated.warnings[index, min(maps[index])].append(text)
     receipt = [
@@ -282,13 +282,14 @@ def prepared(
         UsageError: a fact does not fit its input.
     """
     traces = with_one_name(traces)
-    by_host, walls = apart_by_host(traces, facts, same_machine=same_machine)
-    apart = apart_by_boot(by_host)
-    sure, set_clocks = with_set_clocks(apart.traces)
+    by_host, walls = with_wall_clocks_of_hosts(traces, facts, same_machine=same_machine)
+    apart = with_clocks_of_boots(by_host)
+    sure, set_clocks = with_readings_of_set_clocks(apart.traces)
     stated = state(sure, facts, walls, offsets)
     found, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
-    warn_of_set_clocks(found, relations, set_clocks, stated.warnings)
+    for key, text in warnings_of_set_clocks(found, relations, set_clocks):
+        stated.warnings[key].append(text)
     machines = machines_of(traces, stated.traces, facts, apart.named, same_machine=same_machine)
     return replace(stated, traces=found, relations=relations, machines=machines, notes=apart.notes)
 
@@ -410,8 +411,11 @@ def _refuse_unrelated(
         start = min(found_there.at(used[other][number]) for number, found_there in maps[other].items())
         shift = start - first[lost[0]]
         ours = domains[other][next(number for number in maps[other])]
-        advice = [one_machine_advice(traces[other], ours, trace, clocks[lost[0]]), _word_wanted(index, pairs, policy)]
-        advice.append(zone_option(trace, clocks[lost[0]]))
+        advice: list[Message | str | None] = [
+            one_machine_advice(traces[other], ours, trace, clocks[lost[0]]),
+            _word_wanted(index, pairs, policy),
+            zone_option(trace, clocks[lost[0]]),
+        ]
         offset = f"--offset {shlex.quote(name)}="
         advice += [
             f"`traceconv clocks {files}` says what else would relate them",
@@ -421,7 +425,7 @@ def _refuse_unrelated(
         raise UnrelatedClocks(
             f"the clocks of {traces[other].sources[0].name} and {name} cannot be related: the first counts "
             f"{target.describe()}, the second {clock}{_tried(index, pairs)}",
-            hint="; else ".join(filter(None, advice)),
+            hint="; else ".join(map(str, filter(None, advice))),
             pairs=pairs,
             verdict=Verdict.UNVERIFIED.value if _word_wanted(index, pairs, policy) else "",
         )

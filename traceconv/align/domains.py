@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import MONOTONIC, OS_CLOCKS, SINCE_BOOT, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.errors import UsageError
 from traceconv.ir.trace import Trace, occurring
@@ -17,13 +17,15 @@ def own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
     return domain if domain.shared else domain.owned_by(f"{index}:{trace.sources[0].name}")
 
 
+def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> Trace:
+    """The trace with other domains in the places of its own, also in its snapshots."""
+    snapshots = [snap.between(named(snap.clock), named(snap.other)) for snap in trace.snapshots]
+    return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)
+
+
 def with_own_domains(trace: Trace, index: int) -> Trace:
-    """The trace with its private domains marked as its own, also in its snapshots."""
-    snapshots = [
-        replace(snap, clock=own(snap.clock, trace, index), other=own(snap.other, trace, index))
-        for snap in trace.snapshots
-    ]
-    return trace.with_tables(clocks=[own(domain, trace, index) for domain in trace.clocks], snapshots=snapshots)
+    """The trace with its private domains marked as its own."""
+    return with_domains(trace, lambda domain: own(domain, trace, index))
 
 
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:
@@ -41,67 +43,56 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     return dict(sorted(found.items()))
 
 
-def may_share_boot(one: ClockDomain, other: ClockDomain) -> bool:
-    """Whether two clocks count from the boot of one machine, for all that the files say."""
-    elsewhere = one.host and other.host and one.host != other.host
-    return one.zero in SINCE_BOOT and one.zero is other.zero and not elsewhere
-
-
 def is_local(domain: ClockDomain) -> bool:
     """Whether a domain is that of local times whose zone is not known."""
     return domain.run is Run.WALL and domain.zero is Zero.UNKNOWN and "local" in domain.name
 
 
-def zone_option(trace: Trace, domain: ClockDomain) -> str:
-    """The options that put local times on the wall clock, as a clause; "" for other times."""
+def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
+    """The options that put local times on the wall clock; None for other times."""
     if not is_local(domain):
-        return ""
-    name = shlex.quote(trace.sources[0].name)
-    day = f" --date {name}=DAY" if "time of day" in domain.name else ""
-    return f"if you know the zone of its local times: --tz {name}=+HH:MM{day}"
+        return None
+    text = Text.ZONE_AND_DATE_OPTIONS if "time of day" in domain.name else Text.ZONE_OPTION
+    return text(file=trace.sources[0].name)
 
 
-def one_clock_options(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> str:
-    """The options under which two inputs count the monotonic clock of one machine, which their times do not exclude.
-
-    Returns:
-        Options to be typed, "" if one of the two counts something else, or if their times do not overlap as they are.
-    """
-    sides = [(one, clock, _span_on(one, clock)), (other, other_clock, _span_on(other, other_clock))]
-    if not all(span is not None and _may_be_monotonic(domain, span) for _, domain, span in sides):
-        return ""
-    first, last = (max(span[0] for *_, span in sides if span), min(span[1] for *_, span in sides if span))
-    missing = [trace for trace, domain, _ in sides if not (domain.machine and domain.name == MONOTONIC.name)]
-    if first > last or any(_is_on_the_wall_clock(trace, domain) for trace, domain, _ in sides):
-        return ""
-    return " ".join(f"--clock {shlex.quote(trace.sources[0].name)}=monotonic" for trace in missing)
-
-
-def one_machine_advice(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> str:
-    """What relates two inputs if they are of one machine, as a clause; "" if nothing does."""
-    options = one_clock_options(one, clock, other, other_clock)
+def one_machine_advice(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> Message | None:
+    """What relates two inputs if they are of one machine; None if nothing does."""
+    options = _monotonic_options(((one, clock), (other, other_clock)))
     if options:
-        return f"if both count the monotonic clock of one machine: {options}"
-    if may_share_boot(clock, other_clock):
-        return "if both are of one machine, and it was not restarted in between: --same-machine"
-    return ""
+        return Text.BOTH_MONOTONIC(options=options)
+    elsewhere = clock.host and other_clock.host and clock.host != other_clock.host
+    same_boot = clock.zero in SINCE_BOOT and clock.zero is other_clock.zero and not elsewhere
+    return Text.BOTH_OF_ONE_MACHINE() if same_boot else None
+
+
+def _monotonic_options(sides: Sequence[tuple[Trace, ClockDomain]]) -> tuple[Message, ...]:
+    """The options under which inputs count the monotonic clock of one machine; none if their times exclude that."""
+    spanned = [_span_on(trace, domain) for trace, domain in sides]
+    if not all(
+        span is not None and _may_be_monotonic(trace, domain, span)
+        for (trace, domain), span in zip(sides, spanned, strict=True)
+    ):
+        return ()
+    missing = [trace for trace, domain in sides if not (domain.machine and domain.name == MONOTONIC.name)]
+    if max(span[0] for span in spanned if span) > min(span[1] for span in spanned if span):
+        return ()
+    return tuple(Text.IS_MONOTONIC(file=trace.sources[0].name) for trace in missing)
 
 
 def _span_on(trace: Trace, clock: ClockDomain) -> tuple[int, int] | None:
     return next((span for number, span in spans(trace).items() if trace.clocks[number] == clock), None)
 
 
-def _is_on_the_wall_clock(trace: Trace, domain: ClockDomain) -> bool:
-    """Whether a file says itself where a clock of unknown zero is on the wall clock: --clock cannot say otherwise."""
-    said = (snap for snap in trace.snapshots if snap.clock == domain and snap.ts == 0 and not snap.assumed)
-    return domain.zero is Zero.UNKNOWN and any(snap.other.zero is Zero.UNIX_EPOCH for snap in said)
-
-
-def _may_be_monotonic(domain: ClockDomain, span: tuple[int, int]) -> bool:
+def _may_be_monotonic(trace: Trace, domain: ClockDomain, span: tuple[int, int]) -> bool:
+    """Whether the user may say so of a clock of times from such a first to such a last one."""
     if domain.synthetic or domain.name in OS_CLOCKS - {MONOTONIC.name} or looks_like_unix_time(span[0]):
         return False
-    unknown = domain.zero is Zero.UNKNOWN and domain.run in (Run.MONOTONIC, Run.UNKNOWN)
-    return domain.zero is Zero.BOOT or (unknown and "local" not in domain.name)
+    if domain.zero is not Zero.UNKNOWN:
+        return domain.zero is Zero.BOOT
+    said = (snap for snap in trace.snapshots if snap.clock == domain and snap.ts == 0 and not snap.assumed)
+    on_the_wall_clock = any(snap.other.is_wall_clock for snap in said)
+    return domain.run in (Run.MONOTONIC, Run.UNKNOWN) and "local" not in domain.name and not on_the_wall_clock
 
 
 def main_clock(trace: Trace, option: str) -> int:
@@ -118,9 +109,6 @@ def main_clock(trace: Trace, option: str) -> int:
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise UsageError(f"{option}: {name} holds totals only, without any time", hint=f"leave {name} out of {option}")
-    clocks = ", ".join(trace.clocks[index].name for index in chosen)
-    raise UsageError(
-        f"{option}: {name} holds times of several clocks ({clocks})",
-        hint=f"name an event on the one that is meant: --anchor '{name}:NAME#1.start=OTHER@TIME'",
-    )
+        raise UsageError(Text.TOTALS_ONLY(option=option, file=name), hint=Text.LEAVE_FILE_OUT(file=name, option=option))
+    clocks = tuple(trace.clocks[index].name for index in chosen)
+    raise UsageError(Text.SEVERAL_CLOCKS(option=option, file=name, clocks=clocks), hint=Text.NAME_AN_EVENT(file=name))

@@ -12,6 +12,8 @@ A template names its fields in braces, as `str.format` does, with how each is sh
     bound   "±20 µs", "not known" for None              drift   parts per million: "+3.100 ppm"
     file    quoted for a shell                          files   likewise, several, with blanks between
     list    several: "a, b"                             and     several: "a and b"
+    words   several: "a b"                              or      several: "a or b"
+    clauses several: "a; b"
     repr    in quotation marks, as Python writes it     NOUN s  counted: "{n:slice s}" is "1 slice", "2 slices"
 
 Anything else is a format of Python. A message or "" may stand in a field.
@@ -189,12 +191,57 @@ class Text(enum.Enum):
 
     # -- domains, hosts, machines, boot_sessions, repeated_snapshots --------------------------------------------------
 
+    ZONE_OPTION = "if you know the zone of its local times: --tz {file:file}=+HH:MM"
+    ZONE_AND_DATE_OPTIONS = "if you know the zone of its local times: --tz {file:file}=+HH:MM --date {file:file}=DAY"
+    IS_MONOTONIC = "--clock {file:file}=monotonic"
+    BOTH_MONOTONIC = "if both count the monotonic clock of one machine: {options:words}"
+    BOTH_OF_ONE_MACHINE = "if both are of one machine, and it was not restarted in between: --same-machine"
+    TOTALS_ONLY = "{option}: {file} holds totals only, without any time"
+    LEAVE_FILE_OUT = "leave {file} out of {option}"
+    SEVERAL_CLOCKS = "{option}: {file} holds times of several clocks ({clocks:list})"
+    NAME_AN_EVENT = "name an event on the one that is meant: --anchor '{file}:NAME#1.start=OTHER@TIME'"
+    TWO_BOOTS = "--same-machine: {file} and {other} are of two boots"
+    LEAVE_SAME_MACHINE_OUT = (
+        "leave it out: one boot of a machine has one clock since boot and gives each pid once, two do not"
+    )
     ANOTHER_BOOT = (
         "it was recorded since another boot of {machine} than {other}: their clocks since boot are related by the wall "
         "clock only"
     )
 
+    CLOCK_WAS_SET = (
+        "{clock} and {other} moved against each other by {moved:time} between the readings in {files}, more than "
+        "clocks drift: one of them was set or stood still, and nothing in between is known better than by that"
+    )
+    FILE_AND_IN_FILE = "{file} and in {other}"
+    SET_IN_BETWEEN = "{method} (set in between)"
+    READ_TIMES = "{method}, read {count} times"
+    NO_EVEN_DRIFT = "{files:list}: no even drift leads through the readings of {clock} and {other}"
+
     # -- duplicate_inputs, non_overlapping, jobs, names ---------------------------------------------------------------
+
+    SAME_RECORDING = (
+        "its events are those of {other}: the same recording given twice is drawn twice; leave one of the two out"
+    )
+    SAME_SAMPLES = (
+        "{shared} of its {samples} samples are of the same events, threads and times as samples of {other}: they are "
+        "drawn twice; leave one of the two out"
+    )
+    OVERLAPS_WITH_NONE = (
+        "it does not overlap in time with any other input, and is {gap:long} away from {other}: another run, or a "
+        "clock that was read wrongly"
+    )
+    WITH_HINTS = "{text}; {hints:clauses}"
+    ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}: {options} would let it overlap"
+    NO_ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}, and no other zone would let it overlap"
+    DATE_IS = "--date {file:file}={day}"
+    ZONE_IS = "--tz {file:file}={zone}"
+    ANY_ZONE_OF = "--tz {file:file}=ZONE with any of {count} zones"
+    ONE_OPTION_OF = "{options:or}"
+    ANOTHER_JOB = (
+        "it is of a job of {ranks} ranks, {other} of one of {its_ranks}: two jobs, so that what their ranks did "
+        "together is not compared"
+    )
 
     # -- contradictions -----------------------------------------------------------------------------------------------
 
@@ -211,6 +258,13 @@ class Text(enum.Enum):
     # -- identity -----------------------------------------------------------------------------------------------------
 
     # -- clock_overview -----------------------------------------------------------------------------------------------
+
+    OF_FILE = "{file}: {text}"
+    IF_MONOTONIC = "if {file} counts the monotonic clock of this machine: {option}"
+    READ_CLOCKS = "next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND"
+    IF_INSTANT_KNOWN = "if you know an instant of both: --anchor {anchor:file}"
+    IF_APART_KNOWN = "if you know how far apart they are: --offset {file:file}=TIME"
+    EVENTS_MAY_TELL = "their events may tell: traceconv align {files:files}"
 
 
 #: The texts that are said. Another language is another mapping.
@@ -229,6 +283,9 @@ _SHOWN: Final[Mapping[str, Callable[[Any], str]]] = {
     "files": lambda names: " ".join(map(shlex.quote, names)),
     "list": lambda several: ", ".join(map(str, several)),
     "and": lambda several: " and ".join(map(str, several)),
+    "or": lambda several: " or ".join(map(str, several)),
+    "words": lambda several: " ".join(map(str, several)),
+    "clauses": lambda several: "; ".join(map(str, several)),
     "repr": repr,
 }
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from traceconv.align.constraints import Relation, Warnings, map_along
+from traceconv.align.constraints import Relation, Said, map_along
 from traceconv.align.domains import own, spans
 from traceconv.align.geometry import line_through
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace
-from traceconv.times import format_time
 
 #: Two clocks that were read beside each other, in the order that all files have in common.
 Clocks = tuple[ClockDomain, ClockDomain]
@@ -33,8 +33,13 @@ class _Reading:
         """By how much the second clock is ahead, ns."""
         return self.other_ts - self.ts
 
+    @property
+    def place(self) -> tuple[int, int, int, str]:
+        """What readings are ordered by."""
+        return self.ts, self.other_ts, self.bound_ns, self.file
 
-def with_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, str]]:
+
+def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, Message]]:
     """The traces; readings of two clocks of which one was set or stood still in between are less sure, which is said.
 
     Nobody knows when it was set, so the readings through which no line goes are all good only to what it moved by. It
@@ -43,42 +48,44 @@ def with_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, 
     Returns:
         The traces, and for each two such clocks what is to be said of them.
     """
-    moved: dict[Clocks, int] = {}
-    words: dict[Clocks, str] = {}
-    for clocks, group in _groups(traces).items():
-        if len(group) > 1 and _line(group, ()) is None:
-            least, most = min(group, key=lambda one: one.apart), max(group, key=lambda one: one.apart)
-            moved[clocks] = most.apart - least.apart
-            files = " and in ".join(dict.fromkeys(one.file for one in sorted((least, most), key=astuple)))
-            words[clocks] = (
-                f"{clocks[0].name} and {clocks[1].name} moved against each other by {format_time(moved[clocks])} "
-                f"between the readings in {files}, more than clocks drift: one of them was set or stood still, and "
-                "nothing in between is known better than by that"
-            )
+    groups = _groups(traces)
+    ends = {
+        clocks: (min(group, key=lambda one: one.apart), max(group, key=lambda one: one.apart))
+        for clocks, group in groups.items()
+        if len(group) > 1 and _line(group, ()) is None
+    }
+    moved = {clocks: most.apart - least.apart for clocks, (least, most) in ends.items()}
 
     def less_sure(snap: ClockSnapshot, index: int) -> ClockSnapshot:
         more = moved.get(_clocks(snap, traces[index], index)) if _is_reading(snap) else None
         if more is None:
             return snap
-        return replace(snap, bound_ns=(snap.bound_ns or 0) + more, method=f"{snap.method} (set in between)")
+        return replace(snap, bound_ns=(snap.bound_ns or 0) + more, method=Text.SET_IN_BETWEEN(method=snap.method))
 
     found = [
-        trace.with_tables(snapshots=[less_sure(snap, index) for snap in trace.snapshots]) if moved else trace
+        trace.with_tables(snapshots=[less_sure(snap, index) for snap in trace.snapshots])
         for index, trace in enumerate(traces)
     ]
-    return found, words
+    words = {clocks: _was_set(clocks, moved[clocks], both) for clocks, both in ends.items()}
+    return (found if moved else list(traces)), words
 
 
-def warn_of_set_clocks(
-    traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, str], warnings: Warnings
-) -> None:
-    """Tell the inputs whose events are related to others by way of clocks that were set.
+def _was_set(clocks: Clocks, moved: int, both: Sequence[_Reading]) -> Message:
+    """What is to be said of two clocks that moved against each other between two readings."""
+    first, second = (one.file for one in sorted(both, key=lambda one: one.place))
+    files = first if first == second else Text.FILE_AND_IN_FILE(file=first, other=second)
+    return Text.CLOCK_WAS_SET(clock=clocks[0].name, other=clocks[1].name, moved=moved, files=files)
+
+
+def warnings_of_set_clocks(
+    traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, Message]
+) -> Iterator[Said]:
+    """What to say of the inputs whose events are related to others by way of clocks that were set.
 
     Args:
         traces: the inputs, without the snapshots that lines stand for.
         relations: all of them.
         words: what is to be said, by clocks.
-        warnings: gets it.
     """
     for clocks, text in words.items():
         others = [one for one in relations if (one.clock, one.other) != clocks]
@@ -90,7 +97,7 @@ def warn_of_set_clocks(
         for index, trace in enumerate(traces):
             for number in spans(trace):
                 if trace.clocks[number] in reached and not trace.clocks[number].is_wall_clock:
-                    warnings[index, number].append(text)
+                    yield (index, number), text
 
 
 def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relation]]:
@@ -108,11 +115,9 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
             continue
         way = _line(group, [end for trace in traces for end in _ends(trace, clocks[0])])
         if way is None:
-            files = ", ".join(sorted({one.file for one in group}))
-            raise InconsistentClocks(
-                f"{files}: no even drift leads through the readings of {clocks[0].name} and {clocks[1].name}",
-                hint="leave --drift out: what was read is used",
-            )
+            files = tuple(sorted({one.file for one in group}))
+            text = Text.NO_EVEN_DRIFT(files=files, clock=clocks[0].name, other=clocks[1].name)
+            raise InconsistentClocks(text, hint=Text.LEAVE_DRIFT_OUT())
         relations[clocks] = Relation(*clocks, way)
     kept = [
         trace.with_tables(
@@ -129,19 +134,18 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
 
 def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
     """For each two clocks what all inputs read of them, in order of time, each reading once."""
-    found: dict[Clocks, set[_Reading]] = defaultdict(set)
+    found: dict[Clocks, dict[tuple[int, int, int], _Reading]] = defaultdict(dict)
     for index, trace in enumerate(traces):
         for snap in filter(_is_reading, trace.snapshots):
             clocks = _clocks(snap, trace, index)
             in_order = clocks[0] == as_one(own(snap.clock, trace, index))
             ts, other_ts = (snap.ts, snap.other_ts) if in_order else (snap.other_ts, snap.ts)
-            found[clocks].add(_Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name))
-    return {clocks: _once(sorted(group, key=astuple)) for clocks, group in found.items() if clocks[0] != clocks[1]}
-
-
-def _once(group: Sequence[_Reading]) -> list[_Reading]:
-    """What two files say alike is one reading."""
-    return list({(one.ts, one.other_ts, one.bound_ns): one for one in reversed(group)}.values())[::-1]
+            one = _Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name)
+            same = found[clocks].setdefault(one.place[:3], one)
+            found[clocks][one.place[:3]] = min(one, same, key=lambda one: one.file)
+    return {
+        clocks: [group[place] for place in sorted(group)] for clocks, group in found.items() if clocks[0] != clocks[1]
+    }
 
 
 def _is_reading(snap: ClockSnapshot) -> bool:
@@ -163,9 +167,10 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
     max_drift = SLEW_DRIFT if first != last else 0.0  # one instant says nothing of the drift
-    step = group[0].step
     line = line_through(readings, span, max_drift)
-    return None if line is None else map_along(line, replace(step, text=f"{step.text}, read {len(group)} times"))
+    step = group[0].step
+    text = Text.READ_TIMES(method=step.text, count=len(group))
+    return None if line is None else map_along(line, replace(step, text=text))
 
 
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
