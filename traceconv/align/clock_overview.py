@@ -10,7 +10,7 @@ from itertools import combinations
 from traceconv.align import clock_graph, join_boots, prepared, without_other_hosts
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import moved_by_user
-from traceconv.align.domains import one_machine_advice, spans, zone_option
+from traceconv.align.domains import one_machine_advice, spans, timed_clocks, zone_option
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
 from traceconv.ir.trace import Trace
@@ -99,7 +99,9 @@ def survey(
         if number in used or domain.run is not Run.TOTALS
     ]
     sides = [
-        _Side(index, trace, clock) for index, trace in enumerate(traces) if (clock := _main_clock(trace)) is not None
+        _Side(index, trace, trace.clocks[number])
+        for index, trace in enumerate(traces)
+        for number in timed_clocks(trace, spans(trace))[:1]
     ]
     anchored = any(trace.sources[0].marks.reads_clocks for trace in traces)
     pairs = []
@@ -151,12 +153,6 @@ class _Ways:
         return None if ways[0] is None or ways[1] is None else ways[0].then(ways[1].inverse())
 
 
-def _main_clock(trace: Trace) -> ClockDomain | None:
-    """The first clock of events with times, or that of events without; None for clocks and totals alone."""
-    used = [trace.clocks[number] for number in spans(trace) if trace.clocks[number].run is not Run.TOTALS]
-    return next((domain for domain in used if not domain.synthetic), used[0] if used else None)
-
-
 def _advice(one: _Side, other: _Side, ways: _Ways, *, anchored: bool) -> list[Message]:
     """What would relate two inputs: what their formats say of themselves, then what the user can."""
     lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.clock) is None]
@@ -189,12 +185,10 @@ def _line_up(side: _Side) -> str:
 
 
 def _anchor(one: _Side, other: _Side) -> str:
-    """An anchor of two inputs: of events if both have some that can be told by name, else of times."""
-    if all(_has_named_events(side.trace) for side in (one, other)):
-        return f"{one.name}:NAME#1.start={other.name}:NAME#1.start"
-    return f"{one.name}@TIME={other.name}@TIME"
+    """An anchor of two inputs: of events if both have some that can be told by name, else of times.
 
-
-def _has_named_events(trace: Trace) -> bool:
-    """Whether an input has slices or instants: a sample or a log line of some name is hardly ever a known instant."""
-    return bool(len(trace.slices.ts) or len(trace.instants.ts))
+    A sample or a log line of some name is hardly ever a known instant.
+    """
+    named = all(len(side.trace.slices.ts) or len(side.trace.instants.ts) for side in (one, other))
+    point = ":NAME#1.start" if named else "@TIME"
+    return f"{one.name}{point}={other.name}{point}"

@@ -203,16 +203,16 @@ def input_named(name: str, paths: Sequence[str], option: str) -> int:
     same = [index for index, path in enumerate(paths) if numbered and numbered[1] in (path, os.path.basename(path))]
     if numbered and int(numbered[2]) <= len(same):
         return same[int(numbered[2]) - 1]
-    exact = [index for index, path in enumerate(paths) if path == name]
-    found = exact or [index for index, path in enumerate(paths) if os.path.basename(path) == name]
-    if len(found) != 1:
-        reason = _no_input(name, several=bool(found))
+    found = [index for known, index in _names(paths) if known == name]
+    if not found:
+        reason = _no_input(name, paths)
         raise UsageError(Text.OPTION_WRONG(option=option, reason=reason), hint=Text.THE_INPUTS(inputs=paths))
     return found[0]
 
 
-def _no_input(name: str, *, several: bool) -> Message:
+def _no_input(name: str, paths: Sequence[str]) -> Message:
     """Why a name means no input."""
+    several = max([*paths].count(name), [*map(os.path.basename, paths)].count(name)) > 1
     return Text.SEVERAL_INPUTS(name=name) if several else Text.NO_INPUT(name=name)
 
 
@@ -325,8 +325,7 @@ def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Messa
     file = _file_of(side, paths)
     if not file:
         named = re.split(r"[@:]", side, maxsplit=1)[0]
-        several = max([*map(os.path.basename, paths)].count(named), list(paths).count(named)) > 1
-        return _no_input(named, several=several), Text.THE_INPUTS(inputs=paths)
+        return _no_input(named, paths), Text.THE_INPUTS(inputs=paths)
     kind, point = side[len(file) :][:1], side[len(file) + 1 :]
     if not kind:
         return Text.NO_POINT(file=file), Text.POINT_EXPECTED(file=file)

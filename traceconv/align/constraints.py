@@ -201,13 +201,14 @@ def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Tra
     zone, day = facts.zones.get(index), facts.dates.get(index)
     if zone is None and day is None:
         return trace
-    option, other = ("--date", "--tz") if zone is None else ("--tz", "--date" if day is None else "--tz")
+    option, other = ("--date", "--tz") if zone is None else ("--tz", "--date")
     source = trace.sources[0]
     handed = importer_options(facts, index, importer_class(source.format))
     if handed:
         if day is not None and not {"date", "year"} & set(handed):
             raise UsageError(Text.DATE_IN_FILE(file=source.name, format=source.format), hint=Text.LEAVE_IT_OUT())
-        if not any(domain.zero is Zero.UNIX_EPOCH for domain in (*trace.clocks, *_ends(trace.snapshots))):
+        ends = [end for snap in trace.snapshots for end in (snap.clock, snap.other)]
+        if not any(domain.is_wall_clock for domain in (*trace.clocks, *ends)):
             raise UsageError(
                 Text.GIVES_NO_UNIX_TIME(option=option, file=source.name, format=source.format),
                 hint=Text.NO_LOCAL_TIME_OR_MORE_NEEDED(option=other),
@@ -221,11 +222,6 @@ def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Tra
         )
     snapshot = _midnight(domain, wall, zone, day, source.name)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
-
-
-def _ends(snapshots: Iterable[ClockSnapshot]) -> Iterator[ClockDomain]:
-    """Both clocks of each snapshot."""
-    return (end for snap in snapshots for end in (snap.clock, snap.other))
 
 
 def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
@@ -558,7 +554,7 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
         relation = Relation(*domains, *_ways(group, traces, SLEW_DRIFT if drifts else 0.0))
         return relation, relation
     (one,) = group
-    known = _graph(traces).maps_to(domains[1]).get(domains[0]) if drifts else None
+    known = graph_of([REALTIME], traces).maps_to(domains[1]).get(domains[0]) if drifts else None
     holds = known is not None and known.bound_ns is not None  # at all times, as files relate them, only less exactly
     way = known if known is not None and holds else ClockMap()
     way = way.then(ClockMap(one.other_ts - way.at(one.ts)))
@@ -705,10 +701,10 @@ def _is_definition(snap: ClockSnapshot) -> bool:
     return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
 
 
-def _graph(traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:
-    """The clocks of all inputs, with what relates them."""
+def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:
+    """Some domains and the clocks of all inputs, with what relates them."""
     snapshots = [snap for trace in traces for snap in trace.snapshots]
-    graph = ClockGraph([REALTIME, *(clock for trace in traces for clock in trace.clocks)], snapshots)
+    graph = ClockGraph([*domains, *(clock for trace in traces for clock in trace.clocks)], snapshots)
     for relation in relations:
         graph.relate(relation.clock, relation.other, relation.way, relation.back)
     return graph
@@ -718,7 +714,7 @@ def _disagreement(
     stated: ClockSnapshot, traces: Sequence[Trace], relations: Sequence[Relation] = ()
 ) -> tuple[int, Message] | None:
     """How far what is known is from two times of two clocks being one instant, ns, and that in words; None if near."""
-    way = _graph(traces, relations).maps_to(stated.other).get(stated.clock)
+    way = graph_of([REALTIME], traces, relations).maps_to(stated.other).get(stated.clock)
     if way is None:
         return None
     apart = stated.other_ts - way.at(stated.ts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -95,6 +95,12 @@ def _may_be_monotonic(trace: Trace, domain: ClockDomain, span: tuple[int, int]) 
     return domain.run in (Run.MONOTONIC, Run.UNKNOWN) and "local" not in domain.name and not on_the_wall_clock
 
 
+def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
+    """Those of some clocks of an input that have times, by index; if none has, those that have an order."""
+    ordered = [index for index in used if trace.clocks[index].run is not Run.TOTALS]
+    return [index for index in ordered if not trace.clocks[index].synthetic] or ordered
+
+
 def main_clock(trace: Trace, option: str) -> int:
     """The one clock that the times of an input count, by index.
 
@@ -102,10 +108,7 @@ def main_clock(trace: Trace, option: str) -> int:
         UsageError: there is none, or more than one; `option` is what asks for it.
     """
     name = trace.sources[0].name
-    used = [index for index in spans(trace) if trace.clocks[index].run is not Run.TOTALS]
-    used = used or [index for index, domain in enumerate(trace.clocks) if domain.run is not Run.TOTALS]
-    timed = [index for index in used if not trace.clocks[index].synthetic]
-    chosen = timed or used
+    chosen = timed_clocks(trace, spans(trace)) or timed_clocks(trace, range(len(trace.clocks)))
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:

@@ -210,10 +210,9 @@ class Text(enum.Enum):
     )
 
     CLOCK_WAS_SET = (
-        "{clock} and {other} moved against each other by {moved:time} between the readings in {files}, more than "
-        "clocks drift: one of them was set or stood still, and nothing in between is known better than by that"
+        "{clock} and {other} moved against each other by {moved:time} between the readings in {files:and}, more "
+        "than clocks drift: one of them was set or stood still, and nothing in between is known better than by that"
     )
-    FILE_AND_IN_FILE = "{file} and in {other}"
     SET_IN_BETWEEN = "{method} (set in between)"
     READ_TIMES = "{method}, read {count} times"
     NO_EVEN_DRIFT = "{files:list}: no even drift leads through the readings of {clock} and {other}"

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from traceconv.align.constraints import Relation, Said, map_along
+from traceconv.align.constraints import Relation, Said, graph_of, map_along
 from traceconv.align.domains import own, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Step, as_one
+from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace
 
@@ -28,15 +28,9 @@ class _Reading:
     step: Step
     file: str
 
-    @property
-    def apart(self) -> int:
+    def ahead(self) -> int:
         """By how much the second clock is ahead, ns."""
         return self.other_ts - self.ts
-
-    @property
-    def place(self) -> tuple[int, int, int, str]:
-        """What readings are ordered by."""
-        return self.ts, self.other_ts, self.bound_ns, self.file
 
 
 def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, Message]]:
@@ -48,13 +42,16 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
     Returns:
         The traces, and for each two such clocks what is to be said of them.
     """
-    groups = _groups(traces)
-    ends = {
-        clocks: (min(group, key=lambda one: one.apart), max(group, key=lambda one: one.apart))
-        for clocks, group in groups.items()
-        if len(group) > 1 and _line(group, ()) is None
-    }
-    moved = {clocks: most.apart - least.apart for clocks, (least, most) in ends.items()}
+    moved: dict[Clocks, int] = {}
+    words: dict[Clocks, Message] = {}
+    for clocks, group in _groups(traces).items():
+        if len(group) > 1 and _line(group, ()) is None:
+            least, most = min(group, key=_Reading.ahead), max(group, key=_Reading.ahead)
+            files = tuple(dict.fromkeys(one.file for one in group if one in (least, most)))
+            moved[clocks] = most.ahead() - least.ahead()
+            words[clocks] = Text.CLOCK_WAS_SET(
+                clock=clocks[0].name, other=clocks[1].name, moved=moved[clocks], files=files
+            )
 
     def less_sure(snap: ClockSnapshot, index: int) -> ClockSnapshot:
         more = moved.get(_clocks(snap, traces[index], index)) if _is_reading(snap) else None
@@ -63,18 +60,10 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
         return replace(snap, bound_ns=(snap.bound_ns or 0) + more, method=Text.SET_IN_BETWEEN(method=snap.method))
 
     found = [
-        trace.with_tables(snapshots=[less_sure(snap, index) for snap in trace.snapshots])
+        trace.with_tables(snapshots=[less_sure(snap, index) for snap in trace.snapshots]) if moved else trace
         for index, trace in enumerate(traces)
     ]
-    words = {clocks: _was_set(clocks, moved[clocks], both) for clocks, both in ends.items()}
-    return (found if moved else list(traces)), words
-
-
-def _was_set(clocks: Clocks, moved: int, both: Sequence[_Reading]) -> Message:
-    """What is to be said of two clocks that moved against each other between two readings."""
-    first, second = (one.file for one in sorted(both, key=lambda one: one.place))
-    files = first if first == second else Text.FILE_AND_IN_FILE(file=first, other=second)
-    return Text.CLOCK_WAS_SET(clock=clocks[0].name, other=clocks[1].name, moved=moved, files=files)
+    return found, words
 
 
 def warnings_of_set_clocks(
@@ -88,11 +77,7 @@ def warnings_of_set_clocks(
         words: what is to be said, by clocks.
     """
     for clocks, text in words.items():
-        others = [one for one in relations if (one.clock, one.other) != clocks]
-        domains = [domain for trace in traces for domain in trace.clocks]
-        graph = ClockGraph([*clocks, *domains], [snap for trace in traces for snap in trace.snapshots])
-        for one in others:
-            graph.relate(one.clock, one.other, one.way, one.back)
+        graph = graph_of(clocks, traces, [one for one in relations if (one.clock, one.other) != clocks])
         reached = {domain for clock in clocks if not clock.is_wall_clock for domain in graph.maps_to(clock)}
         for index, trace in enumerate(traces):
             for number in spans(trace):
@@ -141,8 +126,8 @@ def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
             in_order = clocks[0] == as_one(own(snap.clock, trace, index))
             ts, other_ts = (snap.ts, snap.other_ts) if in_order else (snap.other_ts, snap.ts)
             one = _Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name)
-            same = found[clocks].setdefault(one.place[:3], one)
-            found[clocks][one.place[:3]] = min(one, same, key=lambda one: one.file)
+            place = ts, other_ts, one.bound_ns
+            found[clocks][place] = min(one, found[clocks].get(place, one), key=lambda one: one.file)
     return {
         clocks: [group[place] for place in sorted(group)] for clocks, group in found.items() if clocks[0] != clocks[1]
     }
