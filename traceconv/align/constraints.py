@@ -425,7 +425,7 @@ def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDoma
 def _instant(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
     """The times of the two points of an anchor."""
     points = [_time(point, traces[point.input], anchor.text) for point in (anchor.one, anchor.other)]
-    (one, ts, step), (other, other_ts, its_step) = sorted(points)
+    (one, ts, step), (other, other_ts, its_step) = sorted(points, key=lambda point: point[0])
     within = step + its_step if anchor.within_ns is None else anchor.within_ns
     return Instant(one, other, ts, other_ts, within, anchor.text)
 
@@ -442,7 +442,8 @@ def _time(point: Point, trace: Trace, text: str) -> tuple[Clock, int, int]:
 def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
     """The clock of an event, and its time. What has that name as a slice comes before what has it otherwise."""
     name = trace.sources[0].name
-    table, rows = next(_named(point.name, trace), (None, ()))
+    named = ((table, np.flatnonzero(found)) for table, found in _named(point.name, trace) if np.any(found))
+    table, rows = next(named, (None, ()))
     if table is None:
         raise UsageError(Text.NO_SUCH_EVENT(anchor=text, file=name, name=point.name), hint=_similar(point, trace))
     if abs(point.number) > len(rows):
@@ -460,19 +461,15 @@ def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
 
 
 def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
-    """The tables that have a name, each with its rows: entries of a log by their text, samples also by function."""
+    """The tables, each with which of its rows have a name: entries of a log by their text, samples also by function."""
     wanted = trace.strings.index(name) if name in trace.strings else -1
+    yield trace.slices, trace.slices.name == wanted
+    yield trace.instants, trace.instants.name == wanted
+    yield trace.logs, trace.logs.text == wanted
     frames = [number for number, frame in enumerate(trace.frames) if frame.name == name]
+    yield trace.samples, (trace.samples.name == wanted) | np.isin(trace.samples.stack, frames)
     tracks = [number for number, track in enumerate(trace.tracks) if track.name == name]
-    for table, found in (
-        (trace.slices, trace.slices.name == wanted),
-        (trace.instants, trace.instants.name == wanted),
-        (trace.logs, trace.logs.text == wanted),
-        (trace.samples, (trace.samples.name == wanted) | np.isin(trace.samples.stack, frames)),
-        (trace.counters, np.isin(trace.counters.track, tracks)),
-    ):
-        if np.any(found):
-            yield table, np.flatnonzero(found)
+    yield trace.counters, np.isin(trace.counters.track, tracks)
 
 
 def _similar(point: EventPoint, trace: Trace) -> Message:
