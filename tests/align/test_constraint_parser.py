@@ -34,7 +34,7 @@ from traceconv.align.constraint_parser import (
     parse_zone,
     zone_ns,
 )
-from traceconv.align.constraints import map_along
+from traceconv.align.constraints import map_along, state
 from traceconv.align.geometry import line_through
 from traceconv.api import estimate
 from traceconv.cli._common import inputs_of
@@ -468,6 +468,16 @@ def test_a_guess_of_an_importer_gives_way_to_an_anchor() -> None:
     assert not near.receipt[0].warnings
 
 
+def test_what_was_read_stays_as_it_is() -> None:
+    guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", assumed=True)
+    three = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX]), trace("c", BOOT, [5 * S])]
+    texts = [f"a@0s=b@{UNIX + 7200 * S}ns~5ms", f"c@5s=b@{UNIX}ns"]
+    facts = parse_facts("abc", anchors=texts, clocks=["c=monotonic@vm"], drifts=["c=1ppm"])
+    before = [(list(one.clocks), list(one.snapshots)) for one in three]
+    assert state(three, facts, [REALTIME] * 3).traces[0].snapshots == []
+    assert [(one.clocks, one.snapshots) for one in three] == before
+
+
 def test_an_offset_must_leave_anchors_where_they_are() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
     facts = anchors("a:s0#1.start=b:s0#1.start~1us", traces=both)
@@ -526,6 +536,18 @@ def test_a_drift_that_readings_contradict(ppm: float, fits: bool, who: int) -> N
         return
     with pytest.raises(InconsistentClocks, match=r"was read more than once \(readings\): .*\+50\.000 ppm, within ±20"):
         align(both, facts=Facts(drifts={who: round((ppm or 20.0) * PPM)}))
+
+
+def test_a_drift_that_is_stated_of_both_files_of_a_clock() -> None:
+    """It is compared with what was read, not with readings from which the same drift was taken out for the other."""
+    wall = replace(REALTIME, machine="vm")
+    readings = [
+        ClockSnapshot(MONOTONIC, S, wall, UNIX, 10 * US, "readings"),
+        ClockSnapshot(MONOTONIC, 2 * S, wall, UNIX + S + 50 * US, 10 * US, "readings"),
+    ]
+    both = [trace("a", MONOTONIC, [S, 2 * S], readings), trace("b", MONOTONIC, [S, 2 * S])]
+    found = align(both, facts=Facts(drifts={0: round(50 * PPM), 1: round(50 * PPM)}))
+    assert [line.drift_ppm for line in found.receipt] == pytest.approx([50, 50], abs=1e-3)
 
 
 # -- what a clock is --------------------------------------------------------------------------------------------------
