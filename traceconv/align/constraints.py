@@ -16,17 +16,22 @@ from typing import Any
 import numpy as np
 
 from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, EventPoint, Facts, Point, zone_ns
-from traceconv.align.domains import is_local, main_clock, spans, with_own_domains
+from traceconv.align.domains import (
+    STATED_CLOCKS,
+    against_clock,
+    base_of,
+    is_definition,
+    is_local,
+    main_clock,
+    spans,
+    with_own_domains,
+)
 from traceconv.align.geometry import Line, line_through
 from traceconv.align.machines import UNNAMED, Machine
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import (
-    BOOTTIME,
     DRIFT_UNIT,
     FREE_DRIFT,
-    MONOTONIC,
-    MONOTONIC_RAW,
-    OS_CLOCKS,
     REALTIME,
     SLEW_DRIFT,
     ClockDomain,
@@ -39,7 +44,6 @@ from traceconv.clocks import (
     Step,
     Verdict,
     Zero,
-    looks_like_unix_time,
 )
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.ir.trace import Trace
@@ -54,13 +58,6 @@ _NEAR_ANCHOR_NS = 10 * 10**9
 #: So many names of a kind are looked through for similar ones.
 _MOST_NAMES = 2000
 _DAY_NS = 86400 * 10**9
-_STATED = {
-    ClockKind.REALTIME: REALTIME,
-    ClockKind.MONOTONIC: MONOTONIC,
-    ClockKind.MONOTONIC_RAW: MONOTONIC_RAW,
-    ClockKind.BOOTTIME: BOOTTIME,
-    ClockKind.PERF: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
-}
 #: The numbers of an input and of a clock of it.
 Clock = tuple[int, int]
 #: What is to be said of the place of a clock.
@@ -274,17 +271,17 @@ def _with_clock(traces: Sequence[Trace], index: int, fact: ClockFact, wall: Cloc
         clocks = [order if one == domain else one for one in trace.clocks]
         kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
         return trace.with_tables(clocks=clocks, snapshots=kept)
-    base = _base(trace, domain)
-    _refuse_clock(_against_clock(trace, number, fact, base), name, fact)
+    span, base = spans(trace).get(number), base_of(trace, domain)
+    _refuse_clock(against_clock(trace, domain, span, fact), name, fact)
     if fact.kind is ClockKind.REALTIME and (domain.is_wall_clock or base is not None):
         return trace if base is None else _with_word_for_size(trace, base)
     stated = _stated_clock(fact, domain, wall, only_machine, name)
     if domain.same_timebase(stated):
         return trace
-    is_perf = domain.name == _STATED[ClockKind.PERF].name
+    is_perf = domain.name == STATED_CLOCKS[ClockKind.PERF].name
     apart = _PERF_APART_NS if is_perf and fact.kind is ClockKind.MONOTONIC else 0
     snapshot = _by_user(domain, stated, apart, _is_clock(stated))
-    first = spans(trace).get(number, (0, 0))[0]
+    first = span[0] if span else 0
     wrong = _disagreement(replace(snapshot, ts=first, other_ts=first), [_without_guesses(one) for one in traces])
     _refuse_clock(wrong and Text.FIRST_TIME_ELSEWHERE(away=wrong[1]), name, fact)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
@@ -317,13 +314,7 @@ def _stated_clock(fact: ClockFact, domain: ClockDomain, wall: ClockDomain, only_
         return replace(wall, machine=fact.machine or domain.machine)
     if not machine:
         raise UsageError(Text.SEVERAL_MACHINES(file=name), hint=Text.SAY_WHICH_MACHINE(file=name, clock=fact.kind))
-    return replace(_STATED[fact.kind], machine=machine)
-
-
-def _base(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
-    """Where a file says itself when zero of its times was; None if it does not."""
-    said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and _is_definition(snap))
-    return next((snap for snap in said if snap.other.is_wall_clock), None)
+    return replace(STATED_CLOCKS[fact.kind], machine=machine)
 
 
 def _refuse_clock(against: Message | None, name: str, fact: ClockFact) -> None:
@@ -335,29 +326,9 @@ def _refuse_clock(against: Message | None, name: str, fact: ClockFact) -> None:
         )
 
 
-def _against_clock(trace: Trace, number: int, fact: ClockFact, base: ClockSnapshot | None) -> Message | None:
-    """What the file itself, or the size of its times, says against a clock; None if nothing does."""
-    domain, span = trace.clocks[number], spans(trace).get(number)
-    is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
-    wanted = _STATED[fact.kind]
-    if domain.synthetic:
-        return Text.HAS_NO_TIMES()
-    if domain.zero is Zero.RUN_START or (wanted is not REALTIME and "local" in domain.name):
-        return Text.TIMES_COUNT(clock=domain.describe())
-    if base is not None and domain.zero is Zero.UNKNOWN:
-        return None if wanted is REALTIME else Text.SAYS_ITS_WALL_TIME(method=base.method)
-    if (wanted is REALTIME) != is_unix and span is not None:
-        return Text.FIRST_TIME_IS(ts=span[0])
-    if domain.name in OS_CLOCKS - {wanted.name}:
-        return Text.SAYS_ITS_CLOCK(clock=domain.describe())
-    if fact.machine and domain.machine and fact.machine != domain.machine:
-        return Text.SAYS_ITS_MACHINE(machine=domain.machine)
-    return None
-
-
 def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
     """Join the clock that recordings of perf have with that of files of which the user says that it is this one."""
-    wanted = _STATED[ClockKind.PERF]
+    wanted = STATED_CLOCKS[ClockKind.PERF]
     more = [
         _by_user(domain, replace(wanted, machine=machine), 0, Text.RECORDED_BY_PERF())
         for domain in trace.clocks
@@ -375,7 +346,7 @@ def _correction(traces: Sequence[Trace], index: int, drift: int, instants: Seque
     number = main_clock(trace, "--drift")
     _refuse_other_drift(traces, trace, trace.clocks[number], drift)
     at = [ts for instant in instants for key, ts in instant.sides if key == (index, number)]
-    at += [snap.ts for snap in trace.snapshots if snap.clock == trace.clocks[number] and not _is_definition(snap)]
+    at += [snap.ts for snap in trace.snapshots if snap.clock == trace.clocks[number] and not is_definition(snap)]
     at += [spans(trace).get(number, (0, 0))[0]]
     return {number: ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])}
 
@@ -384,7 +355,7 @@ def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
     """The input, with readings of its clocks as they are once stated drifts are taken out."""
     by_domain = {trace.clocks[number]: way for number, way in corrections.items()}
     moved = [
-        snap if _is_definition(snap) else replace(snap, ts=by_domain.get(snap.clock, ClockMap()).at(snap.ts))
+        snap if is_definition(snap) else replace(snap, ts=by_domain.get(snap.clock, ClockMap()).at(snap.ts))
         for snap in trace.snapshots
     ]
     return trace.with_tables(snapshots=moved) if by_domain else trace
@@ -401,7 +372,7 @@ def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDoma
         if any(snap.clock.same_timebase(its) for its in is_it)
         and snap.other.is_wall_clock
         and snap.bound_ns is not None
-        and not (snap.assumed or _is_definition(snap))
+        and not (snap.assumed or is_definition(snap))
     ]
     read.sort(key=lambda snap: (snap.ts, snap.other_ts, snap.bound_ns))
     if not read or read[0].ts == read[-1].ts:
@@ -693,11 +664,6 @@ def _is_guess(snap: ClockSnapshot) -> bool:
     return snap.assumed and not given
 
 
-def _is_definition(snap: ClockSnapshot) -> bool:
-    """Whether the snapshot says what zero of a clock is, rather than what it showed when it was read."""
-    return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
-
-
 def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:
     """Some domains and the clocks of all inputs, with what relates them."""
     snapshots = [snap for trace in traces for snap in trace.snapshots]
@@ -727,7 +693,7 @@ def _drifted_ns(ts: int, domain: ClockDomain, traces: Sequence[Trace]) -> int:
     if domain.is_wall_clock:
         return 0
     snapshots = (snap for trace in traces for snap in trace.snapshots)
-    known = [snap for snap in snapshots if not snap.assumed and not _is_definition(snap)]
+    known = [snap for snap in snapshots if not snap.assumed and not is_definition(snap)]
     readings = [snap.ts for snap in known if snap.clock == domain]
     readings += [snap.other_ts for snap in known if snap.other == domain]
     return round(min((abs(ts - read) for read in readings), default=0) * SLEW_DRIFT)

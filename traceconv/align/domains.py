@@ -6,10 +6,32 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from traceconv.align.constraint_parser import ClockFact, ClockKind
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import MONOTONIC, OS_CLOCKS, SINCE_BOOT, ClockDomain, Run, Zero, looks_like_unix_time
+from traceconv.clocks import (
+    BOOTTIME,
+    MONOTONIC,
+    MONOTONIC_RAW,
+    OS_CLOCKS,
+    REALTIME,
+    SINCE_BOOT,
+    ClockDomain,
+    ClockSnapshot,
+    Run,
+    Zero,
+    looks_like_unix_time,
+)
 from traceconv.errors import UsageError
 from traceconv.ir.trace import Trace, occurring
+
+#: The clocks that --clock can name.
+STATED_CLOCKS = {
+    ClockKind.REALTIME: REALTIME,
+    ClockKind.MONOTONIC: MONOTONIC,
+    ClockKind.MONOTONIC_RAW: MONOTONIC_RAW,
+    ClockKind.BOOTTIME: BOOTTIME,
+    ClockKind.PERF: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
+}
 
 
 def own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
@@ -86,13 +108,38 @@ def _span_on(trace: Trace, clock: ClockDomain) -> tuple[int, int] | None:
 
 def _may_be_monotonic(trace: Trace, domain: ClockDomain, span: tuple[int, int]) -> bool:
     """Whether the user may say so of a clock of times from such a first to such a last one."""
-    if domain.synthetic or domain.name in OS_CLOCKS - {MONOTONIC.name} or looks_like_unix_time(span[0]):
-        return False
-    if domain.zero is not Zero.UNKNOWN:
-        return domain.zero is Zero.BOOT
-    said = (snap for snap in trace.snapshots if snap.clock == domain and snap.ts == 0 and not snap.assumed)
-    on_the_wall_clock = any(snap.other.is_wall_clock for snap in said)
-    return domain.run in (Run.MONOTONIC, Run.UNKNOWN) and "local" not in domain.name and not on_the_wall_clock
+    may_be = domain.zero in (Zero.BOOT, Zero.UNKNOWN) and domain.run is not Run.WALL
+    return may_be and against_clock(trace, domain, span, ClockFact(ClockKind.MONOTONIC)) is None
+
+
+def is_definition(snap: ClockSnapshot) -> bool:
+    """Whether the snapshot says what zero of a clock is, rather than what it showed when it was read."""
+    return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
+
+
+def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
+    """Where a file says itself when zero of its times was; None if it does not."""
+    said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and is_definition(snap))
+    return next((snap for snap in said if snap.other.is_wall_clock), None)
+
+
+def against_clock(trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, fact: ClockFact) -> Message | None:
+    """What the file itself, or the size of its times, says against what the user says of a clock; None if nothing."""
+    base, wanted = base_of(trace, domain), STATED_CLOCKS[fact.kind]
+    is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
+    if domain.synthetic:
+        return Text.HAS_NO_TIMES()
+    if domain.zero is Zero.RUN_START or (wanted is not REALTIME and "local" in domain.name):
+        return Text.TIMES_COUNT(clock=domain.describe())
+    if base is not None and domain.zero is Zero.UNKNOWN:
+        return None if wanted is REALTIME else Text.SAYS_ITS_WALL_TIME(method=base.method)
+    if (wanted is REALTIME) != is_unix and span is not None:
+        return Text.FIRST_TIME_IS(ts=span[0])
+    if domain.name in OS_CLOCKS - {wanted.name}:
+        return Text.SAYS_ITS_CLOCK(clock=domain.describe())
+    if fact.machine and domain.machine and fact.machine != domain.machine:
+        return Text.SAYS_ITS_MACHINE(machine=domain.machine)
+    return None
 
 
 def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
