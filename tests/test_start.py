@@ -38,17 +38,17 @@ def of(modules: set[str], *packages: str) -> set[str]:
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_the_command_alone_loads_nothing_that_takes_long(option: str) -> None:
-    heavy = ("numpy", "msgspec", "google", "perfetto", "jsonschema", "rich", "traceconv.importers", "traceconv.align")
-    assert of(loaded(option), *heavy) == set()
+    heavy = ("numpy", "msgspec", "google", "perfetto", "jsonschema", "jinja2", "rich")
+    assert of(loaded(option), *heavy, "traceconv.importers", "traceconv.align") == set()
 
 
 def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
     modules = loaded("convert", CHROME, "-o", tmp_path / "out.pftrace")
     assert {"numpy", "msgspec", "traceconv.importers.chrome_trace", "traceconv.writers.perfetto_proto"} <= modules
-    assert of(modules, "google", "perfetto", "jsonschema", "rich", "numpy.ma", "http") == set()
+    assert of(modules, "google", "perfetto", "jsonschema", "jinja2", "rich", "numpy.ma", "http") == set()
     unused = (
-        "align.solve",
-        "align.select_estimator",
+        "align.estimates",
+        "align.estimators",
         "align.report",
         "align.clock_overview",
         "check",
@@ -74,14 +74,17 @@ def test_no_threads_spin_and_programmes_of_the_user_keep_their_environment(tmp_p
         assert expected in result.stderr.split()
 
 
-def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(tmp_path: Path) -> None:
+@pytest.mark.parametrize("report", ["report.html", "report.json"])
+def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(report: str, tmp_path: Path) -> None:
     """The counterpart: the names above are those of modules that there are."""
     modules = loaded(
         *("merge", CHROME, ROOT / "chrome-trace" / "metadata" / "input.json", "--on-ambiguous", "separate"),
-        *("-o", tmp_path / "out.json", "--report", tmp_path / "report.html"),
+        *("-o", tmp_path / "out.json", "--report", tmp_path / report),
     )
-    used = {"align.solve", "align.select_estimator", "align.report", "align.report_html", "writers.chrome_json"}
+    used = {"align.estimates", "align.estimators", "align.report", "writers.chrome_json"}
     assert {f"traceconv.{name}" for name in used} <= modules
+    assert ({"jinja2", "traceconv.align.report_html"} <= modules) == (report == "report.html")
+    assert bool(of(modules, "jinja2")) == (report == "report.html")
 
 
 def test_every_late_pattern_can_be_compiled() -> None:

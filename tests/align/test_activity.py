@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, as_bins, as_samples, outer, run
-from traceconv.align.activity import align_bins, align_samples
-from traceconv.align.activity_views import bins_of, busy_slices, samples_of
+from traceconv.align.activity import _Busy, align_bins, align_samples
+from traceconv.align.activity_views import bins_of, busy_slices, libraries_of, samples_of
 from traceconv.align.estimate import Estimate, Events, Prior, Samples
 from traceconv.clocks import ClockDomain, Verdict, Zero
 from traceconv.clocks import Run as ClockRun
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import NO_MARKS
 from traceconv.ir.trace import SourceInfo
+from traceconv.registry import importers
 
 TRUTH = Truth(345.6 * S, 30e-6)
 IDLE = Shape(iterations=60, idle_every=10, idle_ms=30.0)
@@ -111,7 +113,7 @@ def test_too_little_is_insufficient() -> None:
         assert align_samples(outer(what), one, prior).verdict is Verdict.INSUFFICIENT
 
 
-def test_busy_slices_are_the_union_of_leaves() -> None:
+def test_busy_slices_are_the_leaves_and_taken_together() -> None:
     out = Builder(SourceInfo("a.json", "test"), CLOCK)
     thread = out.thread(out.process(pid=1), 1)
     for start, dur in ((100, 1000), (100, 50), (150, 50), (300, 100)):
@@ -121,8 +123,11 @@ def test_busy_slices_are_the_union_of_leaves() -> None:
     found = busy_slices(out.finish(), 0)
     assert found is not None
     assert found.zero_ns == 100
-    assert found.start.tolist() == [0, 200]
-    assert found.dur.tolist() == [100, 180]
+    assert found.start.tolist() == [0, 50, 200, 280]
+    assert found.dur.tolist() == [50, 50, 100, 100]
+    union = _Busy.of(found)
+    assert union.start.tolist() == [0, 200]
+    assert union.end.tolist() == [100, 380]
 
 
 def test_labels_of_call_stacks() -> None:
@@ -133,10 +138,20 @@ def test_labels_of_call_stacks() -> None:
     python = out.frame("eval", "/usr/bin/python3")
     for at, stack in enumerate((runtime, libc, python, python)):
         out.sample(thread, 1000 + at, stack)
-    found = dict(samples_of(out.finish(), 0))
-    assert found["stacks that end in ONNX Runtime"].busy.tolist() == [True, False, False, False]
-    assert found["stacks in ONNX Runtime"].busy.tolist() == [True, True, False, False]
-    assert all(samples.zero_ns == 1000 for samples in found.values())
+    ends, holds = samples_of(out.finish(), 0, ["libtvm", "onnxruntime"])
+    assert ends.busy.tolist() == [True, False, False, False]
+    assert holds.busy.tolist() == [True, True, False, False]
+    assert ends.zero_ns == holds.zero_ns == 1000
+
+
+def test_the_libraries_of_a_format_come_before_those_of_others() -> None:
+    declared = {name: getattr(cls, "marks", NO_MARKS) for name, cls in importers().items()}
+    assert {name for name, marks in declared.items() if marks.libraries} >= {"mxnet", "onnxruntime", "pytorch-kineto"}
+    of_any = libraries_of(Builder(SourceInfo("a.json", "test"), CLOCK).finish())
+    mxnet = libraries_of(Builder(SourceInfo("a.json", "mxnet", marks=declared["mxnet"]), CLOCK).finish())
+    assert mxnet[0] == declared["mxnet"].libraries
+    assert sorted(mxnet) == sorted(of_any)
+    assert len(of_any) == len(set(of_any)) >= 9
 
 
 def test_deltas_of_counters() -> None:
@@ -146,9 +161,8 @@ def test_deltas_of_counters() -> None:
         for at, value in enumerate(values):
             out.counter(track, 50 + 10 * at, value)
     found = bins_of(out.finish(), 0)
-    assert [name for name, _ in found] == ["task-clock", "instructions"]
-    assert found[0][1].edge.tolist() == [0, 10, 20]
-    assert found[0][1].amount.tolist() == [1, 2]
+    assert [bins.amount.tolist() for bins in found] == [[1, 2], [5, 6]]
+    assert found[0].edge.tolist() == [0, 10, 20]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from tests.align.pairs import private, recordings
-from traceconv.align import Alignment, _refuse_far, align
+from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import Breaches, Limit, Rule, believed, causality
+from traceconv.align.decision import Decision
+from traceconv.align.inputs import gathered
+from traceconv.align.placement import place
 from traceconv.clocks import (
     MOST_DRIFT,
     NO_TIME,
@@ -265,10 +268,11 @@ def test_clocks_under_which_most_kernels_begin_before_their_launches_are_refused
 
 def test_a_drift_beyond_all_clocks_is_refused() -> None:
     """Whatever it comes from: maps cannot be applied with it, and keep no order."""
-    (trace,) = gpu_files()[:1]
-    _refuse_far([trace], [{0: ClockMap(drift=MOST_DRIFT)}])
+    inputs = gathered(gpu_files()[:1])
+    decision = Decision({(0, 0): ClockMap(drift=MOST_DRIFT)})
+    place(inputs, decision, Policy())
     with pytest.raises(InconsistentClocks, match="contradicts itself"):
-        _refuse_far([trace], [{0: ClockMap(drift=MOST_DRIFT + 1)}])
+        place(inputs, Decision({(0, 0): ClockMap(drift=MOST_DRIFT + 1)}), Policy())
 
 
 def test_launches_of_several_processes_are_not_mixed_up() -> None:

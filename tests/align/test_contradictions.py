@@ -13,7 +13,7 @@ from tests.benchmarks.alignment.recordings import load, truth, without_metadata
 from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
-from traceconv.align import Policy, align, contradictions, solve
+from traceconv.align import Policy, align, contradictions, estimates
 from traceconv.align.constraint_parser import parse_facts
 from traceconv.align.duplicate_inputs import same_recording
 from traceconv.align.names import NameMap
@@ -253,8 +253,8 @@ def test_base_times_that_agree_place_all() -> None:
 
 def test_base_times_of_which_no_pair_is_compared_close_their_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """The third file alone relates the two."""
-    right = solve.estimate_pair
-    monkeypatch.setattr(solve, "estimate_pair", lambda a, b, *args: right(a, b, *args) if b.index == 2 else None)
+    right = estimates.estimate_pair
+    monkeypatch.setattr(estimates, "estimate_pair", lambda a, b, *args: right(a, b, *args) if b.index == 2 else None)
     assert [line.offset_ns for line in align(based(0)).receipt] == pytest.approx([EPOCH_NS] * 3, abs=5_000)
     for off_ns in (5_000_000, -(10**9)):
         with pytest.raises(InconsistentClocks, match="contradict each other"):
@@ -342,7 +342,7 @@ def test_a_name_is_not_doubted_for_what_another_run_did() -> None:
 
 def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: int) -> None:
     """Let the events of two inputs tell a wrong place."""
-    right = solve.estimate_pair
+    right = estimates.estimate_pair
 
     def tricked(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         pair = right(a, b, known, names)
@@ -350,7 +350,7 @@ def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: i
             return pair
         return replace(pair, way=replace(pair.way, offset_ns=pair.way.offset_ns + by_ns))
 
-    monkeypatch.setattr(solve, "estimate_pair", tricked)
+    monkeypatch.setattr(estimates, "estimate_pair", tricked)
 
 
 def test_a_loop_that_does_not_close_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

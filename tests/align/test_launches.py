@@ -321,7 +321,7 @@ def test_the_call_of_the_driver_inside_that_of_the_runtime_is_no_repetition() ->
         )
     pairs = launches_of(lay_out(out.finish()), 0, device_file(made, 0.0, 0.0), 0)
     assert pairs is not None
-    assert (len(pairs), pairs.repeated) == (ITERATIONS * KERNELS, 0)
+    assert (len(pairs), pairs.joined.repeated) == (ITERATIONS * KERNELS, 0)
     assert align_launches(pairs, Prior()).verdict is Verdict.OK
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 import pytest
 
-from traceconv.align.constraints import Warnings
-from traceconv.align.contradictions import Accepted, relate_all
-from traceconv.align.estimate import Estimate
+from traceconv.align.decide import relate_all
+from traceconv.align.domains import with_own_domains
+from traceconv.align.estimate import Estimate, Method
+from traceconv.align.inputs import ClockInput
 from traceconv.align.network import Edge, solve
-from traceconv.align.select_estimator import PairEstimate, Side
+from traceconv.align.pairs import PairEstimate
 from traceconv.clocks import DRIFT_UNIT, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
@@ -213,17 +212,15 @@ def test_one_wrong_relation_of_nine_is_found_or_refused_but_never_another_one_dr
 
 
 def test_files_on_such_a_loop_are_warned_of() -> None:
-    traces = [one(name, 0) for name in "abc"]
-    sides = [(trace.clocks[0].owned_by(str(index)), Side(index, 0, trace)) for index, trace in enumerate(traces)]
+    sides = [ClockInput(index, 0, with_own_domains(one(name, 0), index)) for index, name in enumerate("abc")]
     accepted = [
-        Accepted(a, b, PairEstimate(sides[a][1], sides[b][1], Estimate("m", Verdict.OK, ""), 0, 0, way, 1000))
+        PairEstimate(sides[a], sides[b], Estimate(Method.SEQUENCE, Verdict.OK, ""), 0, 0, way, 1000)
         for a, b, way in ((0, 1, ClockMap(0, 1000)), (1, 2, ClockMap(0, 1000)), (0, 2, ClockMap(6400, 1000)))
     ]
-    warnings: Warnings = defaultdict(list)
-    graph = ClockGraph([domain for domain, _ in sides], [])
-    relate_all(sides, accepted, graph, sides[2][0], set(), warnings)
-    assert sorted(warnings) == [(0, 0), (1, 0), (2, 0)]
-    assert all("comes back 6.4 µs off, where at most 3 µs are possible" in text for (text,) in warnings.values())
+    graph = ClockGraph([side.domain for side in sides], [])
+    warnings = relate_all(sides, accepted, graph, sides[2].domain, set()).warnings
+    assert [key for key, _ in warnings] == [(0, 0), (1, 0), (2, 0)]
+    assert all("comes back 6.4 µs off, where at most 3 µs are possible" in str(text) for _, text in warnings)
 
 
 def one(name: str, at: int) -> Trace:

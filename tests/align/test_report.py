@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -15,13 +16,14 @@ import pytest
 
 from tests.align.pairs import TRUTH, private, recordings, trace_of
 from tests.benchmarks.alignment.simulate import Shape, outer, run
-from traceconv.align import Alignment, Policy, align
+from traceconv.align import Alignment, Policy, align, report_html
 from traceconv.align.causality import causality
+from traceconv.align.charts import Axis, time_axis
+from traceconv.align.estimate import Method
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
 from traceconv.align.report_html import page
-from traceconv.align.svg import Axis, time_axis
 from traceconv.check._schemas import load_schema
-from traceconv.clocks import REALTIME, ClockSnapshot, Zero
+from traceconv.clocks import REALTIME, ClockSnapshot, Verdict, Zero
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
 from traceconv.ir.trace import Trace
 
@@ -361,8 +363,40 @@ def test_names_are_text_and_nothing_else(few: Json) -> None:
     Elements(text)
 
 
-def test_the_same_report_gives_the_same_page(traces: list[Trace], good: Json) -> None:
-    assert rendered(good, "a.html") == rendered(reported(traces), "b.HTML")
+def hostile(value: Any, key: str = "") -> Any:
+    """A report whose texts are markup, but for those that are words of traceconv."""
+    if isinstance(value, dict):
+        return {name: hostile(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [hostile(inner, key) for inner in value]
+    known = key in ("verdict", "traceconv") or value in list(Method)
+    return value if known or not isinstance(value, str) else f"<script>{key}</script>{{{{ 7 * 7 }}}}&\"'"
+
+
+def test_no_text_of_a_report_is_markup(report: Json) -> None:
+    text = page(hostile(report))
+    Elements(text)
+    assert "<script" not in text
+    assert "49&amp;" not in text
+    for key in ("file", "format", "description", "reason"):
+        assert f"&lt;script&gt;{key}&lt;/script&gt;{{{{ 7 * 7 }}}}&amp;&#34;&#39;" in text
+    templates = list(Path(report_html.__file__).parent.glob("*.j2"))
+    assert len(templates) == 2
+    assert not [path for path in templates if "safe" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+@pytest.mark.parametrize("method", Method)
+def test_there_are_words_for_each_verdict_and_method(verdict: Verdict, method: Method, good: Json) -> None:
+    text = page({**good, "verdict": verdict, "pairs": [{**good["pairs"][0], "method": method, "verdict": verdict}]})
+    assert f'<span class="pill {verdict}">' in text.partition("</h1>")[0]
+    assert f"Compared: {method.compared}." in text
+    assert "was used nevertheless" in text or not verdict.refused
+
+
+def test_the_same_report_gives_the_same_page(traces: list[Trace], alignment: Alignment, good: Json) -> None:
+    found = document(traces, alignment, causality(traces, alignment))
+    assert rendered(good, "a.html") == rendered(reported(traces), "b.HTML") == rendered(found, "c.htm")
 
 
 def test_the_ending_of_the_name_decides(good: Json) -> None:
@@ -376,12 +410,12 @@ def test_the_ending_of_the_name_decides(good: Json) -> None:
 
 
 def test_ticks_are_round_numbers_in_the_unit_of_the_axis() -> None:
-    axis = time_axis("time", -3_100_000.0, 5_200_000.0, 5)
-    assert axis.label == "time, ms"
+    axis = time_axis(-3_100_000.0, 5_200_000.0, 5)
+    assert axis.unit == "ms"
     assert axis.marks() == [(-2e6, "−2"), (0.0, "0"), (2e6, "2"), (4e6, "4")]
-    assert [label for _, label in Axis("score", 0.0, 0.31, ticks=3).marks()] == ["0.0", "0.2"]
+    assert [label for _, label in Axis(0.0, 0.31, ticks=3).marks()] == ["0.0", "0.2"]
 
 
 def test_an_axis_without_length_gets_one() -> None:
-    axis = time_axis("time", 7.0, 7.0)
+    axis = time_axis(7.0, 7.0)
     assert (axis.low, axis.high) == (6.0, 8.0)

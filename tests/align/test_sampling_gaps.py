@@ -9,8 +9,8 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, as_samples, interrupted, outer, run
 from tests.benchmarks.alignment.trials import watched_pair, watched_trial
-from traceconv.align.activity_views import watched_of
-from traceconv.align.estimate import Estimate, Method, Watched
+from traceconv.align.activity_views import sampled_threads
+from traceconv.align.estimate import Estimate, Method, SampledThreads
 from traceconv.align.geometry import F64
 from traceconv.align.names import NameMap
 from traceconv.align.sampling_gaps import align_interruptions
@@ -32,7 +32,7 @@ BUSY = Shape(iterations=150, operators=20, idle_every=5, idle_ms=8.0)
 CLOCK = ClockDomain("a clock", Zero.UNKNOWN, ClockRun.MONOTONIC)
 
 
-def readings(seed: int = 1, shape: Shape = BUSY) -> Watched:
+def readings(seed: int = 1, shape: Shape = BUSY) -> SampledThreads:
     """A thread that was interrupted about a thousand times a second."""
     rng = np.random.default_rng(seed)
     made, times, _ = interrupted(rng, run(rng, shape))
@@ -44,19 +44,19 @@ def outer_ends(made: object) -> F64:
     return np.unique(np.concatenate((slices.start, slices.end)))
 
 
-def watched(reads: F64, samples: F64) -> Watched:
+def watched(reads: F64, samples: F64) -> SampledThreads:
     zeros = int(reads[0]), int(samples[0])
-    return Watched(((reads - zeros[0], samples - zeros[1]),), *zeros, US)
+    return SampledThreads(((reads - zeros[0], samples - zeros[1]),), *zeros, US)
 
 
-def right_offset(what: Watched) -> float:
+def right_offset(what: SampledThreads) -> float:
     """In the middle of the samples."""
     samples = what.threads[0][1]
     middle = float(samples[0] + samples[-1]) / 2 + what.zero_ns
     return middle - (middle - TRUTH.offset) / (1 + TRUTH.drift) - what.zero_ns + what.zero_reads_ns
 
 
-def errors(found: Estimate, what: Watched) -> tuple[F64, bool]:
+def errors(found: Estimate, what: SampledThreads) -> tuple[F64, bool]:
     """How wrong the map is over the readings, and whether the bounds hold everywhere."""
     reads = what.threads[0][0]
     right = TRUTH.map(reads + what.zero_reads_ns) - what.zero_ns
@@ -181,7 +181,7 @@ def threads_of(tids: tuple[int, ...], *, sampled: bool) -> Trace:
 
 
 def test_threads_with_one_number_are_one() -> None:
-    (found,) = watched_of(threads_of((7, 8), sampled=False), 0, threads_of((9, 8), sampled=True), 0)
+    (found,) = sampled_threads(threads_of((7, 8), sampled=False), 0, threads_of((9, 8), sampled=True), 0)
     assert found.zero_reads_ns == 1000
     assert found.zero_ns == 70
     ((reads, samples),) = found.threads
@@ -190,7 +190,7 @@ def test_threads_with_one_number_are_one() -> None:
 
 
 def test_without_common_numbers_the_busiest_may_be_any() -> None:
-    found = watched_of(threads_of((7, 8), sampled=False), 0, threads_of((3, 4), sampled=True), 0)
+    found = sampled_threads(threads_of((7, 8), sampled=False), 0, threads_of((3, 4), sampled=True), 0)
     assert [len(one.threads[0][1]) for one in found] == [5, 4]
     assert all(len(one.threads[0][0]) == 10 for one in found)
-    assert not watched_of(threads_of((7,), sampled=True), 0, threads_of((7,), sampled=True), 0)
+    assert not sampled_threads(threads_of((7,), sampled=True), 0, threads_of((7,), sampled=True), 0)

@@ -178,7 +178,7 @@ def test_usual_places_are_those_of_a_class() -> None:
     starts = np.arange(8) * 1000.0
     a = Events(starts, np.full(8, 500.0), np.zeros(8, np.int32), 0)
     late = np.array([10.0, 200.0] * 4) + np.array([0, 0, 0, 0, 0, 0, 3, 0])
-    b = Events(starts + late, np.full(8, 20.0), np.zeros(8, np.int32), 0, sort=np.array([0, 1] * 4, np.int32))
+    b = Events(starts + late, np.full(8, 20.0), np.zeros(8, np.int32), 0, label=np.array([0, 1] * 4, np.int32))
     line = Line(0.0, 0.0, 0.0)
     pairs = Pairs.of(a, b, Matcher(a, b).holding(line, 0.0), line)
     assert pairs.begin.tolist() == [0, 0, 0, 0, 0, 0, 3, 0]
@@ -242,8 +242,8 @@ def test_iterations_that_pauses_do_not_tell_say_nothing() -> None:
     rows = np.arange(24)
     even = replace(a, start=np.concatenate(([0.0], np.cumsum(a.dur + 10 * US)[:-1])))
     assert alike_beside_iterations(even, b, (rows, rows), 300 * US) == []
-    sort = np.arange(24, dtype=np.int32)
-    assert alike_beside_iterations(replace(a, sort=sort), b, (rows, rows), 300 * US) == []
+    label = np.arange(24, dtype=np.int32)
+    assert alike_beside_iterations(replace(a, label=label), b, (rows, rows), 300 * US) == []
 
 
 def test_short_recordings_are_placed_where_all_other_places_are_impossible() -> None:

@@ -12,68 +12,92 @@ is too sure by several times, since labels are wrong in clusters and not at rand
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Method, Prior, Rival, Samples, insufficient
 from traceconv.align.geometry import F64, box
+from traceconv.align.messages import Message, Text
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.clocks import Verdict
-from traceconv.times import format_short
 
-_US = 1e3
-_MS = 1e6
-#: The best place must beat any other one by this many standard deviations of the sum over blocks.
-LEAST_MARGIN = 2.5
-#: In a narrow window that is known beforehand it must beat random places, too. Their scores are far from normal (busy
-#: and idle stretches): of 80 simulated pairs of one run most reach 4, of 80 pairs of two runs none does.
+# "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
+# other values were tried; what follows is the reason for the size.
+
+LEAST_MARGIN = 2.5  # Standard deviations over blocks by which the best place must beat others. Set with the scenarios.
+#: Standard deviations by which it must beat random places in a narrow window: of 80 simulated pairs of one run most
+#: reach 4, of 80 pairs of two runs none does. (Such scores are far from normal: busy and idle stretches.)
 LEAST_NULL_MARGIN = 4.0
-#: A window up to this wide may hold one candidate only; a wider one is a search like any other.
-_NARROW = 20 * _MS
-_LEAST_SAMPLES = 60
-_LEAST_BINS = 20
-_MOST_BINS = 1 << 22
-_CANDIDATES = 40
-_REFINED = 4  # candidates whose drift is searched for
-_MOST_RIVALS = 12
-#: Samples of few begins and ends hardly tell places so near to each other apart, in units of what counts as one place:
-#: they are one place then, and the interval says how well it is known.
-_VICINITY = 8.0
-#: What one sample or delta says varies by no less than this, nats: most fit anywhere, and labels are wrong in clusters.
+_NARROW_NS = 20e6  # The widest narrow window, ns: it may hold one candidate only. Not tuned: 7 of those of scenarios.
+_LEAST_SAMPLES = 60  # The least number of samples. Not tuned: three for each block of the interval.
+_LEAST_INTERVALS = 20  # The least number of intervals of a counter. Not tuned: one for each block.
+_LEAST_SHARE = 0.02  # The least share of busy and of idle samples, also in the model. Not tuned: none is ever certain.
+_FIRST_INSIDE_SHARE = 0.95  # The share of busy samples in slices, before it is learned. Not tuned: most are.
+_FIRST_OUTSIDE_SHARE = 0.1  # The share of busy samples out of slices, before it is learned. Not tuned: few are.
+_LEAST_CONTRAST = 0.3  # The least difference of these shares (of counters: of rates, in 3 sigma of noise). Not tuned.
+#: The least standard deviation of what one sample or delta says, nats. Not tuned: less than the 1.0 of named
+#: events, as most samples fit anywhere, and not 0, as labels are wrong in clusters.
 _SPREAD_OF_ONE = 0.3
-_MOST_POINTS = 6000  # samples that a search looks at; the verdict looks at all
-_STEPS = 600
-_LEAST_CONTRAST = 0.3  # between the shares of busy samples inside and outside of slices
-_SMEAR = 20 * _US  # what the drift may move the ends of the evidence by before it is searched for
-_BLOCKS, _DRAWS = 20, 200
-#: What labels cannot tell: a runtime works for some tens of µs before its first slice and after its last one, and no
-#: sample is taken while it writes down the time of a slice. Of 24 recordings the worst interval missed by 40 µs.
-_BEYOND_SLICES = 50 * _US
-_FREEDOM = 4.0  # of Student's distribution, for deltas: some are far off
-
-#: Log-likelihoods of each sample (or delta), one row for each offset.
-_Score = Callable[[F64, F64], F64]
+_FREEDOM = 4.0  # Degrees of freedom (Student's) of the noise of deltas. Not tuned: usual where some are far off.
+_MOST_COARSE_STEPS = 1 << 22  # The most steps of a coarse search. Not tuned: 32 MiB for each array.
+#: The least and the greatest such step by samples, ns; half their period in between. Not tuned: slices are as short.
+_COARSE_STEP_NS = (50e3, 500e3)
+#: Tops of a coarse search by samples that are refined. Not tuned: tens of iterations look alike.
+_SAMPLED_CANDIDATES = 40
+_COUNTED_CANDIDATES = 13  # Likewise by counters: a third, since each one takes longer.
+_SAMPLED_FINENESS = 300  # First steps around a candidate, on either side. Not tuned: some are of a microsecond then.
+_COUNTED_FINENESS = 25  # Likewise by counters: fewer, since each one takes longer.
+_REFINED = 4  # In how many of the best places the drift is searched for. Not tuned: it takes as long as many places.
+_MOST_RIVALS = 12  # How many of the best places may be rivals. Not tuned: the first ones decide.
+_MOST_SEARCHED = 6000  # How many samples a search looks at; the verdict looks at all. Not tuned: six seconds at 1 kHz.
+_SAMPLED_STEP_NS = 1e3  # The finest step of offsets by samples, ns: what most tools print.
+_COUNTED_STEP_NS = 5e3  # The finest step of offsets by counters, ns. Not tuned: a thousandth of a short interval.
+_ONE_PLACE_NS = 200e3  # Places nearer to each other are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
+_COUNTED_ONE_PLACE = 0.25  # Likewise by counters, in intervals. Not tuned: the error to reach is a twentieth.
+#: So many times as far away another place is no rival yet: samples of few begins and ends hardly tell them apart.
+#: Chosen on other short recordings than those named short_*, which it was then tried on.
+_VICINITY = 8.0
+_SMEAR_NS = 20e3  # What a drift may move the ends by before it is searched for, ns. Not tuned: the error to reach.
+_USUAL_DRIFT = 100e-6  # Standard deviation of drifts before any data, as a ratio. Not tuned: usual of computers.
+_BLOCKS = 20  # How many blocks are drawn from for an interval. Not tuned: long enough for clusters of wrong labels.
+_DRAWS = 200  # How many times they are drawn. Not tuned: five draws lie beyond either end of a 95 % interval.
+#: What labels cannot tell, ns: a runtime works for some tens of µs around its slices, and no sample is taken while it
+#: writes down the time of one. Of the 24 attempts with recordings ort_perf_* the worst interval missed by 40 µs.
+_BEYOND_SLICES_NS = 50e3
+_BEYOND_PART = 100  # By counters, so much of an interval. Not tuned: twenty blocks of few draw too narrow an interval.
+_RANDOM_PLACES = 40  # How many random places the best one must beat. Not tuned: enough for a mean and a deviation.
+_LEAST_VUONG_BLOCKS = 10  # The least blocks of a margin, if there are as many values. Not tuned: fewer tell no spread.
+_MOST_VUONG_BLOCKS = 200  # The most of them, of ten values each or more. Not tuned: as long as clusters of errors.
 
 
 @dataclass(frozen=True, slots=True)
 class _Busy:
-    """The union of slices: intervals that neither overlap nor touch."""
+    """The union of slices: intervals that neither overlap nor touch, ns.
+
+    Attributes:
+        start, end: of each.
+        before: how long slices lasted before each start.
+        middle: of all slices, where the offset is told.
+        quantum_ns: the resolution of the times as printed.
+    """
 
     start: F64
     end: F64
-    before: F64  # how long slices lasted before each start
+    before: F64
+    middle: float
+    quantum_ns: float
 
     @classmethod
     def of(cls, slices: Events) -> _Busy:
         start, end = slices.start, np.maximum.accumulate(slices.end)
-        first = np.concatenate(([True], start[1:] > end[:-1]))
-        rows = np.flatnonzero(first)
+        rows = np.flatnonzero(np.concatenate(([True], start[1:] > end[:-1])))
         begins, ends = start[rows], end[np.concatenate((rows[1:] - 1, [len(start) - 1]))]
         lasting = ends > begins
         begins, ends = begins[lasting], ends[lasting]
-        return cls(begins, ends, np.concatenate(([0.0], np.cumsum(ends - begins))))
+        before = np.concatenate(([0.0], np.cumsum(ends - begins)))
+        return cls(begins, ends, before, float(np.mean(slices.span)), slices.quantum_ns)
 
     def until(self, t: F64) -> F64:
         """How long slices lasted until t, ns."""
@@ -85,6 +109,23 @@ class _Busy:
         """Whether each t is in a slice."""
         rows = np.searchsorted(self.start, t, "right") - 1
         return np.asarray((rows >= 0) & (t < self.end[np.maximum(rows, 0)]))
+
+    def finest(self, t: F64) -> float:
+        """The finest step of offsets at which times t may meet the slices, ns."""
+        return float(self.end[-1] - self.start[0] + (t[-1] - t[0])) / _MOST_COARSE_STEPS
+
+    def binned(self, t: F64, width: float) -> tuple[F64, Array, int, F64]:
+        """The busy share of bins of a width, all lags of bins of times t, the size of a transform, and the offsets."""
+        first = float(self.start[0])
+        size_a, size_b = (int((end - begin) / width) + 2 for begin, end in ((first, self.end[-1]), (t[0], t[-1])))
+        share = np.diff(self.until(first + np.arange(size_a + 1, dtype=np.float64) * width)) / width
+        lags = np.arange(-size_a + 1, size_b)
+        offsets = np.asarray(lags * width + float(t[0]) - first, np.float64)
+        return share, lags, 1 << (size_a + size_b).bit_length(), offsets
+
+    def times(self, y: F64, offset: float, drift: float) -> F64:
+        """Times of the other clock on that of the slices."""
+        return y - offset - drift / (1 + drift) * (y - offset - self.middle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,76 +141,91 @@ class _Place:
         return float(self.score.sum())
 
 
+@dataclass(frozen=True, slots=True)
 class _Sampled:
-    """The likelihood of labelled samples."""
+    """The likelihood of labelled samples.
 
-    def __init__(self, busy: _Busy, samples: Samples, x0: float) -> None:
-        self._busy, self._x0 = busy, x0
-        self.t, self.label = samples.t, np.asarray(samples.busy, bool)
-        self.inside_share, self.outside_share = 0.95, 0.1
-        self.period = max(float(np.median(np.diff(self.t))), 1.0)
+    Attributes:
+        busy: the slices.
+        t, label: when each was taken, and whether the runtime was at work.
+        period: the usual time between two.
+        inside_share, outside_share: how many of those inside and outside of slices are busy ones.
+        near: places nearer to each other than this are one, ns.
+        beside: places no further from the best one are no rivals, ns: they may be the same, less exactly known.
+        beyond: what is added to the interval on either side, ns.
+    """
 
-    def __len__(self) -> int:
-        return len(self.t)
+    noun: ClassVar[Text] = Text.SAMPLES
+    candidates: ClassVar[int] = _SAMPLED_CANDIDATES
+    step: ClassVar[float] = _SAMPLED_STEP_NS
+    fineness: ClassVar[int] = _SAMPLED_FINENESS
+    near: ClassVar[float] = _ONE_PLACE_NS
+    beside: ClassVar[float] = _VICINITY * _ONE_PLACE_NS
+    beyond: ClassVar[float] = _BEYOND_SLICES_NS
 
-    def _gain(self, rows: Array) -> tuple[F64, F64]:
-        """Log-likelihoods of samples inside and outside of slices."""
-        p, q, label = self.inside_share, self.outside_share, self.label[rows]
-        return np.where(label, np.log(p), np.log(1 - p)), np.where(label, np.log(q), np.log(1 - q))
+    busy: _Busy
+    t: F64
+    label: Array
+    period: float
+    inside_share: float = _FIRST_INSIDE_SHARE
+    outside_share: float = _FIRST_OUTSIDE_SHARE
 
-    def learn(self, place: _Place) -> None:
-        """Take the shares of busy samples in and out of slices from a place; neither is ever certain."""
-        inside = self._busy.inside(_back(self.t, place.offset, place.drift, self._x0))
-        for name, rows in (("inside_share", inside), ("outside_share", ~inside)):
-            share = (float(self.label[rows].sum()) + 1) / (int(rows.sum()) + 2)
-            setattr(self, name, min(max(share, 0.02), 0.98))
+    @classmethod
+    def of(cls, busy: _Busy, samples: Samples) -> _Sampled:
+        period = max(float(np.median(np.diff(samples.t))), 1.0)
+        return cls(busy, samples.t, np.asarray(samples.busy, bool), period)
+
+    def learned(self, offset: float, drift: float) -> _Sampled:
+        """The same with the shares of a place."""
+        inside = self.busy.inside(self.busy.times(self.t, offset, drift))
+        return replace(self, inside_share=self._share(inside), outside_share=self._share(~inside))
+
+    def _share(self, rows: Array) -> float:
+        """The share of busy ones among some samples, by Laplace's rule."""
+        share = (float(self.label[rows].sum()) + 1) / (int(rows.sum()) + 2)
+        return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
 
     @property
     def contrast(self) -> float:
+        """How much more often samples are busy inside of slices."""
         return self.inside_share - self.outside_share
+
+    def _gain(self, rows: Array) -> tuple[F64, F64]:
+        """Log-likelihoods of samples inside and outside of slices."""
+        p, q, label = self.inside_share, self.outside_share, self.label[rows].astype(np.int64)
+        return np.log([1 - p, p])[label], np.log([1 - q, q])[label]
 
     def coarse(self) -> tuple[F64, F64]:
         """Offsets and how well the busy share of each bin of slices fits the samples there."""
-        first, last = float(self._busy.start[0]), float(self._busy.end[-1])
-        reach = last - first + float(self.t[-1] - self.t[0])
-        width = max(self.period / 2, reach / _MOST_BINS)
-        width = min(max(width, 50 * _US), max(500 * _US, reach / _MOST_BINS))
-        size_a, size_b = int((last - first) / width) + 2, int((self.t[-1] - self.t[0]) / width) + 2
-        edges: F64 = first + np.arange(size_a + 1, dtype=np.float64) * width
-        share = np.diff(self._busy.until(edges)) / width
-        p = self.outside_share + (self.inside_share - self.outside_share) * share
+        finest = self.busy.finest(self.t)
+        width = min(max(self.period / 2, finest, _COARSE_STEP_NS[0]), max(_COARSE_STEP_NS[1], finest))
+        share, lags, size, offsets = self.busy.binned(self.t, width)
+        p = self.outside_share + self.contrast * share
         bins = ((self.t - self.t[0]) / width).astype(np.int64)
-        size = 1 << (size_a + size_b).bit_length()
         total = np.zeros(size // 2 + 1, np.complex128)
         for label, chance, rest in ((True, p, self.outside_share), (False, 1 - p, 1 - self.outside_share)):
             seen = np.bincount(bins[self.label == label], minlength=size)
             total += np.fft.rfft(seen) * np.conj(np.fft.rfft(np.log(chance) - np.log(rest), size))
-        lags = np.arange(-size_a + 1, size_b)
-        return np.asarray(lags * width + float(self.t[0]) - first, np.float64), np.fft.irfft(total, size)[lags]
+        return offsets, np.fft.irfft(total, size)[lags]
 
     def at(self, offset: float, drift: float, rows: Array) -> F64:
         """The log-likelihood of samples."""
         inside, outside = self._gain(rows)
-        return np.where(self._busy.inside(_back(self.t[rows], offset, drift, self._x0)), inside, outside)
+        return np.where(self.busy.inside(self.busy.times(self.t[rows], offset, drift)), inside, outside)
 
-    def profile(
-        self, offset: float, drift: float, reach: float, step: float, blocks: int, rows: Array
-    ) -> tuple[F64, F64]:
-        """Offsets within a reach of one, and the log-likelihood of each block of samples there.
+    def profile(self, offset: float, drift: float, grid: F64, rows: Array, blocks: int = 1) -> F64:
+        """The log-likelihood of each block of samples, a row each, at offsets around one.
 
         A sample moves into a slice or out of it as the offset passes the distance to each border: the changes are
         summed up in order of the offset, so that the cost does not depend on the number of steps.
         """
-        t = _back(self.t[rows], offset, drift, self._x0)
+        t = self.busy.times(self.t[rows], offset, drift)
         inside, outside = self._gain(rows)
-        grid = np.arange(-round(reach / step), round(reach / step) + 1) * step
-        low, high = grid[0], grid[-1]
-        block = (np.arange(len(t)) * blocks // max(len(t), 1)).astype(np.int64)
-        table = np.bincount(block, np.where(self._busy.inside(t - low), inside, outside), minlength=blocks)[
-            :, None
-        ] * np.ones((1, len(grid)))
+        low, high, step = grid[0], grid[-1], grid[1] - grid[0]
+        block = _blocks(len(t), blocks)
+        total = np.bincount(block, np.where(self.busy.inside(t - low), inside, outside), minlength=blocks)
         change = np.zeros(blocks * (len(grid) + 1))
-        for borders, sign in ((self._busy.start, -1.0), (self._busy.end, 1.0)):
+        for borders, sign in ((self.busy.start, -1.0), (self.busy.end, 1.0)):
             first, last = np.searchsorted(borders, t - high), np.searchsorted(borders, t - low)
             count = last - first
             which = np.repeat(np.arange(len(t)), count)
@@ -178,91 +234,104 @@ class _Sampled:
             change += np.bincount(
                 block[which] * (len(grid) + 1) + cell, sign * (inside - outside)[which], minlength=len(change)
             )
-        table += np.cumsum(change.reshape(blocks, -1)[:, :-1], axis=1)
-        return np.asarray(offset + grid, np.float64), table
+        return np.asarray(total[:, None] + np.cumsum(change.reshape(blocks, -1)[:, :-1], axis=1), np.float64)
 
 
+@dataclass(frozen=True, slots=True)
 class _Counted:
-    """The likelihood of deltas: a rate while idle, another one while busy, and noise with heavy tails."""
+    """The likelihood of deltas: a rate while idle, another one while busy, and noise with heavy tails.
 
-    def __init__(self, busy: _Busy, bins: Bins, x0: float) -> None:
-        self._busy, self._x0 = busy, x0
-        self.edge = bins.edge
-        self.width = np.diff(bins.edge)
-        self.rate = bins.amount / np.maximum(self.width, 1.0)
-        self.period = float(np.median(self.width))
-        self.t = (bins.edge[1:] + bins.edge[:-1]) / 2
-        self.idle, self.slope = float(np.median(self.rate)), 0.0
-        self.scale = max(float(np.std(self.rate)), 1e-12)
+    Attributes:
+        busy: the slices.
+        edge, t, width: the ends, the middle and the length of each interval.
+        rate: how much was counted in each ns of it.
+        period: the usual length.
+        near, beside, beyond: as those of samples.
+        idle, slope: the rate while idle, and how much greater it is while busy.
+        scale: of the noise.
+    """
 
-    def __len__(self) -> int:
-        return len(self.rate)
+    noun: ClassVar[Text] = Text.INTERVALS
+    candidates: ClassVar[int] = _COUNTED_CANDIDATES
+    step: ClassVar[float] = _COUNTED_STEP_NS
+    fineness: ClassVar[int] = _COUNTED_FINENESS
 
-    def _share(self, offset: float, drift: float, rows: Array) -> F64:
-        """Which part of intervals slices last."""
-        first = self._busy.until(_back(self.edge[rows], offset, drift, self._x0))
-        last = self._busy.until(_back(self.edge[rows + 1], offset, drift, self._x0))
-        return np.asarray((last - first) / np.maximum(self.width[rows], 1.0), np.float64)
+    busy: _Busy
+    edge: F64
+    t: F64
+    width: F64
+    rate: F64
+    period: float
+    near: float
+    beside: float
+    beyond: float
+    idle: float
+    slope: float
+    scale: float
 
-    def learn(self, place: _Place) -> None:
-        """Take the rates and the noise from a place."""
-        share = self._share(place.offset, place.drift, np.arange(len(self)))
-        weight = np.ones(len(share))
+    @classmethod
+    def of(cls, busy: _Busy, bins: Bins) -> _Counted:
+        width = np.diff(bins.edge)
+        rate = bins.amount / np.maximum(width, 1.0)
+        middles = (bins.edge[1:] + bins.edge[:-1]) / 2
+        period, scale = float(np.median(width)), max(float(np.std(rate)), 1e-12)
+        near, idle = _COUNTED_ONE_PLACE * period, float(np.median(rate))
+        beyond = period / _BEYOND_PART
+        return cls(busy, bins.edge, middles, width, rate, period, near, near, beyond, idle, 0.0, scale)
+
+    def learned(self, offset: float, drift: float) -> _Counted:
+        """The same with the rates and the noise of a place, by iterated reweighting."""
+        share = self._share(offset, drift, np.arange(len(self.t)))
+        weight, idle, slope, scale = np.ones(len(share)), self.idle, self.slope, self.scale
         for _ in range(10):
             total = weight.sum()
             mean_x, mean_y = weight @ share / total, weight @ self.rate / total
             spread = weight @ (share - mean_x) ** 2
-            self.slope = float(weight @ ((share - mean_x) * (self.rate - mean_y)) / spread) if spread > 0 else 0.0
-            self.idle = float(mean_y - self.slope * mean_x)
-            rest = self.rate - self.idle - self.slope * share
-            self.scale = max(float(np.sqrt(np.mean(weight * rest * rest))), 1e-3 * abs(self.slope), 1e-12)
-            weight = (_FREEDOM + 1) / (_FREEDOM + (rest / self.scale) ** 2)
+            slope = float(weight @ ((share - mean_x) * (self.rate - mean_y)) / spread) if spread > 0 else 0.0
+            idle = float(mean_y - slope * mean_x)
+            rest = self.rate - idle - slope * share
+            scale = max(float(np.sqrt(np.mean(weight * rest * rest))), 1e-3 * abs(slope), 1e-12)
+            weight = (_FREEDOM + 1) / (_FREEDOM + (rest / scale) ** 2)
+        return replace(self, idle=idle, slope=slope, scale=scale)
+
+    def _share(self, offset: float, drift: float, rows: Array) -> F64:
+        """Which part of intervals slices last."""
+        first = self.busy.until(self.busy.times(self.edge[rows], offset, drift))
+        last = self.busy.until(self.busy.times(self.edge[rows + 1], offset, drift))
+        return np.asarray((last - first) / np.maximum(self.width[rows], 1.0), np.float64)
 
     @property
     def contrast(self) -> float:
-        """How much faster it grows while busy, in standard deviations of the noise."""
+        """How much faster it grows while busy, in three standard deviations of the noise."""
         return self.slope / self.scale / 3
 
     def coarse(self) -> tuple[F64, F64]:
         """Offsets and the correlation of rates with the busy share, in steps of a part of an interval."""
-        first, last = float(self._busy.start[0]), float(self._busy.end[-1])
-        reach = last - first + float(self.edge[-1] - self.edge[0])
-        width = max(self.period / 10, reach / _MOST_BINS)
-        size_a, size_b = int((last - first) / width) + 2, int((self.edge[-1] - self.edge[0]) / width) + 2
-        share = np.diff(self._busy.until(np.asarray(first + np.arange(size_a + 1) * width, np.float64))) / width
+        width = max(self.period / 10, self.busy.finest(self.edge))
+        share, lags, size, offsets = self.busy.binned(self.edge, width)
+        size_b = int(lags[-1]) + 1
         at = self.edge[0] + (np.arange(size_b) + 0.5) * width
         rows = (np.searchsorted(self.edge, at, "right") - 1).clip(0, len(self.rate) - 1)
         rate = self.rate[rows] - self.rate.mean()
-        size = 1 << (size_a + size_b).bit_length()
         spectrum = np.fft.rfft(rate, size)
         seen = np.fft.rfft(np.ones(size_b), size)
-        lags = np.arange(-size_a + 1, size_b)
         sums = [
             np.fft.irfft(one * np.conj(np.fft.rfft(other, size)), size)[lags]
             for one, other in ((spectrum, share), (seen, share), (seen, share * share))
         ]
         spread = np.maximum(sums[2] - sums[1] ** 2 / size_b, 1e-2 * size_b * max(float(np.var(share)), 1e-6))
-        return np.asarray(lags * width + float(self.edge[0]) - first, np.float64), sums[0] / np.sqrt(spread)
+        return offsets, np.asarray(sums[0] / np.sqrt(spread), np.float64)
 
     def at(self, offset: float, drift: float, rows: Array) -> F64:
         """The log-likelihood of deltas."""
-        return self._likelihood(self.rate[rows], self._share(offset, drift, rows))
-
-    def _likelihood(self, rate: F64, share: F64) -> F64:
-        rest = (rate - self.idle - self.slope * share) / self.scale
+        rest = (self.rate[rows] - self.idle - self.slope * self._share(offset, drift, rows)) / self.scale
         return np.asarray(-(_FREEDOM + 1) / 2 * np.log1p(rest * rest / _FREEDOM), np.float64)
 
-    def profile(
-        self, offset: float, drift: float, reach: float, step: float, blocks: int, rows: Array
-    ) -> tuple[F64, F64]:
-        """Offsets within a reach of one, and the log-likelihood of each block of deltas there."""
-        grid = np.arange(-round(reach / step), round(reach / step) + 1) * step
-        block = (np.arange(len(rows)) * blocks // max(len(rows), 1)).astype(np.int64)
-        table = np.empty((blocks, len(grid)))
-        for column, shift in enumerate(grid.tolist()):
-            score = self._likelihood(self.rate[rows], self._share(offset + shift, drift, rows))
-            table[:, column] = np.bincount(block, score, minlength=blocks)
-        return np.asarray(offset + grid, np.float64), table
+    def profile(self, offset: float, drift: float, grid: F64, rows: Array, blocks: int = 1) -> F64:
+        """The log-likelihood of each block of deltas, a row each, at offsets around one."""
+        block = _blocks(len(rows), blocks)
+        scores = (self.at(offset + shift, drift, rows) for shift in grid.tolist())
+        return np.column_stack([np.bincount(block, score, minlength=blocks) for score in scores])
 
 
 _Evidence = _Sampled | _Counted
@@ -276,13 +345,12 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
         samples: whether it was seen at work.
         prior: what is known beforehand.
     """
-    share = float(np.mean(samples.busy)) if len(samples.t) else 0.0
-    if len(samples.t) < _LEAST_SAMPLES or not len(slices) or not float(np.max(slices.dur)) > 0:
-        return insufficient(Method.ACTIVITY, f"only {len(samples.t)} samples, {_LEAST_SAMPLES} are needed")
-    if not 0.02 <= share <= 0.98:
-        return insufficient(Method.ACTIVITY, f"{share:.0%} of the samples are busy: nothing begins or ends")
-    x0 = float(np.mean(slices.span))
-    return _align(slices, _Sampled(_Busy.of(slices), samples, x0), x0, prior, _US)
+    if len(samples.t) < _LEAST_SAMPLES or not _any_lasting(slices):
+        return _too_few(Text.SAMPLES, len(samples.t), _LEAST_SAMPLES)
+    share = float(np.mean(samples.busy))
+    if not _LEAST_SHARE <= share <= 1 - _LEAST_SHARE:
+        return insufficient(Method.ACTIVITY, Text.SAMPLES_ALL_ALIKE(busy=share))
+    return _align(_Sampled.of(_Busy.of(slices), samples), prior)
 
 
 def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
@@ -293,38 +361,48 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
         bins: what a counter counted in each interval.
         prior: what is known beforehand.
     """
-    if len(bins.amount) < _LEAST_BINS or not len(slices) or not float(np.max(slices.dur)) > 0:
-        return insufficient(Method.ACTIVITY, f"only {len(bins.amount)} intervals, {_LEAST_BINS} are needed")
+    if len(bins.amount) < _LEAST_INTERVALS or not _any_lasting(slices):
+        return _too_few(Text.INTERVALS, len(bins.amount), _LEAST_INTERVALS)
     if float(np.ptp(bins.amount)) == 0:
-        return insufficient(Method.ACTIVITY, "the counter grows evenly: nothing begins or ends")
-    x0 = float(np.mean(slices.span))
-    return _align(slices, _Counted(_Busy.of(slices), bins, x0), x0, prior, 5 * _US)
+        return insufficient(Method.ACTIVITY, Text.COUNTER_GROWS_EVENLY())
+    return _align(_Counted.of(_Busy.of(slices), bins), prior)
 
 
-def _back(y: F64, offset: float, drift: float, x0: float) -> F64:
-    """Times of clock y on clock x."""
-    return y - offset - drift / (1 + drift) * (y - offset - x0)
+def _any_lasting(slices: Events) -> bool:
+    return float(np.max(slices.dur, initial=0.0)) > 0
+
+
+def _too_few(noun: Text, count: int, needed: int) -> Estimate:
+    return insufficient(Method.ACTIVITY, Text.TOO_LITTLE_ACTIVITY(count=count, what=noun(), needed=needed))
+
+
+def _blocks(count: int, blocks: int) -> Array:
+    """The number of the block of each sample or delta."""
+    return (np.arange(count) * blocks // max(count, 1)).astype(np.int64)
 
 
 # -- the search -----------------------------------------------------------------------------------------------------
 
 
-def _align(slices: Events, seen: _Evidence, x0: float, prior: Prior, step: float) -> Estimate:
-    near = seen.period / 4 if isinstance(seen, _Counted) else 200 * _US
-    best: _Place | None = None
+def _align(seen: _Evidence, prior: Prior) -> Estimate:
+    places: list[_Place] = []
     for _ in range(2):  # once with usual labels, once with those of these data
         offsets, heights = _allowed(*seen.coarse(), prior)
         if not len(offsets):
-            return insufficient(Method.ACTIVITY, "the traces do not overlap where their clocks allow it")
-        if best is None and isinstance(seen, _Counted):
-            seen.learn(_Place(float(offsets[np.argmax(heights)]), 0.0, np.empty(0)))
-        places = _places(seen, offsets, heights, prior, step, near)
-        best = places[0]
-        seen.learn(best)
+            return insufficient(Method.ACTIVITY, Text.NO_OVERLAP())
+        if not places and isinstance(seen, _Counted):  # there are no usual rates
+            seen = seen.learned(float(offsets[np.argmax(heights)]), 0.0)
+        places = _places(seen, offsets, heights, prior)
+        seen = seen.learned(places[0].offset, places[0].drift)
     if seen.contrast < _LEAST_CONTRAST:
-        return insufficient(Method.ACTIVITY, "nowhere are the slices busier than the time between them")
-    best, rivals = _settled(seen, places, prior, x0, step, near)
-    return _judged(slices, seen, best, rivals, prior, x0, step, near, (offsets, heights))
+        return insufficient(Method.ACTIVITY, Text.SLICES_ARE_NO_BUSIER())
+    found = [_with_drift(seen, place, prior) for place in places[:_REFINED]]
+    best = max(found, key=lambda place: place.total)
+    seen = seen.learned(best.offset, best.drift)
+    best = _with_drift(seen, best, prior)
+    best = _place(seen, best.offset, best.drift)
+    rivals = _rivals(seen, best, [*found, *places[_REFINED:_MOST_RIVALS]], prior)
+    return _judged(seen, best, rivals, prior, (offsets, heights))
 
 
 def _allowed(offsets: F64, heights: F64, prior: Prior) -> tuple[F64, F64]:
@@ -333,127 +411,113 @@ def _allowed(offsets: F64, heights: F64, prior: Prior) -> tuple[F64, F64]:
     return offsets[keep], heights[keep]
 
 
-def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior, step: float, near: float) -> list[_Place]:
+def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
     """The places where the coarse fit is best, refined, the best first."""
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     tops = np.flatnonzero(heights >= around)
-    tops = tops[
-        np.argsort(-heights[tops], kind="stable")[: _CANDIDATES if isinstance(seen, _Sampled) else _CANDIDATES // 3]
-    ]
-    width = float(offsets[1] - offsets[0]) if len(offsets) > 1 else near
-    found: list[_Place] = []
-    for top in offsets[tops].tolist():
-        found.append(_refined(seen, top, 0.0, 2.5 * width, prior, step))
-    found.sort(key=lambda place: -place.total)
+    tops = tops[np.argsort(-heights[tops], kind="stable")[: seen.candidates]]
+    reach = 2.5 * (float(offsets[1] - offsets[0]) if len(offsets) > 1 else seen.near)
+    found = [_refined(seen, top, 0.0, reach, prior) for top in offsets[tops].tolist()]
     apart: list[_Place] = []
-    for place in found:
-        if all(abs(place.offset - other.offset) > near for other in apart):
+    for place in sorted(found, key=lambda place: -place.total):
+        if all(abs(place.offset - other.offset) > seen.near for other in apart):
             apart.append(place)
     return apart
 
 
-def _subset(seen: _Evidence) -> Array:
+def _some(seen: _Evidence) -> Array:
     """Evenly chosen rows, if there are many."""
-    return np.arange(0, len(seen), max(1, -(-len(seen) // _MOST_POINTS)))
+    return np.arange(0, len(seen.t), max(1, -(-len(seen.t) // _MOST_SEARCHED)))
 
 
 def _place(seen: _Evidence, offset: float, drift: float) -> _Place:
     """A place, judged by all samples or deltas."""
-    return _Place(offset, drift, seen.at(offset, drift, np.arange(len(seen))))
+    return _Place(offset, drift, seen.at(offset, drift, np.arange(len(seen.t))))
 
 
-def _refined(seen: _Evidence, offset: float, drift: float, reach: float, prior: Prior, step: float) -> _Place:
+def _refined(seen: _Evidence, offset: float, drift: float, reach: float, prior: Prior) -> _Place:
     """The best offset within a reach, the middle of the plateau."""
-    coarse = max(step, reach / (_STEPS / 2))
-    if isinstance(seen, _Counted):
-        coarse = max(step, reach / 25)
-    best = _best_on(*seen.profile(offset, drift, reach, coarse, 1, _subset(seen)), prior)
-    if coarse > step:
-        best = _best_on(*seen.profile(best, drift, 3 * coarse, max(step, coarse / 10), 1, _subset(seen)), prior)
-    return _Place(best, drift, seen.at(best, drift, _subset(seen)))
+    some, step = _some(seen), max(seen.step, reach / seen.fineness)
+    grid = _grid(reach, step)
+    best = _best_on(offset + grid, seen.profile(offset, drift, grid, some)[0], prior)
+    if step > seen.step:
+        grid = _grid(3 * step, max(seen.step, step / 10))
+        best = _best_on(best + grid, seen.profile(best, drift, grid, some)[0], prior)
+    return _Place(best, drift, seen.at(best, drift, some))
 
 
-def _best_on(offsets: F64, table: F64, prior: Prior) -> float:
-    total = table.sum(axis=0)
-    allowed = (offsets >= prior.low) & (offsets <= prior.high)
+def _grid(reach: float, step: float) -> F64:
+    steps = round(reach / step)
+    return np.asarray(np.arange(-steps, steps + 1) * step, np.float64)
+
+
+def _best_on(offsets: F64, total: F64, prior: Prior) -> float:
+    allowed = _within(offsets, prior)
     if not allowed.any():
         return float(np.clip(offsets[np.argmax(total)], prior.low, prior.high))
     total = np.where(allowed, total, -np.inf)
-    first = int(np.argmax(total))
-    last = first
+    first = last = int(np.argmax(total))
     while last + 1 < len(total) and total[last + 1] >= total[first] - 1e-9:
         last += 1
     return float(offsets[first] + offsets[last]) / 2
 
 
-def _settled(
-    seen: _Evidence, places: list[_Place], prior: Prior, x0: float, step: float, near: float
-) -> tuple[_Place, list[_Place]]:
-    """The best place and its rivals, with the drift that fits best."""
-    found = [_with_drift(seen, place, prior, x0, step) for place in places[:_REFINED]]
-    best = max(found, key=lambda place: place.total)
-    seen.learn(best)
-    best = _with_drift(seen, best, prior, x0, step)
-    best = _place(seen, best.offset, best.drift)
+def _within(offsets: F64, prior: Prior) -> Array:
+    return np.asarray((offsets >= prior.low) & (offsets <= prior.high))
+
+
+def _rivals(seen: _Evidence, best: _Place, places: list[_Place], prior: Prior) -> list[_Place]:
+    """The places that may be meant instead of the best one, each with the drift that fits better, the best first."""
     rivals = []
-    beside = _beside(seen, near)
-    for place in [*found, *places[_REFINED:_MOST_RIVALS]]:
-        if abs(place.offset - best.offset) > beside:
+    for place in places:
+        if abs(place.offset - best.offset) > seen.beside:
             ways = (_place(seen, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
             rivals.append(max(ways, key=lambda way: way.total))
     if isinstance(seen, _Counted):
-        rivals += _neighbours(seen, best, prior, step, near)
-    return best, sorted(rivals, key=lambda place: -place.total)
+        rivals += _neighbours(seen, best, prior)
+    return sorted(rivals, key=lambda place: -place.total)
 
 
-def _beside(seen: _Evidence, near: float) -> float:
-    """How far from the best place another one is no rival: it may be the same place, less exactly known."""
-    return near if isinstance(seen, _Counted) else _VICINITY * near
-
-
-def _neighbours(seen: _Evidence, best: _Place, prior: Prior, step: float, near: float) -> list[_Place]:
+def _neighbours(seen: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
     """The best places a little further away than what counts as the same place, on either side."""
-    reach = 8 * near
-    offsets, table = seen.profile(best.offset, best.drift, reach, max(step, reach / 200), 1, _subset(seen))
-    total = table.sum(axis=0)
+    reach = 8 * seen.near
+    grid = _grid(reach, max(seen.step, reach / 200))
+    total, offsets = seen.profile(best.offset, best.drift, grid, _some(seen))[0], best.offset + grid
     found = []
-    for side in (offsets > best.offset + near, offsets < best.offset - near):
-        rows = np.flatnonzero(side & (offsets >= prior.low) & (offsets <= prior.high))
+    for side in (offsets > best.offset + seen.near, offsets < best.offset - seen.near):
+        rows = np.flatnonzero(side & _within(offsets, prior))
         if len(rows):
-            offset = float(offsets[rows[np.argmax(total[rows])]])
-            found.append(_place(seen, offset, best.drift))
+            found.append(_place(seen, float(offsets[rows[np.argmax(total[rows])]]), best.drift))
     return found
 
 
-def _with_drift(seen: _Evidence, place: _Place, prior: Prior, x0: float, step: float) -> _Place:
+def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
     """The place with the drift that fits best, over a span that doubles until it holds everything."""
     half = float(seen.t[-1] - seen.t[0]) / 2
-    if prior.max_drift * half <= _SMEAR:
+    if prior.max_drift * half <= _SMEAR_NS:
         return place
-    grid_end = prior.max_drift
-    middle, drift = float(np.mean(seen.t)), place.drift
+    most, middle, x0 = prior.max_drift, float(np.mean(seen.t)), seen.busy.middle
+    drift = place.drift
     offset = place.offset + drift * (middle - place.offset - x0)  # where it holds: the middle of the evidence
-    span = min(half, 25 * _SMEAR / prior.max_drift)
+    span, grid = min(half, 25 * _SMEAR_NS / most), _grid(5 * _SMEAR_NS, max(seen.step, 2e3))
     while True:
         rows = np.flatnonzero(np.abs(seen.t - middle) <= span)
-        rows = rows[:: -(-len(rows) // _MOST_POINTS)] if len(rows) else rows
-        resolution = _SMEAR / span
-        tried = drift + np.arange(-np.ceil(grid_end / resolution), np.ceil(grid_end / resolution) + 1) * resolution
-        tried = np.unique(np.clip(tried, -prior.max_drift, prior.max_drift))
+        rows = rows[:: -(-len(rows) // _MOST_SEARCHED)] if len(rows) else rows
+        resolution = _SMEAR_NS / span
+        steps = np.ceil(most / resolution)
         results = []
-        for one in tried.tolist():
-            at_x0 = offset - one * (middle - offset - x0)
-            reach = 5 * _SMEAR
-            offsets, table = seen.profile(at_x0, one, reach, max(step, 2 * _US), 1, rows)
-            total = table.sum(axis=0) - 0.5 * (one / 100e-6) ** 2
+        tried = drift + np.arange(-steps, steps + 1) * resolution
+        for one in np.unique(np.clip(tried, -prior.max_drift, prior.max_drift)).tolist():
+            shift = one * (middle - offset - x0)
+            total = seen.profile(offset - shift, one, grid, rows)[0] - 0.5 * (one / _USUAL_DRIFT) ** 2
             best = int(np.argmax(total))
-            results.append((float(total[best]), one, float(offsets[best]) + one * (middle - offset - x0)))
+            results.append((float(total[best]), one, float(offset - shift + grid[best]) + shift))
         _, drift, offset = max(results)
         if span >= half:
             break
-        grid_end, span = 2 * resolution, min(2 * span, half)
-    return _refined(seen, offset - drift * (middle - offset - x0), drift, 2 * _SMEAR, prior, step)
+        most, span = 2 * resolution, min(2 * span, half)
+    return _refined(seen, offset - drift * (middle - offset - x0), drift, 2 * _SMEAR_NS, prior)
 
 
 # -- the verdict ----------------------------------------------------------------------------------------------------
@@ -461,85 +525,74 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior, x0: float, step: f
 
 def _margin(best: F64, rival: F64) -> float:
     """By how many standard deviations the best place beats another one, over blocks."""
-    count = max(10, min(200, len(best) // 10))
-    return margin_of(best - rival, count, _SPREAD_OF_ONE)
+    blocks = max(_LEAST_VUONG_BLOCKS, min(_MOST_VUONG_BLOCKS, len(best) // 10))
+    return margin_of(best - rival, blocks, _SPREAD_OF_ONE)
 
 
-def _null_margin(seen: _Evidence, best: _Place, near: float) -> float:
+def _null_margin(seen: _Evidence, best: _Place) -> float:
     """By how many standard deviations the best place beats random ones."""
-    rng = np.random.default_rng(0)
-    half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * near)
-    shifts = rng.uniform(-half, half, 60)
-    shifts = shifts[np.abs(shifts) > near][:40]
-    rows = _subset(seen)
+    half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * seen.near)
+    shifts = np.random.default_rng(0).uniform(-half, half, 3 * _RANDOM_PLACES // 2)
+    shifts = shifts[np.abs(shifts) > seen.near][:_RANDOM_PLACES]
+    rows = _some(seen)
     scores = [float(seen.at(best.offset + shift, best.drift, rows).sum()) for shift in shifts.tolist()]
     return null_margin(float(best.score[rows].sum()), scores, len(rows), _SPREAD_OF_ONE)
 
 
-def _interval(seen: _Evidence, best: _Place, prior: Prior, step: float, reach: float) -> tuple[float, float]:
+def _interval(seen: _Evidence, best: _Place, prior: Prior) -> tuple[float, float]:
     """The 95 % interval of the offset: where the best place lies when blocks are drawn with replacement."""
-    fine = step if isinstance(seen, _Sampled) else max(step, reach / 50)
-    offsets, table = seen.profile(best.offset, best.drift, reach, fine, _BLOCKS, np.arange(len(seen)))
-    allowed = (offsets >= prior.low) & (offsets <= prior.high)
+    grid = _grid(seen.beside, seen.step if isinstance(seen, _Sampled) else max(seen.step, seen.beside / 50))
+    offsets = best.offset + grid
+    table = seen.profile(best.offset, best.drift, grid, np.arange(len(seen.t)), _BLOCKS)
+    allowed = _within(offsets, prior)
     weights = np.random.default_rng(0).multinomial(_BLOCKS, np.full(_BLOCKS, 1 / _BLOCKS), _DRAWS)
-    total = np.where(allowed, weights @ table, -np.inf) if allowed.any() else weights @ table
+    total = np.where(allowed | ~allowed.any(), weights @ table, -np.inf)
     top = total >= total.max(axis=1, keepdims=True) - 1e-3
     first = offsets[np.argmax(top, axis=1)]
     last = offsets[len(offsets) - 1 - np.argmax(top[:, ::-1], axis=1)]
     return float(np.percentile(first, 2.5)), float(np.percentile(last, 97.5))
 
 
-def _judged(
-    slices: Events,
-    seen: _Evidence,
-    best: _Place,
-    rivals: list[_Place],
-    prior: Prior,
-    x0: float,
-    step: float,
-    near: float,
-    landscape: tuple[F64, F64],
-) -> Estimate:
+def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, landscape: tuple[F64, F64]) -> Estimate:
     margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
-    null = _null_margin(seen, best, near)
-    reach = _beside(seen, near)
-    low, high = _interval(seen, best, prior, step, reach)
-    endless = isinstance(seen, _Sampled) and max(high - best.offset, best.offset - low) >= reach - step
-    # Twenty blocks of few intervals draw too narrow an interval.
-    floor = max(slices.quantum_ns, _BEYOND_SLICES if isinstance(seen, _Sampled) else seen.period / 100)
-    low, high = min(low, best.offset) - floor, max(high, best.offset) + floor
+    low, high = _interval(seen, best, prior)
+    endless = seen.beside > seen.near and max(high - best.offset, best.offset - low) >= seen.beside - seen.step
+    beyond = max(seen.busy.quantum_ns, seen.beyond)
+    low, high = min(low, best.offset) - beyond, max(high, best.offset) + beyond
     # The evidence tells the offset in its own middle; how the clocks drift from there is known to the limit only.
-    middle = float(np.mean(_back(seen.t[[0, -1]], best.offset, best.drift, x0)))
-    shift = best.drift * (middle - x0)
-    region = box(middle, low + shift, high + shift, prior.max_drift)
-    verdict, reason = _verdict(seen, prior, margin, null, high - low, rivals, best)
-    if verdict is Verdict.OK and endless:
-        verdict, reason = Verdict.AMBIGUOUS, f"the samples fit nearly as well up to {format_short(reach)} away"
+    middle = float(np.mean(seen.busy.times(seen.t[[0, -1]], best.offset, best.drift)))
+    shift = best.drift * (middle - seen.busy.middle)
+    verdict, reason = Verdict.OK, Text.ACTIVITY_FITS(count=len(seen.t), what=seen.noun(), width=high - low)
+    doubt = _doubt(seen, best, rivals, margin, prior)
+    if doubt is not None:
+        verdict, reason = doubt
+    elif endless:
+        verdict, reason = Verdict.AMBIGUOUS, Text.ACTIVITY_FITS_AROUND(what=seen.noun(), away=seen.beside)
     return Estimate(
         Method.ACTIVITY,
         verdict,
         reason,
         best.offset,
         best.drift,
-        x0,
-        region,
-        len(seen),
+        seen.busy.middle,
+        box(middle, low + shift, high + shift, prior.max_drift),
+        len(seen.t),
         margin=margin,
         rivals=tuple(Rival(rival.offset, rival.total) for rival in rivals[:10]),
         landscape=landscape,
     )
 
 
-def _verdict(
-    seen: _Evidence, prior: Prior, margin: float, null: float, width: float, rivals: list[_Place], best: _Place
-) -> tuple[Verdict, str]:
-    what = "samples" if isinstance(seen, _Sampled) else "intervals"
+def _doubt(
+    seen: _Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
+) -> tuple[Verdict, Message] | None:
+    """Why the best place is not believed, whatever its interval; None if it is."""
     if seen.contrast < _LEAST_CONTRAST:
-        return Verdict.INSUFFICIENT, "nowhere are the slices busier than the time between them"
+        return Verdict.INSUFFICIENT, Text.SLICES_ARE_NO_BUSIER()
     if margin < LEAST_MARGIN:
         away = abs(rivals[0].offset - best.offset)
-        return Verdict.AMBIGUOUS, (f"the {what} fit nearly as well {format_short(away)} away")
-    narrow = prior.known and prior.high - prior.low <= _NARROW
-    if narrow and null < LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, f"the {what} hardly fit better at the best place than at random ones"
-    return Verdict.OK, f"{len(seen)} {what} fit, to within {format_short(width)}"
+        return Verdict.AMBIGUOUS, Text.ACTIVITY_FITS_ELSEWHERE(what=seen.noun(), away=away)
+    narrow = prior.known and prior.high - prior.low <= _NARROW_NS
+    if narrow and _null_margin(seen, best) < LEAST_NULL_MARGIN:
+        return Verdict.AMBIGUOUS, Text.ACTIVITY_HARDLY_FITS(what=seen.noun())
+    return None

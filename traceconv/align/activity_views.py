@@ -3,96 +3,95 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Bins, Events, Samples, Watched
+from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Samples
+from traceconv.align.features import innermost, rows_on
+from traceconv.ir.marks import NO_MARKS
 from traceconv.ir.trace import Trace, TrackKind
+from traceconv.registry import importers
 
-#: Files (the category of a frame) that belong to a runtime.
-_RUNTIMES = {
-    "ONNX Runtime": re.compile(r"onnxruntime"),
-    "oneDNN": re.compile(r"dnnl|mkldnn|onednn"),
-    "PyTorch": re.compile(r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/"),
-    "TensorFlow": re.compile(r"tensorflow"),
-    "MXNet": re.compile(r"mxnet"),
-    "TVM": re.compile(r"libtvm"),
-    "DeepSparse": re.compile(r"deepsparse"),
-    "OpenVINO": re.compile(r"openvino|inference_engine"),
-    "TensorRT": re.compile(r"libnvinfer"),
-}
-#: Counters that grow while a programme works, the surest first.
+#: Counters of perf that grow while a program works, the surest first.
 _COUNTERS = ("task-clock", "cpu-clock", "cpu-cycles", "cycles", "instructions")
-_LEAST_SHARE, _GREATEST_SHARE = 0.05, 0.95
-_MOST_THREADS = 3
+_LEAST_BUSY = 0.05  # The least share of busy samples of a candidate. Not tuned: fewer hardly tell when work begins.
+_MOST_BUSY = 0.95  # The greatest share. Not tuned: as many idle ones.
+_MOST_THREADS = 3  # Threads that are candidates of their own: the busiest. Not tuned: each one takes a search.
 
 
 def busy_slices(trace: Trace, clock: int) -> Events | None:
-    """When the operators of a trace were at work: the union of the slices that hold no others; None without any."""
-    clocks = _clock_of_track(trace)
+    """When the operators of a trace were at work: the slices that hold no others; None without any."""
     slices = trace.slices
-    rows = np.flatnonzero((clocks[slices.track] == clock) & (slices.dur > 0))
+    rows = rows_on(trace, clock, slices.track)
+    rows = rows[slices.dur[rows] > 0]
     if not len(rows):
         return None
-    rows = rows[_leaves(slices.track[rows], slices.ts[rows], slices.dur[rows])]
+    rows, kind = innermost(trace, rows, np.zeros(len(rows), np.int32))
     rows = rows[np.argsort(slices.ts[rows], kind="stable")]
-    start, end = slices.ts[rows], np.maximum.accumulate(slices.ts[rows] + slices.dur[rows])
-    first = np.flatnonzero(np.concatenate(([True], start[1:] > end[:-1])))
-    begins, ends = start[first], end[np.concatenate((first[1:] - 1, [len(rows) - 1]))]
-    zero = int(begins[0])
-    return Events(
-        (begins - zero).astype(np.float64),
-        (ends - begins).astype(np.float64),
-        np.zeros(len(begins), np.int32),
-        zero,
-        float(trace.clocks[clock].resolution_ns),
-    )
+    start, dur = _from_first(slices.ts[rows]), slices.dur[rows].astype(np.float64)
+    return Events(start, dur, kind, int(slices.ts[rows[0]]), float(trace.clocks[clock].resolution_ns))
 
 
-def samples_of(trace: Trace, clock: int) -> list[tuple[str, Samples]]:
-    """Candidates for the label of the call stacks on a clock: the stack is, or ends, in files of a runtime.
+def libraries_of(trace: Trace) -> list[str]:
+    """Patterns of the files that may do the work of the slices of a trace: those of its format, then those of others.
+
+    A framework calls libraries and has others built in; a format that any tool writes may be of any runtime.
+    """
+    marks = [trace.sources[0].marks, *(getattr(cls, "marks", NO_MARKS) for cls in importers().values())]
+    return list(dict.fromkeys(mark.libraries for mark in marks if mark.libraries))
+
+
+def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Samples]:
+    """Candidates for the label of the call stacks on a clock: the stack ends, or is anywhere, in files of a runtime.
 
     The threads of a pool may spin between the operators, so that each thread is a candidate of its own; all that
     are in the runtime at all come together, too. A label that nearly all stacks have, or nearly none, is left out.
 
-    Returns:
-        What each one means, in words, with the samples.
+    Args:
+        trace: with samples.
+        clock: that of the samples.
+        libraries: patterns of files, one for each runtime.
     """
-    clocks = _clock_of_track(trace)
     table = trace.samples
-    rows = np.flatnonzero((clocks[table.track] == clock) & (table.stack >= 0))
+    rows = rows_on(trace, clock, table.track)
+    rows = rows[table.stack[rows] >= 0]
     rows = rows[np.argsort(table.ts[rows], kind="stable")]
-    found: list[tuple[str, Samples]] = []
-    for runtime, files in _RUNTIMES.items():
-        ends, holds = _frames_in(trace, files)
-        for words, frames in ((f"stacks that end in {runtime}", ends), (f"stacks in {runtime}", holds)):
+    found: list[Samples] = []
+    for files in libraries:
+        for frames in _frames_in(trace, re.compile(files)):
             busy = frames[table.stack[rows]]
             threads, counts = np.unique(table.track[rows[busy]], return_counts=True)
-            chosen = threads[np.argsort(-counts, kind="stable")[:_MOST_THREADS]].tolist()
-            groups = [(words, threads), *((f"{words}, {_thread(trace, one)}", np.array([one])) for one in chosen)]
-            for name, tracks in groups:
+            chosen = threads[np.argsort(-counts, kind="stable")[:_MOST_THREADS]]
+            for tracks in (threads, *chosen[:, None]):
                 of = np.isin(table.track[rows], tracks)
                 samples = _labelled(table.ts[rows[of]], busy[of])
-                if samples is not None and not any(_equal(samples, other) for _, other in found):
-                    found.append((name, samples))
+                if samples is not None and not any(_equal(samples, other) for other in found):
+                    found.append(samples)
     return found
 
 
-def watched_of(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[Watched]:
+def sampled_threads(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[SampledThreads]:
     """Threads whose slices are on a clock of a, since they read it, and that were sampled on a clock of b.
 
     Where the numbers of threads agree they tell which is which. Where none does (containers number their own) the
     thread with the most slices may be any of those with the most samples.
     """
-    reads, samples = _reads_of_threads(a, clock_a), _samples_of_threads(b, clock_b)
+    slices, kinds = a.slices, np.array([track.kind in (TrackKind.THREAD, TrackKind.TRACK) for track in a.tracks])
+    rows = rows_on(a, clock_a, slices.track)
+    rows = rows[kinds[slices.track[rows]] & (slices.dur[rows] > 0)]
+    reads = _by_thread(a, slices.track[rows], slices.ts[rows], slices.ts[rows] + slices.dur[rows])
+    reads = {tid: np.unique(times) for tid, times in reads.items()}
+    rows = rows_on(b, clock_b, b.samples.track)
+    samples = _by_thread(b, b.samples.track[rows], b.samples.ts[rows])
     if not reads or not samples:
         return []
     zeros = min(int(one[0]) for one in reads.values()), min(int(one[0]) for one in samples.values())
-    shared = [tid for tid in reads if tid in samples]
     busiest = max(reads, key=lambda one: len(reads[one]))
-    groups = [[(tid, tid) for tid in shared]] if shared else [[(busiest, tid)] for tid in list(samples)[:_MOST_THREADS]]
+    most = sorted(samples, key=lambda one: -len(samples[one]))[:_MOST_THREADS]
+    groups = [[(tid, tid) for tid in reads if tid in samples]]
     return [
-        Watched(
+        SampledThreads(
             tuple(
                 ((reads[one] - zeros[0]).astype(np.float64), (samples[other] - zeros[1]).astype(np.float64))
                 for one, other in group
@@ -100,43 +99,22 @@ def watched_of(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[Watched]:
             *zeros,
             float(a.clocks[clock_a].resolution_ns),
         )
-        for group in groups
+        for group in (groups if groups[0] else [[(busiest, tid)] for tid in most])
     ]
 
 
-def _reads_of_threads(trace: Trace, clock: int) -> dict[int, Array]:
-    """The begins and ends of slices by thread (tracks without a number are threads of their own)."""
-    slices = trace.slices
+def _by_thread(trace: Trace, track: Array, *times: Array) -> dict[int, Array]:
+    """Times by the number of their thread, ascending; a track without a number is a thread of its own."""
     found: dict[int, list[Array]] = {}
-    for number, track in enumerate(trace.tracks):
-        if track.clock == clock and track.kind in (TrackKind.THREAD, TrackKind.TRACK):
-            rows = np.flatnonzero((slices.track == number) & (slices.dur > 0))
-            tid = -1 - number if track.tid is None else track.tid
-            found.setdefault(tid, []).extend((slices.ts[rows], slices.ts[rows] + slices.dur[rows]))
-    times = {tid: np.unique(np.concatenate(parts)) for tid, parts in found.items()}
-    return {tid: one for tid, one in times.items() if len(one)}
-
-
-def _samples_of_threads(trace: Trace, clock: int) -> dict[int, Array]:
-    """The times of samples by thread, those with the most samples first."""
-    clocks = _clock_of_track(trace)
-    table = trace.samples
-    rows = np.flatnonzero(clocks[table.track] == clock)
-    found: dict[int, list[Array]] = {}
-    for number in np.unique(table.track[rows]).tolist():
+    for number in np.unique(track).tolist():
         tid = trace.tracks[number].tid
-        found.setdefault(-1 - number if tid is None else tid, []).append(table.ts[rows[table.track[rows] == number]])
-    times = {tid: np.sort(np.concatenate(parts)) for tid, parts in found.items()}
-    return dict(sorted(times.items(), key=lambda one: -len(one[1])))
+        found.setdefault(-1 - number if tid is None else tid, []).extend(one[track == number] for one in times)
+    return {tid: np.sort(np.concatenate(parts)) for tid, parts in found.items()}
 
 
-def bins_of(trace: Trace, clock: int) -> list[tuple[str, Bins]]:
-    """Candidates among the counters on a clock that hold what was counted in each interval, the surest first.
-
-    Returns:
-        The name of each one, with its deltas.
-    """
-    found: list[tuple[int, str, Bins]] = []
+def bins_of(trace: Trace, clock: int) -> list[Bins]:
+    """Candidates among the counters on a clock that hold what was counted in each interval, the surest first."""
+    found: list[tuple[int, Bins]] = []
     table = trace.counters
     for number, track in enumerate(trace.tracks):
         name = track.name.partition(":")[0].partition(" ")[0]
@@ -147,26 +125,10 @@ def bins_of(trace: Trace, clock: int) -> list[tuple[str, Bins]]:
         rows = rows[np.concatenate((np.diff(table.ts[rows]) > 0, [True]))] if len(rows) else rows
         if len(rows) < 2 or track.name.endswith(" running"):
             continue
-        zero = int(table.ts[rows[0]])
         # The value from a time on is what was counted until the next time.
-        bins = Bins((table.ts[rows] - zero).astype(np.float64), table.value[rows[:-1]], zero)
-        found.append((_COUNTERS.index(name), track.name, bins))
-    return [(name, bins) for _, name, bins in sorted(found, key=lambda one: one[0])]
-
-
-def _clock_of_track(trace: Trace) -> Array:
-    return np.array([int(track.clock) for track in trace.tracks] or [0])
-
-
-def _leaves(track: Array, ts: Array, dur: Array) -> Array:
-    """The rows that hold no other slice of their track."""
-    order = np.lexsort((-dur, ts, track))
-    end = ts + dur
-    one, following = order[:-1], order[1:]
-    holds = (track[one] == track[following]) & (end[following] <= end[one])
-    keep = np.ones(len(ts), bool)
-    keep[one[holds & (ts[following] < end[one])]] = False
-    return np.flatnonzero(keep)
+        bins = Bins(_from_first(table.ts[rows]), table.value[rows[:-1]], int(table.ts[rows[0]]))
+        found.append((_COUNTERS.index(name), bins))
+    return [bins for _, bins in sorted(found, key=lambda one: one[0])]
 
 
 def _frames_in(trace: Trace, files: re.Pattern[str]) -> tuple[Array, Array]:
@@ -178,16 +140,14 @@ def _frames_in(trace: Trace, files: re.Pattern[str]) -> tuple[Array, Array]:
     return ends, holds
 
 
-def _thread(trace: Trace, track: int) -> str:
-    found = trace.tracks[track]
-    return f"thread {found.name or 'without name'}{'' if found.tid is None else f' ({found.tid})'}"
-
-
 def _labelled(ts: Array, busy: Array) -> Samples | None:
-    if not len(ts) or not _LEAST_SHARE <= float(np.mean(busy)) <= _GREATEST_SHARE:
+    if not len(ts) or not _LEAST_BUSY <= float(np.mean(busy)) <= _MOST_BUSY:
         return None
-    zero = int(ts[0])
-    return Samples((ts - zero).astype(np.float64), busy, zero)
+    return Samples(_from_first(ts), busy, int(ts[0]))
+
+
+def _from_first(ts: Array) -> Array:
+    return np.asarray(ts - int(ts[0]), np.float64)
 
 
 def _equal(one: Samples, other: Samples) -> bool:

@@ -54,13 +54,13 @@ class Boots:
     """
 
     traces: list[Trace]
-    notes: dict[int, list[Message | str]]
+    notes: dict[int, list[Message]]
     named: dict[int, str] = field(default_factory=dict)
 
 
 def with_clocks_of_boots(traces: Sequence[Trace]) -> Boots:
     """The inputs, told apart by boots."""
-    found, notes, named = list(traces), defaultdict[int, list[Message | str]](list), dict[int, str]()
+    found, notes, named = list(traces), defaultdict[int, list[Message]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
         if all(one is not False for one in same.values()):

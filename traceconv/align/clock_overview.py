@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from traceconv.align import clock_graph, join_boots, prepared, without_other_hosts
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import one_machine_advice, spans, timed_clocks, zone_option
+from traceconv.align.inputs import clock_graph, join_boots, prepared, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
 from traceconv.ir.trace import Trace

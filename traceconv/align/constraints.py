@@ -62,8 +62,6 @@ _DAY_NS = 86400 * 10**9
 Clock = tuple[int, int]
 #: What is to be said of the place of a clock.
 Said = tuple[Clock, Message]
-#: The same, by clock.
-Warnings = dict[Clock, list[Message | str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class Stated:
         relations: edges between clocks, for `ClockGraph.relate`.
         corrections: for each input, by clock, what comes before all other maps because of a stated drift.
         instants: the anchors, on the clocks as the files have them.
-        warnings: what is strange about a fact, by input and clock.
+        warnings: what is strange about a fact, each with its clock.
         machines: for each input its machine.
         walls: for each input the wall clock of its host.
         notes: for some inputs, what else is to be known about them.
@@ -133,10 +131,10 @@ class Stated:
     relations: list[Relation] = field(default_factory=list)
     corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
     instants: list[Instant] = field(default_factory=list)
-    warnings: Warnings = field(default_factory=lambda: defaultdict(list))
+    warnings: list[Said] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
     walls: list[ClockDomain] = field(default_factory=list)
-    notes: dict[int, list[Message | str]] = field(default_factory=dict)
+    notes: dict[int, list[Message]] = field(default_factory=dict)
 
 
 def state(
@@ -161,9 +159,7 @@ def state(
     corrections = {index: _correction(clocked, index, drift, instants) for index, drift in facts.drifts.items()}
     corrected = [_corrected(trace, corrections.get(index, {})) for index, trace in enumerate(clocked)]
     found, relations, dropped = _anchored(corrected, instants, corrections, offsets or {})
-    warnings: Warnings = defaultdict(list)
-    for key, text in (*_unknown_machines(dated, facts), *_far_away(clocked, instants), *dropped):
-        warnings[key].append(text)
+    warnings = [*_unknown_machines(dated, facts), *_far_away(clocked, instants), *dropped]
     return Stated(found, relations, corrections, instants, warnings, walls=list(walls))
 
 

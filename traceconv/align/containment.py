@@ -22,7 +22,7 @@ import numpy as np
 
 from traceconv.align.causality import Breaches, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.estimate import Array, Events, some_of
-from traceconv.align.features import View, nest_of, shared_work
+from traceconv.align.features import SharedWork, nest_of, shared_work
 from traceconv.align.geometry import F64
 from traceconv.align.matching import NONE, Matcher
 from traceconv.align.names import NameMap
@@ -136,7 +136,7 @@ def _calls(outer: Side, inner: Side, way: ClockMap, names: NameMap) -> _Calls | 
     return _Calls(outer, inner, nest, operators, calls.take(some), views[1].rows[some], calls, within)
 
 
-def _on_other_clock(view: View, trace: Trace, way: ClockMap, zero: int) -> Events:
+def _on_other_clock(view: SharedWork, trace: Trace, way: ClockMap, zero: int) -> Events:
     """The events of a view at the times of another clock, from another zero."""
     start = (way.apply(trace.slices.ts[view.rows]) - zero).astype(np.float64)
     return replace(view.events, start=start, zero_ns=zero)

@@ -74,7 +74,7 @@ def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
     """The options that put local times on the wall clock; None for other times."""
     if not is_local(domain):
         return None
-    text = Text.ZONE_AND_DATE_OPTIONS if "time of day" in domain.name else Text.ZONE_OPTION
+    text = Text.ZONE_AND_DATE_OF_TIMES if "time of day" in domain.name else Text.ZONE_OF_TIMES
     return text(file=trace.sources[0].name)
 
 

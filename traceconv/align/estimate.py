@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -37,7 +37,7 @@ class Events:
         zero_ns: the time on the clock that `start` counts from.
         quantum_ns: the resolution of the times as printed.
         mean: whether a duration is the mean of several runs, so that it says nothing about one run.
-        sort: what each event is more finely than its kind, in numbers of this side alone: events of one sort behave
+        label: what each event is more finely than its kind, in numbers of this side alone: events of one label behave
             alike, such as those of one operator with one shape. None: the kind is all that is known.
     """
 
@@ -47,20 +47,20 @@ class Events:
     zero_ns: int
     quantum_ns: float = 1.0
     mean: bool = False
-    sort: I32 | None = None
+    label: I32 | None = None
 
     def __len__(self) -> int:
         return len(self.start)
 
     def take(self, rows: Array | slice) -> Events:
         """The chosen events."""
-        sort = None if self.sort is None else self.sort[rows]
-        return Events(self.start[rows], self.dur[rows], self.kind[rows], self.zero_ns, self.quantum_ns, self.mean, sort)
+        label = None if self.label is None else self.label[rows]
+        return replace(self, start=self.start[rows], dur=self.dur[rows], kind=self.kind[rows], label=label)
 
     @property
-    def sorts(self) -> I32:
-        """The sort of each event; its kind where nothing finer is known."""
-        return self.kind if self.sort is None else self.sort
+    def labels(self) -> I32:
+        """The label of each event; its kind where nothing finer is known."""
+        return self.kind if self.label is None else self.label
 
     @property
     def end(self) -> F64:
@@ -112,7 +112,7 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class SampledThreads:
     """Threads that read one clock and were sampled by another.
 
     Attributes:

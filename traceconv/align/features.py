@@ -21,7 +21,7 @@ _PROBLEM = re.compile(rb'"(?:prop_kind|problem|Input Dims)"\s*:\s*("[^"]*"|\[[^"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SharedWork:
     """The intervals of one clock of one input that another trace may know, too.
 
     Attributes:
@@ -33,7 +33,7 @@ class View:
     rows: Array
 
 
-def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) -> tuple[View, View] | None:
+def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) -> tuple[SharedWork, SharedWork] | None:
     """The slices of two clocks whose kind both have; None if there are none.
 
     A slice inside another one of the same kind on the same track counts instead of the outer one: the innermost call is
@@ -43,25 +43,25 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
     numbers = {kind: number for number, kind in enumerate(sorted(set(kinds_a.values()) & set(kinds_b.values())))}
     if not numbers:
         return None
-    views = (_view(a, clock_a, kinds_a, numbers), _view(b, clock_b, kinds_b, numbers))
-    return views if all(len(view.events) for view in views) else None
+    both = (_work_on(a, clock_a, kinds_a, numbers), _work_on(b, clock_b, kinds_b, numbers))
+    return both if all(len(work.events) for work in both) else None
 
 
-def nested_work(a: Trace, b: Trace, views: tuple[View, View]) -> Nest | None:
-    """The nest of two traces; None where it says no more than the views: no slice holds another, b knows nothing else.
+def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Nest | None:
+    """The nest of two traces; None where it says no more: no slice holds another, and b knows nothing else.
 
     Args:
         a, b: the outer and the inner trace.
-        views: what both know.
+        both: what both know.
     """
-    found = nest_of(a, b, views)
-    flat = sum(len(thread.begin) for thread in found.threads) <= 2 * len(views[0].rows) + 1
-    return None if flat and len(found.calls) == len(views[1].rows) else found
+    found = nest_of(a, b, both)
+    flat = sum(len(thread.begin) for thread in found.threads) <= 2 * len(both[0].rows) + 1
+    return None if flat and len(found.calls) == len(both[1].rows) else found
 
 
-def nest_of(a: Trace, b: Trace, views: tuple[View, View]) -> Nest:
+def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Nest:
     """The threads of a that work on what both know, and all that b has on the tracks of such work."""
-    outer, inner = views
+    outer, inner = both
     kinds = np.full(len(a.slices.ts), UNNAMED, np.int32)
     kinds[outer.rows] = outer.events.kind
     tracks = np.unique(a.slices.track[outer.rows]).tolist()
@@ -74,39 +74,27 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
     slices = trace.slices
     rows = np.flatnonzero(slices.track == track)
     starts, ends = slices.ts[rows].tolist(), (slices.ts[rows] + slices.dur[rows]).tolist()
-    begin, end, kind = [], [], []
+    found = []
     opened: list[tuple[int, int]] = []  # when each ends, and its kind
-    at = starts[0]
-    for start, until, number in zip(starts, ends, kinds[rows].tolist(), strict=True):
+    at, last = starts[0], max(ends)
+    for start, until, number in zip([*starts, last], [*ends, last], [*kinds[rows].tolist(), UNNAMED], strict=True):
         while opened and opened[-1][0] <= start:
             closing, closed = opened.pop()
-            begin.append(at)
-            end.append(closing)
-            kind.append(closed)
+            found.append((at, closing, closed))
             at = closing
-        begin.append(at)
-        end.append(start)
-        kind.append(opened[-1][1] if opened else UNNAMED)
+        found.append((at, start, opened[-1][1] if opened else UNNAMED))
         opened.append((until, number))
         at = start
-    for closing, closed in reversed(opened):
-        begin.append(at)
-        end.append(closing)
-        kind.append(closed)
-        at = closing
-    first, last = np.array(begin, np.int64), np.array(end, np.int64)
-    some = last > first
-    return Stretches(
-        (first[some] - zero).astype(np.float64), (last[some] - zero).astype(np.float64), np.array(kind, np.int32)[some]
-    )
+    begin, end, kind = np.array([one for one in found[:-1] if one[1] > one[0]] or np.empty((0, 3)), np.int64).T
+    return Stretches((begin - zero).astype(np.float64), (end - zero).astype(np.float64), kind.astype(np.int32))
 
 
-def _calls(trace: Trace, view: View, *, unnamed: bool) -> Events:
-    """The events of a view, and those of other kinds on their tracks, but for what holds others."""
+def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
+    """The shared events, and those of other kinds on their tracks, but for what holds others."""
     slices = trace.slices
     kinds = np.full(len(slices.ts), UNNAMED, np.int32)
-    kinds[view.rows] = view.events.kind
-    rows = view.rows
+    kinds[work.rows] = work.events.kind
+    rows = work.rows
     if unnamed:
         rows = np.flatnonzero(np.isin(slices.track, np.unique(slices.track[rows])))
         end = slices.ts[rows] + slices.dur[rows]
@@ -114,19 +102,20 @@ def _calls(trace: Trace, view: View, *, unnamed: bool) -> Events:
         kept = np.append(~holds, True) | (kinds[rows] != UNNAMED)
         rows = rows[kept]
         rows = rows[np.argsort(slices.ts[rows], kind="stable")]
-    start = (slices.ts[rows] - view.events.zero_ns).astype(np.float64)
-    return Events(start, slices.dur[rows].astype(np.float64), kinds[rows], view.events.zero_ns, view.events.quantum_ns)
+    start = (slices.ts[rows] - work.events.zero_ns).astype(np.float64)
+    return Events(start, slices.dur[rows].astype(np.float64), kinds[rows], work.events.zero_ns, work.events.quantum_ns)
 
 
-def _rows_on(trace: Trace, clock: int) -> Array:
+def rows_on(trace: Trace, clock: int, tracks: Array) -> Array:
+    """The rows of a table that are on a clock, by their tracks."""
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
-    return np.flatnonzero(clocks[trace.slices.track] == clock)
+    return np.flatnonzero(clocks[tracks] == clock)
 
 
 def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
     """The kind of work for each name of the slices on a clock."""
     found: dict[int, str] = {}
-    for name, typed in _names(trace, _rows_on(trace, clock)):
+    for name, typed in _names(trace, rows_on(trace, clock, trace.slices.track)):
         found[name] = names.kind(typed if typed and names.has_class(typed) else trace.strings[name])
     return found
 
@@ -147,14 +136,14 @@ def names_of(trace: Trace) -> set[str]:
     return found - {""}
 
 
-def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> View:
+def _work_on(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> SharedWork:
     slices = trace.slices
     number_of = np.full(len(trace.strings), -1, np.int32)
     for name, kind in kinds.items():
         number_of[name] = numbers.get(kind, -1)
-    rows = _rows_on(trace, clock)
+    rows = rows_on(trace, clock, slices.track)
     shared = number_of[slices.name[rows]]
-    rows, shared = _innermost(trace, rows[shared >= 0], shared[shared >= 0])
+    rows, shared = innermost(trace, rows[shared >= 0], shared[shared >= 0])
     # Without times, the order is that of the log: positions may begin anew in it, and lengths may be 0.
     order = np.argsort(slices.origin[rows] if trace.clocks[clock].run is Run.NONE else slices.ts[rows], kind="stable")
     rows, shared = rows[order], shared[order]
@@ -165,12 +154,12 @@ def _view(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, in
         shared.astype(np.int32),
         zero,
         float(trace.clocks[clock].resolution_ns),
-        sort=_sorts(trace, rows),
+        label=_labels(trace, rows),
     )
-    return View(events, rows)
+    return SharedWork(events, rows)
 
 
-def _sorts(trace: Trace, rows: Array) -> I32:
+def _labels(trace: Trace, rows: Array) -> I32:
     """A number for each name with each problem."""
     slices = trace.slices
     numbers: dict[tuple[int, tuple[bytes, ...]], int] = {}
@@ -182,8 +171,8 @@ def _sorts(trace: Trace, rows: Array) -> I32:
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int32, len(rows))
 
 
-def _innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
-    """Without slices that hold another one of their kind; rows are sorted by track and time, outer ones first."""
+def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
+    """Rows and kinds of slices that hold none of their kind; rows are in order of track and time, outer ones first."""
     slices = trace.slices
     end = slices.ts[rows] + slices.dur[rows]
     order = np.lexsort((np.arange(len(rows)), kind, slices.track[rows]))

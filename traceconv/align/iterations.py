@@ -278,7 +278,7 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
     in it. Bursts may still be parts of an iteration, of which each takes its own time in every run: `_repeats` tells.
     """
     pause = np.append(np.inf, events.start[1:] - np.maximum.accumulate(events.end)[:-1])
-    what = np.unique(np.column_stack((events.kind, events.sorts)), axis=0, return_inverse=True)[1].ravel()
+    what = np.unique(np.column_stack((events.kind, events.labels)), axis=0, return_inverse=True)[1].ravel()
     rows = np.arange(len(events))
     for size in range(2, len(events) // _LEAST_BURSTS + 1):
         if np.array_equal(what[size:], what[:-size]):

@@ -13,39 +13,45 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
 
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
+from traceconv.align.features import rows_on
 from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
 from traceconv.align.matching import Line
+from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_alike
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.ir.marks import LaunchMarks
 from traceconv.ir.trace import I64, Trace
-from traceconv.times import format_time
 
-_LEAST_PAIRS = 30
-_LEAST_WAITS = 5
-#: Where more than this share of the work is too early, wrong ids do not explain it.
-WRONG_IDS = 0.02
-#: Of the work of the device, so much must have a call, or it is of another run.
-LEAST_SHARE = 0.5
-#: So many pairs must be in order: with wrong ids each in twenty, more than 0.9 are.
-_LEAST_ORDER = 0.8
-#: Where some pairs are out of order, others may be wrong and in order: so many of the tightest bounds are left out,
-#: and half as many as were out of order, but no more than the second.
-_TRIM, _MOST_TRIM = 0.01, 0.05
-_BLOCKS, _LEAST_BLOCK = 40, 5
-_LEAST_SCALE_NS, _PRIOR_DRIFT = 1000.0, 100e-6
-#: With so many gaps that can be compared, and this rank correlation, it is one run: of logs of different runs of one
-#: programme, durations reach 0.7. Bounds on one side contradict nothing, so more is asked of the gaps then. With less
-#: than the last it is another run, or chance.
-_LEAST_GAPS, _SURE, _SURE_ALONE, _CHANCE = 20, 0.75, 0.9, 0.3
-_US = 1e3
+# "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
+# no recordings. "Not tuned" means that nothing tells that other values were tried; then comes the reason for the size.
+
+_LEAST_PAIRS = 30  # The least number of launches in common. Not tuned: enough gaps (`_LEAST_GAPS`) with some left out.
+_LEAST_WAITS = 5  # The least number of waits for bounds on both sides. Not tuned: one or two may be wrong.
+WRONG_IDS = 0.02  # The share of the work that may be too early by wrong ids. Not tuned: a few of a long log.
+LEAST_SHARE = 0.5  # The least share of the work with a launch in one run. Not tuned: half of the calls may be missing.
+_LEAST_ORDER = 0.8  # The least share of pairs in order. Simulated, with wrong ids each in twenty, more than 0.9 are.
+#: The share of the tightest bounds that are left out where some pairs are out of order, and half as many as are so
+#: besides: others may be wrong and in order. Set with the simulated ones with wrong ids: the truth is in the bound.
+_TRIM = 0.01
+_MOST_TRIM = 0.05  # The greatest share that is left out. Set likewise.
+_BLOCKS = 40  # The most blocks for a line along the bounds. Not tuned: the bounds themselves decide in the end.
+_LEAST_BLOCK = 5  # The least number of bounds in a block. Not tuned: one of them is below the bound.
+_TIGHT_SHARE = 0.2  # The bound of a block: so many of its differences are tighter. Not tuned: a few may be wrong.
+_LEAST_SCALE_NS = 1000.0  # The least standard deviation of these bounds, ns: what most tools print.
+_USUAL_DRIFT = 100e-6  # Standard deviation of drifts before any data, as a ratio. Not tuned: usual of computers.
+_LEAST_GAPS = 20  # The least number of gaps that are compared. Not tuned: fewer correlate by chance.
+#: The rank correlation of gaps from which on it is one run. Durations in logs of different runs of one program reach
+#: 0.7; with this no simulated pair of two runs is accepted.
+_SURE = 0.75
+_SURE_ALONE = 0.9  # Likewise with bounds on one side alone, which contradict nothing. Not tuned: more is asked then.
+_CHANCE = 0.3  # With less it is another run, or chance. Not tuned: of 20 unrelated gaps a tenth reach it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,54 +67,6 @@ class _Side:
     ids: Array
     rows: Array
     repeated: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Launches of a host (clock x) and what they launched (clock y), in order of the launches, with the waits.
-
-    Attributes:
-        launch, begin, end: when it was launched, ns from `zero_x`; when the work begins and ends, ns from `zero_y`.
-        thread, stream: the tracks.
-        name: of the work, in numbers.
-        id: what both sides wrote down.
-        wait_end, waited: when a call returns, and for which row of the pairs it waited at least.
-        zero_x, zero_y: what times count from.
-        quantum_x, quantum_y: the resolution of the times as printed, ns.
-        share: how much of the work of the device, as far as ids go in both files, has a launch.
-        repeated: how many slices were left out because their id is not their own.
-    """
-
-    launch: F64
-    begin: F64
-    end: F64
-    thread: Array
-    stream: Array
-    name: Array
-    id: Array
-    wait_end: F64
-    waited: Array
-    zero_x: int
-    zero_y: int
-    quantum_x: float
-    quantum_y: float
-    share: float
-    repeated: int
-
-    def __len__(self) -> int:
-        return len(self.launch)
-
-    def constraints(self, kept: Array) -> Constraints:
-        """What the pairs mean, but for some; printed times are cut to their resolution."""
-        launch = self.launch[kept]
-        waits = kept[self.waited]
-        returned = self.wait_end[waits] + 2 * self.quantum_x
-        return Constraints(
-            returned,
-            self.end[self.waited[waits]] - returned,
-            launch,
-            self.begin[kept] + self.quantum_y - launch,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +87,54 @@ class Joined:
     repeated: int
 
 
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Launches of a host (clock x) and what they launched (clock y), in order of the launches, with the waits.
+
+    Attributes:
+        launch, begin, end: when it was launched, ns from `zero_x`; when the work begins and ends, ns from `zero_y`.
+        thread, stream: the tracks.
+        name: of the work, in numbers.
+        wait_end, waited: when a call returns, and for which row of the pairs it waited at least.
+        zero_x, zero_y: what times count from.
+        quantum_x, quantum_y: the resolution of the times as printed, ns.
+        joined: the slices that they are.
+    """
+
+    launch: F64
+    begin: F64
+    end: F64
+    thread: Array
+    stream: Array
+    name: Array
+    wait_end: F64
+    waited: Array
+    zero_x: int
+    zero_y: int
+    quantum_x: float
+    quantum_y: float
+    joined: Joined
+
+    def __len__(self) -> int:
+        return len(self.launch)
+
+    def constraints(self, kept: Array) -> Constraints:
+        """What the pairs mean, but for some; printed times are cut to their resolution."""
+        launch, waits = self.launch[kept], kept[self.waited]
+        returned = self.wait_end[waits] + 2 * self.quantum_x
+        lower = self.end[self.waited[waits]] - returned
+        return Constraints(returned, lower, launch, self.begin[kept] + self.quantum_y - launch)
+
+
 def are_apart(host: Trace, device: Trace) -> bool:
     """Whether one file has the calls and no work, the other one the work and no calls: cheap, and says no in doubt."""
-    marks = [_marks(trace) for trace in (host, device)]
-    texts = [set(trace.strings) for trace in (host, device)]
-    calls = [not text.isdisjoint(mark.calls) for text, mark in zip(texts, marks, strict=True)]
-    work = [not text.isdisjoint(mark.work) for text, mark in zip(texts, marks, strict=True)]
-    return calls == [True, False] and work == [False, True]
+    return _has_calls_and_work(host) == (True, False) and _has_calls_and_work(device) == (False, True)
+
+
+def _has_calls_and_work(trace: Trace) -> tuple[bool, bool]:
+    """Whether the categories of calls and of work are among the texts of a trace."""
+    marks, texts = _marks(trace), set(trace.strings)
+    return not texts.isdisjoint(marks.calls), not texts.isdisjoint(marks.work)
 
 
 def _marks(trace: Trace) -> LaunchMarks:
@@ -148,11 +147,8 @@ def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Jo
 
     A file with calls and their work knows its clocks: its ids are no evidence about other files.
     """
-    calls = _slices_of(host, clock_host, [[text] for text in _marks(host).calls])
-    work = _slices_of(device, clock_device, [_marks(device).work])
-    if calls is None or work is None:
-        return None
-    if _own(host, calls, [_marks(host).work]) or _own(device, work, [[text] for text in _marks(device).calls]):
+    calls, work = _calls_of(host, clock_host), _work_of(device, clock_device)
+    if calls is None or work is None or _meet(calls, _work_of(host)) or _meet(work, _calls_of(device)):
         return None
     ids, of_calls, of_work = np.intersect1d(calls.ids, work.ids, assume_unique=True, return_indices=True)
     if not len(ids):
@@ -190,11 +186,9 @@ class EarlyWork:
         impossible = int((self.by_ns > left_open).sum())
         return 2 * int((self.by_ns > 0).sum()) > len(self.by_ns) and impossible > WRONG_IDS * len(self.by_ns)
 
-    def describe(self) -> str:
+    def describe(self) -> Message:
         """How much is early, for people."""
-        count = int((self.by_ns > 0).sum())
-        worst = format_time(self.worst_ns)
-        return f"{count} of {len(self.by_ns)} kernels begin before the calls that launched them, by up to {worst}"
+        return Text.EARLY_WORK(early=int((self.by_ns > 0).sum()), kernels=len(self.by_ns), worst=self.worst_ns)
 
 
 def early_work(
@@ -227,16 +221,29 @@ def _paired(host: Trace, device: Trace, both: Joined, clock: int) -> Pairs:
         hosts.track[calls],
         stream,
         devices.name[work],
-        both.ids,
         (hosts.ts[wait_rows] + hosts.dur[wait_rows] - zero_x).astype(np.float64),
         waited,
         zero_x,
         zero_y,
         max(float(host.clocks[clock].resolution_ns), 1.0),
         max(float(device.clocks[int(device.tracks[int(devices.track[work[0]])].clock)].resolution_ns), 1.0),
-        both.share,
-        both.repeated,
+        both,
     )
+
+
+def _calls_of(trace: Trace, clock: int | None = None) -> _Side | None:
+    """The calls of a trace with an id, on a clock or on any; None if there are none."""
+    return _slices_of(trace, clock, [[text] for text in _marks(trace).calls])
+
+
+def _work_of(trace: Trace, clock: int | None = None) -> _Side | None:
+    """Likewise the work of a device."""
+    return _slices_of(trace, clock, [_marks(trace).work])
+
+
+def _meet(side: _Side, other: _Side | None) -> bool:
+    """Whether the other ends of most ids are these."""
+    return other is not None and 2 * len(np.intersect1d(side.ids, other.ids)) > min(len(side.ids), len(other.ids))
 
 
 def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]]) -> _Side | None:
@@ -248,14 +255,13 @@ def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]])
         groups: the categories; of an id that slices of several groups have, those of the first group have it.
     """
     slices = trace.slices
-    clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
-    on_clock = np.ones(len(slices.ts), bool) if clock is None else clocks[slices.track] == clock
+    on_clock = np.arange(len(slices.ts)) if clock is None else rows_on(trace, clock, slices.track)
     ids, rows, repeated = np.zeros(0, np.int64), np.zeros(0, np.int64), 0
     for group in groups:
         numbers = [number for number, text in enumerate(trace.strings) if text in group]
         if not numbers:
             continue
-        here, found = _ids(trace, np.flatnonzero(on_clock & np.isin(slices.category, numbers)))
+        here, found = _ids(trace, on_clock[np.isin(slices.category[on_clock], numbers)])
         new = ~np.isin(found, ids)
         values, first, count = np.unique(found[new], return_index=True, return_counts=True)
         ids = np.concatenate((ids, values[count == 1]))
@@ -282,12 +288,6 @@ def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
     return np.array(kept, np.int64), np.array(ids, np.int64)
 
 
-def _own(trace: Trace, side: _Side, others: Sequence[Sequence[str]]) -> bool:
-    """Whether a file has the other ends of its ids itself."""
-    here = _slices_of(trace, None, others)
-    return here is not None and 2 * len(np.intersect1d(side.ids, here.ids)) > min(len(side.ids), len(here.ids))
-
-
 def _fully_named(trace: Trace, pattern: str) -> list[int]:
     """The numbers of the texts of a trace that fit a pattern as a whole."""
     fits = re.compile(pattern)
@@ -301,29 +301,27 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
     copies, names = _fully_named(host, asked.copies), _fully_named(host, asked.waits)
     to_host = [number for number, text in enumerate(device.strings) if re.search(_marks(device).to_host, text)]
     copied = np.flatnonzero(np.isin(slices.name[calls], copies) & np.isin(device.slices.name[work], to_host))
-    rows, waited = calls[copied].tolist(), copied.tolist()
-    waits = np.flatnonzero(np.isin(slices.name, names))
-    waits = waits[[int(host.tracks[track].clock) == clock for track in slices.track[waits].tolist()]]
+    rows, waited = [calls[copied]], [copied]
+    waits = rows_on(host, clock, slices.track)
+    waits = waits[np.isin(slices.name[waits], names)]
     if len({device.tracks[track].parent for track in np.unique(stream).tolist()}) == 1:  # one device, one context
         for row, pair in _last_before(slices.ts, slices.track, calls, stream, waits):
             rows.append(row)
             waited.append(pair)
-    order = np.argsort(waited, kind="stable")
-    return np.array(rows, np.int64)[order], np.array(waited, np.int64)[order]
+    done = np.concatenate(waited)
+    order = np.argsort(done, kind="stable")
+    return np.concatenate(rows)[order], done[order]
 
 
-def _last_before(ts: Array, track: Array, calls: Array, stream: Array, waits: Array) -> list[tuple[int, int]]:
+def _last_before(ts: Array, track: Array, calls: Array, stream: Array, waits: Array) -> Iterator[tuple[Array, Array]]:
     """For each call that waits the last launch of its thread to each stream before it, unless one waited for it."""
-    found: dict[int, int] = {}
     for thread in np.unique(track[waits]).tolist():
+        here = waits[track[waits] == thread]
         for target in np.unique(stream).tolist():
-            pairs = np.flatnonzero((track[calls] == thread) & (stream == target)).tolist()
-            times = ts[calls[pairs]].tolist()
-            for row in waits[track[waits] == thread].tolist():
-                at = bisect_right(times, int(ts[row])) - 1
-                if at >= 0:
-                    found.setdefault(pairs[at], row)
-    return [(row, pair) for pair, row in found.items()]
+            pairs = np.flatnonzero((track[calls] == thread) & (stream == target))
+            before = np.searchsorted(ts[calls[pairs]], ts[here], "right") - 1
+            last, first = np.unique(before, return_index=True)
+            yield here[first[last >= 0]], pairs[last[last >= 0]]
 
 
 # -- the estimate ---------------------------------------------------------------------------------------------------
@@ -336,73 +334,64 @@ def align_launches(pairs: Pairs, prior: Prior) -> Estimate:
         pairs: what both know.
         prior: what is known beforehand, for the whole of the evidence.
     """
-    dropped = f" ({pairs.repeated} slices with ids that are not their own are left out)" if pairs.repeated else ""
+    found = _estimate(pairs, prior)
+    if not pairs.joined.repeated:
+        return found
+    return replace(found, reason=Text.IDS_LEFT_OUT(reason=found.reason, slices=pairs.joined.repeated))
+
+
+def _estimate(pairs: Pairs, prior: Prior) -> Estimate:
     if len(pairs) < _LEAST_PAIRS:
-        return insufficient(Method.LAUNCHES, f"only {len(pairs)} ids of launches are in both files{dropped}")
-    if pairs.share < LEAST_SHARE:
-        reason = f"only {pairs.share:.0%} of the work has a launch with its id: these look like two different runs"
-        return insufficient(Method.LAUNCHES, reason + dropped)
+        return insufficient(Method.LAUNCHES, Text.FEW_LAUNCH_IDS(ids=len(pairs)))
+    if pairs.joined.share < LEAST_SHARE:
+        return insufficient(Method.LAUNCHES, Text.FEW_LAUNCHED(share=pairs.joined.share))
     kept = _in_order(pairs)
-    if kept.mean() < _LEAST_ORDER:
-        reason = f"only {kept.mean():.0%} of the work is in the order of its launches: these look like different runs"
-        return insufficient(Method.LAUNCHES, reason + dropped)
+    in_order = float(kept.mean())
+    if in_order < _LEAST_ORDER:
+        return insufficient(Method.LAUNCHES, Text.WORK_OUT_OF_ORDER(share=in_order))
     bounds = pairs.constraints(kept)
-    line = _line(bounds, prior)
-    wrong = 1 - float(kept.mean())
+    line, wrong = _line(bounds, prior), 1 - in_order
     trimmed = bounds.trimmed(line.drift, line.x0, min(_TRIM + wrong / 2, _MOST_TRIM)) if wrong else bounds
     region = feasible(trimmed, everything(line.x0, prior.max_drift))
-    same, gaps = _same_gaps(pairs, kept)
-    base = Estimate(
+    verdict, reason, region = _judged(trimmed, region, prior, *_same_gaps(pairs, kept))
+    span = float(pairs.launch[0]), float(pairs.launch[-1])
+    offset, drift = (line.offset, line.drift) if region is None else region.middle(span)
+    return Estimate(
         Method.LAUNCHES,
-        Verdict.INSUFFICIENT,
-        "",
-        line.offset,
-        line.drift,
+        verdict,
+        reason,
+        offset,
+        drift,
         line.x0,
+        region,
         matches=int(kept.sum()),
         dropped=int(len(pairs) - kept.sum()) + len(bounds) - len(trimmed),
         wrong=max(WRONG_IDS, wrong + _MOST_TRIM if wrong else 0.0),
     )
-    verdict, reason, region = _judged(trimmed, region, prior, same, gaps)
-    if region is None:
-        return replace(base, verdict=verdict, reason=reason + dropped)
-    offset, drift = region.middle((float(pairs.launch[0]), float(pairs.launch[-1])))
-    return replace(base, verdict=verdict, reason=reason + dropped, region=region, offset_ns=offset, drift=drift)
 
 
 def _judged(
     bounds: Constraints, region: Region | None, prior: Prior, same: float, gaps: int
-) -> tuple[Verdict, str, Region | None]:
+) -> tuple[Verdict, Message, Region | None]:
     """The verdict, why, and the relations that are possible."""
     waits, launches = len(bounds.lower), len(bounds.upper)
     if region is None:
-        reason = f"{launches} launches and {waits} waits contradict each other, {OTHER_RUN}"
+        reason = Text.LAUNCHES_CONTRADICT_WAITS(launches=launches, waits=waits, other_run=OTHER_RUN)
         return Verdict.INSUFFICIENT, reason, None
     if prior.known:
         ends = np.array([bounds.upper_x[0], bounds.upper_x[-1]])
-        known = Constraints(ends, np.full(2, prior.low), ends, np.full(2, prior.high))
-        region = feasible(known, region)
+        region = feasible(Constraints(ends, np.full(2, prior.low), ends, np.full(2, prior.high)), region)
         if region is None:
-            reason = f"{launches} launches and {waits} waits contradict what is known of the clocks"
-            return (Verdict.INCONSISTENT if same >= _SURE else Verdict.INSUFFICIENT), reason, None
+            verdict = Verdict.INCONSISTENT if same >= _SURE else Verdict.INSUFFICIENT
+            return verdict, Text.LAUNCHES_CONTRADICT_CLOCKS(launches=launches, waits=waits), None
     elif waits < _LEAST_WAITS:
-        reason = (
-            f"{launches} kernels begin after their launches, which says how late they are at most, and {waits} calls "
-            "wait for the device, which would say how early: record calls that do (cudaDeviceSynchronize), or say "
-            "roughly how the clocks are related"
-        )
-        return Verdict.INSUFFICIENT, reason, None
-    compared = f"{gaps} gaps between them vary alike in both, to {max(same, 0):.0%}"
+        return Verdict.INSUFFICIENT, Text.FEW_WAITS(kernels=launches, waits=waits), None
+    compared = Text.GAPS_VARY_ALIKE(gaps=gaps, alike=max(same, 0))
     if gaps < _LEAST_GAPS or same < _CHANCE:
-        reason = f"ids are the same, but too little shows that it is one run ({compared})"
-        return Verdict.INSUFFICIENT, reason, None
+        return Verdict.INSUFFICIENT, Text.LITTLE_SHOWS_ONE_RUN(compared=compared), None
     if same < (_SURE if waits >= _LEAST_WAITS else _SURE_ALONE):
-        return Verdict.UNVERIFIED, f"launches and kernels fit, but may be of two runs ({compared})", region
-    return (
-        Verdict.OK,
-        f"{launches} kernels begin after their launches, {waits} waits end after them ({compared})",
-        region,
-    )
+        return Verdict.UNVERIFIED, Text.LAUNCHES_MAY_BE_OF_TWO_RUNS(compared=compared), region
+    return Verdict.OK, Text.LAUNCHES_FIT(kernels=launches, waits=waits, compared=compared), region
 
 
 def _in_order(pairs: Pairs) -> Array:
@@ -442,8 +431,8 @@ def _line(bounds: Constraints, prior: Prior) -> Line:
             continue
         order = np.array_split(np.argsort(x, kind="stable"), blocks)
         middles = np.array([float(x[rows].mean()) for rows in order])
-        tight = np.array([float(np.quantile(y[rows], 0.2)) for rows in order])
-        offset, drift, scale = robust_line(middles, tight, _LEAST_SCALE_NS, prior.max_drift, _PRIOR_DRIFT)
+        tight = np.array([float(np.quantile(y[rows], _TIGHT_SHARE)) for rows in order])
+        offset, drift, scale = robust_line(middles, tight, _LEAST_SCALE_NS, prior.max_drift, _USUAL_DRIFT)
         sign = 1 if x is bounds.upper_x else -1
         found.append((scale, Line(sign * offset, sign * drift, float(middles.mean()))))
     return min(found, key=lambda one: one[0])[1]
@@ -457,9 +446,10 @@ def _same_gaps(pairs: Pairs, kept: Array) -> tuple[float, int]:
     waits = kept[pairs.waited]
     done = pairs.waited[waits]
     rows = np.flatnonzero(kept)
+    ids = pairs.joined.ids
     looks = [
-        _agreement(pairs.launch[rows], pairs.begin[rows], pairs.name[rows], pairs.id[rows]),
-        _agreement(pairs.wait_end[waits], pairs.end[done], pairs.name[done], pairs.id[done]),
+        _agreement(pairs.launch[rows], pairs.begin[rows], pairs.name[rows], ids[rows]),
+        _agreement(pairs.wait_end[waits], pairs.end[done], pairs.name[done], ids[done]),
     ]
     enough = [look for look in looks if look[1] >= _LEAST_GAPS]
     return max(enough or looks)

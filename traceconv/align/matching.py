@@ -80,7 +80,7 @@ class Pairs:
     Attributes:
         a, b: rows, of equal length; a row of a may occur several times.
         begin: how much later than its usual place in the outer event each inner one begins, ns. The usual place is the
-            median over the pairs of its class: the sort of the inner event and that of the outer one.
+            median over the pairs of its class: the label of the inner event and that of the outer one.
         end: how much longer before the end of the outer event than usual it ends, ns.
         usual: the usual distance from the begin of the outer event to that of the inner one, ns.
     """
@@ -98,8 +98,8 @@ class Pairs:
         rows_a = match[rows_b]
         before = b.start[rows_b] - line.map(a.start[rows_a])
         after = a.dur[rows_a] - b.dur[rows_b] - before
-        sorts_b, sorts_a = b.sorts[rows_b].astype(np.int64), a.sorts[rows_a].astype(np.int64)
-        fine = sorts_b * (1 + int(np.max(sorts_a, initial=0))) + sorts_a
+        labels_b, labels_a = b.labels[rows_b].astype(np.int64), a.labels[rows_a].astype(np.int64)
+        fine = labels_b * (1 + int(np.max(labels_a, initial=0))) + labels_a
         usual_before, usual_after = _medians((before, after), fine, b.kind[rows_b])
         return cls(rows_a, rows_b, before - usual_before, after - usual_after, usual_before)
 

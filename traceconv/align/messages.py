@@ -12,9 +12,10 @@ A template names its fields in braces, as `str.format` does, with how each is sh
     bound   "±20 µs", "not known" for None              drift   parts per million: "+3.100 ppm"
     file    quoted for a shell                          files   likewise, several, with blanks between
     list    several: "a, b"                             and     several: "a and b"
-    words   several: "a b"                              or      several: "a or b"
-    clauses several: "a; b"
-    repr    in quotation marks, as Python writes it     NOUN s  counted: "{n:slice s}" is "1 slice", "2 slices"
+    moves   several moves in time                       repr    in quotation marks, as Python writes it
+
+    NOUN s    counted: "{n:slice s}" is "1 slice", "2 slices"
+    " -> "    several with that between them: anything that begins or ends with a blank
 
 Anything else is a format of Python. A message or "" may stand in a field.
 """
@@ -66,6 +67,7 @@ class Text(enum.Enum):
     LAUNCHES_TELL_NO_MORE = "launches tell to ±{bound:us}, no more than is known without it"
     ACTIVITY_TELLS_NO_MORE = "the activity tells to ±{bound:us}, no more than is known without it"
     ALL_EQUAL = "all {events} events are equal, to the ns"
+    OTHER_PLACES = "{reason}; other places, seen from the best one: {rivals:moves}"
 
     # -- sequences ----------------------------------------------------------------------------------------------------
 
@@ -75,9 +77,48 @@ class Text(enum.Enum):
 
     # -- activity, activity_views -------------------------------------------------------------------------------------
 
+    SAMPLES = "samples"
+    INTERVALS = "intervals"
+    TOO_LITTLE_ACTIVITY = "only {count} {what}, {needed} are needed"
+    SAMPLES_ALL_ALIKE = "{busy:.0%} of the samples are busy: nothing begins or ends"
+    COUNTER_GROWS_EVENLY = "the counter grows evenly: nothing begins or ends"
+    NO_OVERLAP = "the traces do not overlap where their clocks allow it"
+    SLICES_ARE_NO_BUSIER = "nowhere are the slices busier than the time between them"
+    ACTIVITY_FITS_ELSEWHERE = "the {what} fit nearly as well {away:short} away"
+    ACTIVITY_FITS_AROUND = "the {what} fit nearly as well up to {away:short} away"
+    ACTIVITY_HARDLY_FITS = "the {what} hardly fit better at the best place than at random ones"
+    ACTIVITY_FITS = "{count} {what} fit, to within {width:short}"
+
     # -- sampling_gaps ------------------------------------------------------------------------------------------------
 
+    SAMPLES_AVOID_SLICES = (
+        "{samples} samples keep away from the begins and ends of slices: together within ±{half:short}"
+    )
+    SAMPLES_AVOID_NOTHING = "nowhere do samples keep away from the begins and ends of slices more than by chance"
+    SAMPLES_AVOID_ANOTHER_PLACE = (
+        "samples keep away from the begins and ends of slices as much at a place {away:short} away"
+    )
+    FEW_SAMPLES_AMONG_SLICES = "too few samples lie among the slices"
+    NO_LINE_THROUGH_GAP = "no line passes through the gap between samples and slices"
+
     # -- launches -----------------------------------------------------------------------------------------------------
+
+    EARLY_WORK = "{early} of {kernels} kernels begin before the calls that launched them, by up to {worst:time}"
+    IDS_LEFT_OUT = "{reason} ({slices} slices with ids that are not their own are left out)"
+    FEW_LAUNCH_IDS = "only {ids} ids of launches are in both files"
+    FEW_LAUNCHED = "only {share:.0%} of the work has a launch with its id: these look like two different runs"
+    WORK_OUT_OF_ORDER = "only {share:.0%} of the work is in the order of its launches: these look like different runs"
+    LAUNCHES_CONTRADICT_WAITS = "{launches} launches and {waits} waits contradict each other, {other_run}"
+    LAUNCHES_CONTRADICT_CLOCKS = "{launches} launches and {waits} waits contradict what is known of the clocks"
+    FEW_WAITS = (
+        "{kernels} kernels begin after their launches, which says how late they are at most, and {waits} calls wait "
+        "for the device, which would say how early: record calls that do (cudaDeviceSynchronize), or say roughly how "
+        "the clocks are related"
+    )
+    GAPS_VARY_ALIKE = "{gaps} gaps between them vary alike in both, to {alike:.0%}"
+    LITTLE_SHOWS_ONE_RUN = "ids are the same, but too little shows that it is one run ({compared})"
+    LAUNCHES_MAY_BE_OF_TWO_RUNS = "launches and kernels fit, but may be of two runs ({compared})"
+    LAUNCHES_FIT = "{kernels} kernels begin after their launches, {waits} waits end after them ({compared})"
 
     # -- constraints --------------------------------------------------------------------------------------------------
 
@@ -191,10 +232,10 @@ class Text(enum.Enum):
 
     # -- domains, hosts, machines, boot_sessions, repeated_snapshots --------------------------------------------------
 
-    ZONE_OPTION = "if you know the zone of its local times: --tz {file:file}=+HH:MM"
-    ZONE_AND_DATE_OPTIONS = "if you know the zone of its local times: --tz {file:file}=+HH:MM --date {file:file}=DAY"
+    ZONE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM"
+    ZONE_AND_DATE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM --date {file:file}=DAY"
     IS_MONOTONIC = "--clock {file:file}=monotonic"
-    BOTH_MONOTONIC = "if both count the monotonic clock of one machine: {options:words}"
+    BOTH_MONOTONIC = "if both count the monotonic clock of one machine: {options: }"
     BOTH_OF_ONE_MACHINE = "if both are of one machine, and it was not restarted in between: --same-machine"
     TOTALS_ONLY = "{option}: {file} holds totals only, without any time"
     LEAVE_FILE_OUT = "leave {file} out of {option}"
@@ -230,23 +271,128 @@ class Text(enum.Enum):
         "it does not overlap in time with any other input, and is {gap:long} away from {other}: another run, or a "
         "clock that was read wrongly"
     )
-    WITH_HINTS = "{text}; {hints:clauses}"
+    WITH_HINTS = "{said:; }"
     ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}: {options} would let it overlap"
     NO_ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}, and no other zone would let it overlap"
     DATE_IS = "--date {file:file}={day}"
-    ZONE_IS = "--tz {file:file}={zone}"
     ANY_ZONE_OF = "--tz {file:file}=ZONE with any of {count} zones"
-    ONE_OPTION_OF = "{options:or}"
+    ONE_OPTION_OF = "{options: or }"
     ANOTHER_JOB = (
         "it is of a job of {ranks} ranks, {other} of one of {its_ranks}: two jobs, so that what their ranks did "
         "together is not compared"
     )
+    MAP = "--map {kind}={patterns}"
+    MAP_TAKES_NO_NAME = "{map}: no event has such a name"
+    HOW_TO_MAP_NAMES = "capitals do not matter, * stands for anything: convolution=*conv* takes all names with conv"
+    MAP_JOINS_NO_NAMES = "{map}: there is no class {kind}, so this makes names of two files no more alike"
+    CLASSES_OF_NAMES = (
+        "classes are {classes:list}; for other work give the names of both files: {kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
+    )
+    NOT_A_MAP = "--map {given:repr}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*"
 
     # -- contradictions -----------------------------------------------------------------------------------------------
 
+    TOO_MANY_TO_CHECK = (
+        "whether its clock is right was not checked by its events and those of {other}, since there are more than "
+        "{most} slices"
+    )
+    FITS_IN_SEVERAL_PLACES = (
+        "its events and those of {other} do not fit each other here, but elsewhere, in several places"
+    )
+    WRONG_OR_TWO_RUNS = (
+        "its events and those of {other} do not fit each other here, but elsewhere, in several places: a clock is "
+        "wrong, or they are of two runs"
+    )
+    STEPS = "{steps:, then }"
+    BOTH_FILES_SAY = "by what both files say of their times"
+    ZONE_OPTION = "--tz {file:file}={zone}"
+    ZONE_MOVED = (
+        "its local time was read as {was}, but {matches} events of it and of {other} fit in {zone} only, and are "
+        "believed: {option} says so"
+    )
+    ZONES_WOULD_AGREE = "{options:and} would agree with the events; "
+    EVENTS_CONTRADICT = (
+        "{a} and {b}: their clocks ({by}) contradict their events: {n} events fit if {file} is moved by {move:time}, "
+        "and they do not fit as it is"
+    )
+    BELIEVE_OR_LEAVE = (
+        "{settle}--offset {file:file}={move:option} believes the events; --offset {file:file}=0ns leaves it where it "
+        "is; --anchor says of an event what it is in the other file"
+    )
+    WORK_TOO_EARLY = (
+        "{host} and {device}: their clocks ({by}) contradict their events: {early}, and at most {most:time} are "
+        "possible"
+    )
+    OFFSET_OR_LEAVE = (
+        "--offset {file:file}={move:option} lets none begin before its call; --offset {file:file}=0ns leaves it where"
+        " it is"
+    )
+    EARLY_WORK_WARNING = "the clocks of {host} and {device} contradict their events: {early}"
+    MOVE = "{move:move}"
+    MOVES = "{begin:move} at its begin and {end:move} at its end"
+    FITS_BETTER = "its events and those of {other} fit better {where}, though that is {verdict}: {reason}"
+    BELONGS_ELSEWHERE = (
+        "its events and those of {other} say that it belongs {where} ({n} matches, within {within:time})"
+    )
+    OFFSET_WOULD_AGREE = "{text}; --offset {file:file}={move:option} would agree"
+
     # -- solve --------------------------------------------------------------------------------------------------------
 
+    LOOP_DOES_NOT_CLOSE = (
+        "the clocks of {files:list} contradict each other: a time that is taken from one to the next, {path: -> }, "
+        "comes back {apart:time} off, and at most {most:time} are possible"
+    )
+    ONE_RELATION_IS_WRONG = (
+        "one of these relations is wrong, and nothing tells which: leave a file out, or say where one belongs, for "
+        "instance --offset {file}=TIME"
+    )
+    LOOP_IS_STRAINED = (
+        "a time that is taken from one clock to the next, {path: -> }, comes back {apart:time} off, where at most "
+        "{most:time} are possible: one of these relations is less exact than it says"
+    )
+    ASSUMED_IS_OFF = "{method}: its events say that this is {apart:time} off, and they are believed"
+    PAIR_LEFT_OUT = (
+        "the events of {a} and {b} alone would put them {apart:time} from where all others put them, and were left out"
+    )
+    CANNOT_BE_LINED_UP = "{a} and {b} cannot be lined up: {why}"
+    SETTLE_AMBIGUITY = (
+        "`traceconv clocks {files:files}` says what would relate their clocks; or say it: --offset FILE=TIME, "
+        "--anchor; --on-ambiguous best takes the best place and says so beside it"
+    )
+    BESIDE_OTHERS = "nothing: beside the others, from their begin on"
+    TAKEN_AS_BEST = "it lies where it fits best, though that is {verdict}, since --on-ambiguous best asks for it: {why}"
+    NOT_ALIGNED = "not aligned: its times have nothing to do with those of the other files"
+    NOT_ALIGNED_BECAUSE = "not aligned: its times have nothing to do with those of the other files ({reason})"
+
+    # -- inputs, placement --------------------------------------------------------------------------------------------
+
+    ONE_BOOT = "both count from the boot of one machine, as --same-machine says"
+    NO_TIMES = "no times in the file: placed at its first timed event"
+    TOTALS = "totals have no times: placed at the begin of the trace"
+    DURATIONS_IN = "durations of the same work in {file}"
+    IN_THE_SAME_SLICES = "it lies in the same slices as {other}, so one of the two must be of another run"
+    TWO_CLOCKS_IN_ONE_FILE = "{file} holds times of two clocks that nothing relates: {one}, and {other}"
+    SPLIT_IT = "split it where the second recording begins, and merge the parts with --offset"
+    CANNOT_BE_RELATED = (
+        "the clocks of {a} and {b} cannot be related: the first counts {one}, the second {other}{events}"
+    )
+    NOR_DO_EVENTS_TELL = "; nor do their events tell: {reason}"
+    SAY_SAME_RUN = "if both are of one run: --same-run"
+    CLOCKS_COMMAND = "`traceconv clocks {files:files}` says what else would relate them"
+    SAY_OFFSET = "say how: --offset {file:file}=TIME adds TIME to all times of that file"
+    GUESS_OFFSET = "--offset {file:file}={move:option} would let both begin together, which is a guess"
+    ELSE = "{advice:; else }"
+    WOULD_RUN_OFF = "{file}: what is known of its clock contradicts itself: it would run {drift:drift} off"
+    LEAVE_OUT_OR_PLACE = "leave a file out, or say with --offset where this one belongs"
+    TOO_FAR = "{file}: its times lie more than 146 years from zero once they are moved"
+    CHECK_OFFSET_AND_UNIT = "check --offset and the unit of the times (-O ts_unit=...)"
+
     # -- receipts -----------------------------------------------------------------------------------------------------
+
+    ITS_OWN_TIMES = "its own times"
+    ALONG_LINES = "{method}, along {n} lines"
+    BOUND = "{bound:bound}"
+    BOUND_OF_TWO_HOSTS = "{bound:bound} (clocks of two hosts)"
 
     # -- causality ----------------------------------------------------------------------------------------------------
 
@@ -282,9 +428,7 @@ _SHOWN: Final[Mapping[str, Callable[[Any], str]]] = {
     "files": lambda names: " ".join(map(shlex.quote, names)),
     "list": lambda several: ", ".join(map(str, several)),
     "and": lambda several: " and ".join(map(str, several)),
-    "or": lambda several: " or ".join(map(str, several)),
-    "words": lambda several: " ".join(map(str, several)),
-    "clauses": lambda several: "; ".join(map(str, several)),
+    "moves": lambda several: ", ".join(map(earlier_or_later, several)),
     "repr": repr,
 }
 
@@ -296,6 +440,8 @@ class _MessageFormatter(Formatter):
         """Return one field as text."""
         if format_spec in _SHOWN:
             return _SHOWN[format_spec](value)
+        if format_spec != format_spec.strip():
+            return format_spec.join(map(str, value))
         noun, counted, plural = format_spec.partition(" ")
         if counted:
             return f"{value} {noun}{'' if value == 1 else plural}"

@@ -14,66 +14,35 @@ from collections.abc import Set as AbstractSet
 from fnmatch import translate
 from functools import cached_property
 
+from traceconv.align.messages import Text
 from traceconv.errors import UsageError
 
 #: Classes of work in the words of oneDNN, ONNX, PyTorch, MXNet, TVM, TensorFlow and OpenVINO. The order matters:
 #: "conv_relu" is a convolution with something fused to it.
 CLASSES: dict[str, tuple[str, ...]] = {
-    "reorder": ("reorder", "reordernd", "*to_mkldnn", "*to_dense", "layout_transform*", "*_layout_transform*"),
-    "deconvolution": ("deconvolution*", "convtranspose*", "*conv_transpose*", "*conv2d_transpose*"),
-    "convolution": ("*convolution*", "conv", "conv[0-9]d*", "*conv[0-9]d*", "nchwcconv", "fusedconv", "*linearconv"),
-    "matmul": (
-        "*matmul*",
-        "gemm*",
-        "*gemm",
-        "inner_product*",
-        "fullyconnected*",
-        "*addmm*",
-        "aten::mm",
-        "aten::bmm",
-        "*mkldnn_linear",
-        "aten::linear",
-        "dot",
-        "batch_dot",
-        "*nn_dense*",
-        "*nn_batch_matmul*",
-    ),
-    "pooling": ("*pool*",),
-    "batch_normalization": ("*batchnorm*", "*batch_norm*"),
-    "layer_normalization": ("*layernorm*", "*layer_norm*", "layernormalization"),
-    "softmax": ("*softmax*",),
-    "lrn": ("lrn", "*local_response_norm*"),
-    "rnn": ("rnn", "*lstm*", "*gru*", "vanilla_rnn", "*mkldnn_rnn_layer*"),
-    "concat": ("concat*", "aten::cat", "*concatenate*"),
-    "sum": ("sum", "aten::sum"),
-    "eltwise": (
-        "eltwise*",
-        "*relu*",
-        "*sigmoid*",
-        "*tanh*",
-        "*gelu*",
-        "activation",
-        "leakyrelu",
-        "elu",
-        "clip",
-        "exp",
-        "sqrt",
-    ),
-    "binary": (
-        "binary",
-        "add",
-        "mul",
-        "sub",
-        "div",
-        "aten::add*",
-        "aten::mul*",
-        "elemwise_*",
-        "broadcast_*",
-        "*fused_add*",
-    ),
-    "reduction": ("reduction*", "reduce*", "mean", "aten::mean"),
-    "resampling": ("resampling*", "resize*", "upsampl*", "*interpolate*", "aten::upsample*"),
-    "shuffle": ("shuffle", "channel_shuffle*"),
+    name: tuple(patterns.split())
+    for name, patterns in {
+        "reorder": "reorder reordernd *to_mkldnn *to_dense layout_transform* *_layout_transform*",
+        "deconvolution": "deconvolution* convtranspose* *conv_transpose* *conv2d_transpose*",
+        "convolution": "*convolution* conv conv[0-9]d* *conv[0-9]d* nchwcconv fusedconv *linearconv",
+        "matmul": (
+            "*matmul* gemm* *gemm inner_product* fullyconnected* *addmm* aten::mm aten::bmm *mkldnn_linear "
+            "aten::linear dot batch_dot *nn_dense* *nn_batch_matmul*"
+        ),
+        "pooling": "*pool*",
+        "batch_normalization": "*batchnorm* *batch_norm*",
+        "layer_normalization": "*layernorm* *layer_norm* layernormalization",
+        "softmax": "*softmax*",
+        "lrn": "lrn *local_response_norm*",
+        "rnn": "rnn *lstm* *gru* vanilla_rnn *mkldnn_rnn_layer*",
+        "concat": "concat* aten::cat *concatenate*",
+        "sum": "sum aten::sum",
+        "eltwise": "eltwise* *relu* *sigmoid* *tanh* *gelu* activation leakyrelu elu clip exp sqrt",
+        "binary": "binary add mul sub div aten::add* aten::mul* elemwise_* broadcast_* *fused_add*",
+        "reduction": "reduction* reduce* mean aten::mean",
+        "resampling": "resampling* resize* upsampl* *interpolate* aten::upsample*",
+        "shuffle": "shuffle channel_shuffle*",
+    }.items()
 }
 
 
@@ -87,11 +56,10 @@ class NameMap:
     def __init__(self, extra: Mapping[str, Sequence[str]] | None = None) -> None:
         #: The classes of the user, with the patterns that they gave.
         self.extra = dict(extra or {})
-        classes = {**dict(extra or {})}
-        for name, patterns in CLASSES.items():
-            classes[name] = (*classes.pop(name, ()), *patterns)
-        own = {name: classes.pop(name) for name in list(extra or {})}
-        self._patterns = {**own, **classes}
+        #: The patterns of each class, those of the user first.
+        self._patterns = {
+            name: (*self.extra.get(name, ()), *CLASSES.get(name, ())) for name in {**self.extra, **CLASSES}
+        }
         self._known: dict[str, str] = {}
 
     @cached_property
@@ -121,22 +89,16 @@ class NameMap:
             UsageError: a class takes no name; or there is no such class, and it joins no names of two inputs.
         """
         for kind, patterns in self.extra.items():
-            given = f"--map {kind}={','.join(patterns)}"
+            given = Text.MAP(kind=kind, patterns=",".join(patterns))
             takes = [re.compile(translate(pattern.lower())) for pattern in patterns]
             fitting = [[any(one.fullmatch(name.lower()) for name in own) for own in names] for one in takes]
             if not any(map(any, fitting)):
-                raise UsageError(
-                    f"{given}: no event has such a name",
-                    hint="capitals do not matter, * stands for anything: convolution=*conv* takes all names with conv",
-                )
+                raise UsageError(Text.MAP_TAKES_NO_NAME(map=given), hint=Text.HOW_TO_MAP_NAMES())
             inputs = [any(of_input) or kind in own for *of_input, own in zip(*fitting, names, strict=True)]
             joins = sum(inputs) > 1 and (len(patterns) > 1 or any(kind in own for own in names))
             if kind not in CLASSES and not joins:
-                raise UsageError(
-                    f"{given}: there is no class {kind}, so this makes names of two files no more alike",
-                    hint=f"classes are {', '.join(CLASSES)}; for other work give the names of both files: "
-                    f"{kind}=NAME_IN_ONE,NAME_IN_THE_OTHER",
-                )
+                hint = Text.CLASSES_OF_NAMES(classes=tuple(CLASSES), kind=kind)
+                raise UsageError(Text.MAP_JOINS_NO_NAMES(map=given, kind=kind), hint=hint)
 
     def has_class(self, name: str) -> bool:
         """Whether a pattern takes the name."""
@@ -154,6 +116,6 @@ def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         name, equals, patterns = text.partition("=")
         parts = tuple(part.strip() for part in patterns.split(",") if part.strip())
         if not equals or not name.strip() or not parts:
-            raise UsageError(f"--map {text!r}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*")
+            raise UsageError(Text.NOT_A_MAP(given=text))
         found[name.strip()] = (*found.get(name.strip(), ()), *parts)
     return found

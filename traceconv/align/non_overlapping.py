@@ -92,8 +92,7 @@ def warnings_of_no_overlap(
         text = Text.OVERLAPS_WITH_NONE(gap=one.gap(near), other=near.name)
         hints = [_hint(one, others, facts)]
         hints += [_hint(other, [one], facts, only_if_some=True) for other in others if other not in alone]
-        said = tuple(filter(None, hints))
-        yield (one.index, one.clock), Text.WITH_HINTS(text=text, hints=said) if said else text
+        yield (one.index, one.clock), Text.WITH_HINTS(said=(text, *filter(None, hints)))
 
 
 def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Iterator[_Placed]:
@@ -134,5 +133,5 @@ def _options(one: _Placed, local: LocalTime, others: Sequence[_Placed], day: dat
     ]
     if len(zones) > _MOST_ZONES:
         return Text.ANY_ZONE_OF(file=one.name, count=len(zones))
-    options = tuple(Text.ZONE_IS(file=one.name, zone=zone_text(ahead)) for ahead in zones)
+    options = tuple(Text.ZONE_OPTION(file=one.name, zone=zone_text(ahead)) for ahead in zones)
     return Text.ONE_OPTION_OF(options=options) if options else None

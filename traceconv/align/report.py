@@ -20,7 +20,6 @@ from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.causality import Causality
 from traceconv.align.estimate import Array, Estimate, Rival
 from traceconv.align.geometry import F64
-from traceconv.align.report_html import page
 from traceconv.align.select_estimator import PairEstimate, Side
 from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
 from traceconv.errors import AlignmentError, UsageError
@@ -98,6 +97,8 @@ def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
     """
     check_ending(path)
     if os.fspath(path).lower().endswith(_PAGES):
+        from traceconv.align.report_html import page  # with Jinja
+
         return shown.lines(page(report)).encode()
     return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
 

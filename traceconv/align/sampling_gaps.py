@@ -18,30 +18,36 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Method, Rival, Watched, refused
+from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads, refused
 from traceconv.align.geometry import F64, Constraints, Region, box, feasible
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import Verdict
-from traceconv.times import format_short
 
-_US = 1e3
-_STEP = 1 * _US
-#: How close to a reading a sample counts as close, on either side: the greatest first, it needs the fewest steps.
-_CLOSE = (12 * _US, 5 * _US, 2 * _US)
-#: The place must be rarer than one in exp(this) among as many as were tried. Of 1,000 pairs of different runs the
-#: rarest reached 4, of the recordings of one run the commonest 40.
+# "Recordings" are those of ONNX Runtime and perf at 1 kHz, tests/benchmarks/alignment/recordings/ort_perf_*. "Not
+# tuned" means that nothing tells that other values were tried; what follows is the reason for the size.
+
+_STEP_NS = 1e3  # The step of the offsets that are tried, ns: what most tools print.
+#: How close to a reading a sample counts as close on either side, ns: the greatest first, it needs the fewest steps.
+#: Set with the recordings, which are placed to within 25 µs.
+_CLOSE_NS = (12e3, 5e3, 2e3)
+#: The place must be rarer than one in exp(this) among as many as were tried. Of 1,000 simulated pairs of different runs
+#: the rarest reached 4, of the recordings the commonest 40.
 LEAST_SURPRISE = 12.0
-#: No other place may be as surprising as this share of the best one: of regular work many are.
-MOST_OF_BEST = 0.5
-_AROUND = 16  # so many times what counts as close is what the number of close samples is compared with
-_APART = 60 * _US  # places nearer to each other than this are one: a gap is as wide as an interrupt is long
-_TRIM = 0.03  # the tightest bounds on each side that are left out: clocks are read late now and then
-_WIDE = 60 * _US  # of the pairs around the gap those within this bound it
-_FEWEST_DRIFTS = 150  # on either side, of the first part
-_ENOUGH_PAIRS = 20_000
-_LEAST_SAMPLES = 20
+MOST_OF_BEST = 0.5  # The share of its surprise that no other place may have. Not tuned: of regular work many do.
+#: The samples that are usually close are counted within so many times what counts as close. Not tuned: wide enough for
+#: a mean, and less than a sampling period.
+_AROUND = 16
+_APART_NS = 60e3  # Places nearer to each other are one, ns. Not tuned: a gap is as wide as an interrupt is long.
+_WIDE_NS = 60e3  # Pairs around the gap within this bound it, ns. Not tuned: as wide as a gap may be.
+_TRIM = 0.03  # The share of tightest bounds on each side that is left out. Not tuned: some readings are late.
+_FEWEST_DRIFTS = 150  # Drifts on either side for the part that is searched first. Not tuned: nine seconds at 200 ppm.
+_ENOUGH_PAIRS = 20_000  # A part with more pairs is not made longer, for speed. Not tuned: few pairs take little time.
+_LEAST_SAMPLES = 20  # The least samples among the readings. Not tuned: a surprise is no greater than their number.
+#: Windows that are searched, and as many echoes, for speed. Not tuned: a label has 10 rivals at most.
 _MOST_WINDOWS = 24
-_ECHOES = 3  # on either side
-_ECHO_SIGMAS = 2.0  # by so many more samples must be close to a reading at an echo
+_MOST_PLACES = 5  # How many places of a window are told. Not tuned: the best one and its strongest rivals.
+_ECHOES = 3  # So many periods on either side of a guessed place its echoes are looked at. Not tuned: 3 ms at 1 kHz.
+_ECHO_SIGMAS = 2.0  # Standard deviations by which an echo must have more close samples. Not tuned: 95 % of them do.
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +75,21 @@ class _Tried:
     places: tuple[_Place, ...]
     count: float
     pairs: int
-    offsets: F64
-    heights: F64
+    landscape: tuple[F64, F64]
 
 
 class _Pairs:
     """The differences of each sample to the readings of its thread that are in reach."""
 
-    def __init__(self, watched: Watched, low: float, high: float, part: tuple[float, float]) -> None:
-        differences, times, follows = [], [], []
-        for reads, samples in watched.threads:
+    def __init__(self, sampled: SampledThreads, low: float, high: float, part: tuple[float, float]) -> None:
+        found = []
+        for reads, samples in sampled.threads:
             seen = samples[(samples >= part[0]) & (samples <= part[1])]
             which, row = _in_reach(reads, seen, low, high)
-            differences.append(seen[which] - reads[row])
-            times.append(seen[which])
-            follows.append(np.diff(which, prepend=-1) == 0)
-        self.difference, self.at = np.concatenate(differences), np.concatenate(times)
+            found.append((seen[which] - reads[row], seen[which], np.diff(which, prepend=-1) == 0))
+        self.difference, self.at, follows = map(np.concatenate, zip(*found, strict=True))
         #: Whether a pair is of the same sample as the one before.
-        self.follows = np.concatenate(follows)[1:]
+        self.follows = follows[1:]
 
     def __len__(self) -> int:
         return len(self.difference)
@@ -96,65 +99,62 @@ class _Pairs:
         at = self.difference - drift * (self.at - middle)
         begin, end = at - close, at + close
         begin[1:] = np.where(self.follows, np.maximum(begin[1:], end[:-1]), begin[1:])
-        enters, leaves = (np.ceil((one - low) / _STEP).clip(0, size).astype(np.int64) for one in (begin, end))
+        enters, leaves = (np.ceil((one - low) / _STEP_NS).clip(0, size).astype(np.int64) for one in (begin, end))
         counts = np.bincount(enters, minlength=size + 1) - np.bincount(leaves, minlength=size + 1)
         return np.cumsum(counts)[:size].astype(np.float64)
 
 
 def align_interruptions(
-    watched: Watched, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
+    sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
 ) -> Estimate:
     """How the clock of readings (x) relates to that of samples (y).
 
     Args:
-        watched: the readings and the samples of each thread.
+        sampled: the readings and the samples of each thread.
         windows: where to look: the least and the greatest offset in the middle of the samples, ns.
         max_drift: the greatest drift on either side, as a ratio.
         hard: whether the offset is surely in one of the windows; they may be guesses instead.
     """
-    why = ""
-    for close in _CLOSE:
-        tried = _all_windows(watched, windows, max_drift, close, hard=hard)
+    why: Message | None = None
+    for close in _CLOSE_NS:
+        tried = _all_windows(sampled, windows, max_drift, close, hard=hard)
         if not tried:
             break
         best = max(tried, key=lambda one: one.places[0].surprise)
         rivals = _rivals(tried, best)
-        chance = float(np.log(sum(one.count for one in tried) * len(_CLOSE)))
+        chance = float(np.log(sum(one.count for one in tried) * len(_CLOSE_NS)))
         if best.places[0].surprise - chance < LEAST_SURPRISE:
-            why = why or "nowhere do samples keep away from the begins and ends of slices more than by chance"
+            why = why or Text.SAMPLES_AVOID_NOTHING()
             continue
-        rival = _too_good(best.places[0], rivals, watched.period)
+        rival = _too_good(best.places[0], rivals, sampled.period)
         if rival is None:
-            return _answer(watched, best, rivals, chance, max_drift)
-        away = abs(rival.offset - best.places[0].offset)
-        why = f"samples keep away from the begins and ends of slices as much at a place {format_short(away)} away"
-    return refused(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, why or "too few samples lie among the slices")
+            return _answer(sampled, best, rivals, chance, max_drift)
+        why = Text.SAMPLES_AVOID_ANOTHER_PLACE(away=abs(rival.offset - best.places[0].offset))
+    return refused(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, why or Text.FEW_SAMPLES_AMONG_SLICES())
 
 
 def _all_windows(
-    watched: Watched, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
+    sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
 ) -> list[_Tried]:
     """What each window holds and, if they are guesses, what lies at the echoes of the best place, too."""
-    every = [_window(watched, *window, max_drift, close) for window in windows[:_MOST_WINDOWS]]
-    tried = [one for one in every if one is not None]
     looked = list(windows[:_MOST_WINDOWS])
+    tried = list(filter(None, (_window(sampled, *window, max_drift, close) for window in looked)))
     while tried and not hard and len(looked) < 2 * _MOST_WINDOWS:
         best = max((one.places[0] for one in tried), key=lambda place: place.surprise)
-        at = [best.offset + turn * watched.period for turn in range(-_ECHOES, _ECHOES + 1)]
+        at = [best.offset + turn * sampled.period for turn in range(-_ECHOES, _ECHOES + 1)]
         echoes = [one for one in at if not any(low <= one <= high for low, high in looked)]
         if not echoes:
             break
-        for echo in echoes:
-            looked.append((echo - _APART, echo + _APART))
-            found = _window(watched, *looked[-1], max_drift, close)
-            tried += [] if found is None else [found]
+        around = [(echo - _APART_NS, echo + _APART_NS) for echo in echoes]
+        looked += around
+        tried += filter(None, (_window(sampled, *window, max_drift, close) for window in around))
     return tried
 
 
 def _rivals(tried: Sequence[_Tried], best: _Tried) -> list[_Place]:
     """The best places that are not the best one, the best first."""
     others = [*best.places[1:], *(place for one in tried if one is not best for place in one.places)]
-    apart = [one for one in others if abs(one.offset - best.places[0].offset) > _APART]
+    apart = [one for one in others if abs(one.offset - best.places[0].offset) > _APART_NS]
     return sorted(apart, key=lambda one: -one.surprise)
 
 
@@ -166,7 +166,7 @@ def _too_good(best: _Place, rivals: Sequence[_Place], period: float) -> _Place |
     """
     for rival in rivals:
         turns = (rival.offset - best.offset) / period
-        echo = abs(turns - round(turns)) * period < _APART
+        echo = abs(turns - round(turns)) * period < _APART_NS
         noise = np.sqrt(rival.close + best.close + 1)
         worse = rival.close - best.close > _ECHO_SIGMAS * noise and rival.surprise < best.surprise - LEAST_SURPRISE
         if rival.surprise > MOST_OF_BEST * best.surprise and not (echo and worse):
@@ -174,13 +174,13 @@ def _too_good(best: _Place, rivals: Sequence[_Place], period: float) -> _Place |
     return None
 
 
-def _window(watched: Watched, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
+def _window(sampled: SampledThreads, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
     """Search a window; None if no samples lie among the readings there.
 
     The drift moves the ends of a long recording by more than a gap is wide, so that there would be many to try. A part
     of it is searched first, and then longer ones around what was found.
     """
-    seen = [samples[(samples >= reads[0] + low) & (samples <= reads[-1] + high)] for reads, samples in watched.threads]
+    seen = [samples[(samples >= reads[0] + low) & (samples <= reads[-1] + high)] for reads, samples in sampled.threads]
     times = np.concatenate(seen)
     if len(times) < _LEAST_SAMPLES:
         return None
@@ -189,7 +189,7 @@ def _window(watched: Watched, low: float, high: float, max_drift: float, close: 
     span = min(half, _FEWEST_DRIFTS * resolution / max_drift)
     while True:
         drifts = _grid(0.0, max_drift, resolution / span)
-        found = _search(watched, middle, span, (low, high), drifts, close)
+        found = _search(sampled, middle, span, (low, high), drifts, close)
         if span >= half or found.pairs > _ENOUGH_PAIRS:
             break
         span = min(2 * span, half)  # where little happens a longer part costs little
@@ -198,8 +198,8 @@ def _window(watched: Watched, low: float, high: float, max_drift: float, close: 
         place, step = found.places[0], resolution / span
         span = min(2 * span, half)
         drifts = _grid(place.drift, 2 * step, resolution / span).clip(-max_drift, max_drift)
-        around = (place.offset - 2 * _APART, place.offset + 2 * _APART)
-        found = _search(watched, middle, span, around, drifts, close)
+        around = (place.offset - 2 * _APART_NS, place.offset + 2 * _APART_NS)
+        found = _search(sampled, middle, span, around, drifts, close)
     return replace(tried, places=(found.places[0], *tried.places[1:]))
 
 
@@ -209,37 +209,34 @@ def _grid(middle: float, reach: float, step: float) -> F64:
 
 
 def _search(
-    watched: Watched, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
+    sampled: SampledThreads, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
 ) -> _Tried:
     """All offsets of a window at each drift, for the samples that are within a span of a middle."""
-    around, near = round(_AROUND * close / _STEP), round(2 * close / _STEP)
-    size = max(int((window[1] - window[0]) / _STEP), 1) + 2 * around
-    begin = window[0] - around * _STEP
+    around, near = round(_AROUND * close / _STEP_NS), round(2 * close / _STEP_NS)
+    size = max(int((window[1] - window[0]) / _STEP_NS), 1) + 2 * around
+    begin = window[0] - around * _STEP_NS
     smear = float(np.max(np.abs(drifts))) * span + close
-    reach = (begin - smear, begin + size * _STEP + smear)
-    pairs = _Pairs(watched, *reach, (middle - span, middle + span))
+    reach = (begin - smear, begin + size * _STEP_NS + smear)
+    pairs = _Pairs(sampled, *reach, (middle - span, middle + span))
     rows = np.arange(around, size - around)
-    offsets = begin + rows * _STEP
-    found: list[F64] = []
-    counts: list[F64] = []
-    for drift in drifts.tolist():
+    offsets = np.asarray(begin + rows * _STEP_NS, np.float64)
+    surprises, counts = np.empty((len(drifts), len(rows))), np.empty((len(drifts), len(rows)))
+    for number, drift in enumerate(drifts.tolist()):
         count = pairs.close(middle, drift, begin, size, close)
         total = np.concatenate(([0.0], np.cumsum(count)))
         beside = total[rows + around] - total[rows + near] + total[rows - near] - total[rows - around]
-        counts.append(count[rows])
-        found.append(_surprise(count[rows], beside / (2 * (around - near))))
-    surprises = np.array(found)
-    heights = surprises.max(axis=0)
+        counts[number] = count[rows]
+        surprises[number] = _surprise(count[rows], beside / (2 * (around - near)))
+    heights = np.asarray(surprises.max(axis=0), np.float64)
     places: list[_Place] = []
     open_ = np.ones(len(offsets), bool)
-    while open_.any() and len(places) < 5:
+    while open_.any() and len(places) < _MOST_PLACES:
         at = int(np.argmax(np.where(open_, heights, -1.0)))
         row = int(np.argmax(surprises[:, at]))
-        places.append(_Place(float(offsets[at]), float(drifts[row]), float(heights[at]), float(counts[row][at])))
-        open_ &= np.abs(offsets - offsets[at]) > _APART
-    tried = len(offsets) * len(drifts) * _STEP / close
-    landscape = np.asarray(offsets, np.float64), np.asarray(heights, np.float64)
-    return _Tried(middle, tuple(places), tried, len(pairs), *landscape)
+        places.append(_Place(float(offsets[at]), float(drifts[row]), float(heights[at]), float(counts[row, at])))
+        open_ &= np.abs(offsets - offsets[at]) > _APART_NS
+    tried = len(offsets) * len(drifts) * _STEP_NS / close
+    return _Tried(middle, tuple(places), tried, len(pairs), (offsets, heights))
 
 
 def _surprise(count: F64, usual: F64) -> F64:
@@ -248,21 +245,17 @@ def _surprise(count: F64, usual: F64) -> F64:
     return np.asarray(np.where(count < usual, usual - count + count * ratio, 0.0), np.float64)
 
 
-def _answer(watched: Watched, tried: _Tried, rivals: Sequence[_Place], chance: float, max_drift: float) -> Estimate:
+def _answer(
+    sampled: SampledThreads, tried: _Tried, rivals: Sequence[_Place], chance: float, max_drift: float
+) -> Estimate:
     place = tried.places[0]
-    region = _region(watched, place, tried.middle, max_drift)
+    region = _region(sampled, place, tried.middle, max_drift)
     if region is None:
-        return refused(
-            Method.SAMPLING_GAPS, Verdict.INCONSISTENT, "no line passes through the gap between samples and slices"
-        )
-    span = (min(float(reads[0]) for reads, _ in watched.threads), max(float(reads[-1]) for reads, _ in watched.threads))
+        return refused(Method.SAMPLING_GAPS, Verdict.INCONSISTENT, Text.NO_LINE_THROUGH_GAP())
+    span = (min(float(reads[0]) for reads, _ in sampled.threads), max(float(reads[-1]) for reads, _ in sampled.threads))
     offset, drift = region.middle(span)
-    samples = sum(len(samples) for _, samples in watched.threads)
-    beyond = place.surprise - chance
-    reason = (
-        f"{samples} samples keep away from the begins and ends of slices: together within "
-        f"±{format_short(region.width(region.x0) / 2)}"
-    )
+    samples = sum(len(samples) for _, samples in sampled.threads)
+    reason = Text.SAMPLES_AVOID_SLICES(samples=samples, half=region.width(region.x0) / 2)
     return Estimate(
         Method.SAMPLING_GAPS,
         Verdict.OK,
@@ -272,26 +265,25 @@ def _answer(watched: Watched, tried: _Tried, rivals: Sequence[_Place], chance: f
         region.x0,
         region,
         samples,
-        margin=beyond,
+        margin=place.surprise - chance,
         rivals=tuple(Rival(one.offset, one.surprise) for one in rivals[:10]),
-        landscape=(tried.offsets, tried.heights),
+        landscape=tried.landscape,
     )
 
 
-def _region(watched: Watched, place: _Place, middle: float, max_drift: float) -> Region | None:
+def _region(sampled: SampledThreads, place: _Place, middle: float, max_drift: float) -> Region | None:
     """The lines through the gap: above nearly all differences that lie below it, below nearly all that lie above it."""
     x0 = middle - place.offset
-    at, value = [], []
-    for reads, samples in watched.threads:
+    found = []
+    for reads, samples in sampled.threads:
         back = samples - place.offset - place.drift * (samples - middle)
-        which, row = _in_reach(reads, back, -_WIDE, _WIDE)
-        at.append(reads[row])
-        value.append(samples[which] - reads[row])
-    x, y = np.concatenate(at), np.concatenate(value)
+        which, row = _in_reach(reads, back, -_WIDE_NS, _WIDE_NS)
+        found.append((reads[row], samples[which] - reads[row]))
+    x, y = map(np.concatenate, zip(*found, strict=True))
     above = y > place.offset + place.drift * (x - x0)
-    slack = 2 * watched.quantum_ns  # both ends of a slice are cut to the resolution
+    slack = 2 * sampled.quantum_ns  # both ends of a slice are cut to the resolution
     bounds = Constraints(x[~above], y[~above] - slack, x[above], y[above] + slack)
-    start = box(x0, place.offset - _WIDE, place.offset + _WIDE, max_drift)
+    start = box(x0, place.offset - _WIDE_NS, place.offset + _WIDE_NS, max_drift)
     return feasible(bounds.trimmed(place.drift, x0, _TRIM), start)
 
 

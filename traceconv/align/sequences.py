@@ -798,7 +798,7 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
     if found.pairs is None:
         return found
     rows_a, rows_b = found.pairs
-    kinds = a.sorts[rows_a], b.sorts[rows_b]
+    kinds = a.labels[rows_a], b.labels[rows_b]
     outside, inside = since_last(kinds, a.dur[rows_a], b.dur[rows_b])
     apart = float(np.median(np.abs(outside - inside))) if len(outside) else 0.0
     same, count = vary_alike(outside, inside)

@@ -26,6 +26,7 @@ from traceconv.importers import _deepsparse_lines as lines
 from traceconv.importers import _deepsparse_reports as reports
 from traceconv.importers._deepsparse_log import NO_CLOCK, LogReader
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -45,6 +46,7 @@ class DeepSparse(Struct, frozen=True):
     url: ClassVar[str] = "https://github.com/neuralmagic/deepsparse"
     versions: ClassVar[str] = "0.1 to 1.8 (durations of calls are in the logs of 0.1 to 0.9 only)"
     clock: ClassVar[ClockDomain] = NO_CLOCK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="deepsparse")
     record: ClassVar[str] = "NM_LOGGING_LEVEL=diagnose python run.py 2> deepsparse.log"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("compute_func lines", "slices on the thread that printed them, with their duration, ending at their line"),

@@ -41,6 +41,7 @@ from traceconv.importers import _chrome_facts as facts
 from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.ir.builder import Builder, join_args
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import NO_TRACK, Layer, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -359,6 +360,7 @@ class Mxnet(Struct, frozen=True):
     versions = "0.9 to 2.0; complete, cut off, dumped several times, with unescaped names"
     clock = WALL_CLOCK
     layer = Layer.FRAMEWORK
+    marks = FormatMarks(libraries="mxnet")
     record = "mx.profiler.set_config(profile_all=True, filename='profile.json'); set_state('run'); ...; dump()"
     line_up = "Nothing is needed on Linux since 1.2: times count from 1970. Elsewhere `--offset FILE=TIME`."
     becomes = (

@@ -35,6 +35,7 @@ from traceconv.importers._idle_lines import IdleLines, holds, lines_but
 from traceconv.importers._onednn_alike import AlikeLines, Fields, Rows
 from traceconv.importers._onednn_lines import MARK, Kind, Malformed, Record, Shape
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import I64, NO_TRACK, ClockId, Layer, TrackId, occurring
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -536,6 +537,7 @@ class OnednnVerbose(msgspec.Struct, frozen=True):
     versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
     clock: ClassVar[ClockDomain] = WALL_CLOCK
     layer: ClassVar[Layer] = Layer.LIBRARY
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"dnnl|mkldnn|onednn")
     record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
     line_up: ClassVar[str] = (
         "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "

@@ -31,6 +31,7 @@ from traceconv.importers import _openvino_json as as_json
 from traceconv.importers._ansi import plain
 from traceconv.importers._idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import NO_TRACK, Layer, Level, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -380,6 +381,7 @@ class Openvino(msgspec.Struct, frozen=True):
     )
     clock: ClassVar[ClockDomain] = CLOCK
     layer: ClassVar[Layer] = Layer.FRAMEWORK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"openvino|inference_engine")
     record: ClassVar[str] = (
         "benchmark_app -m model.xml -report_type detailed_counters -report_folder .\n"
         "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 benchmark_app -m model.xml > onednn.log"

@@ -37,7 +37,7 @@ from traceconv.importers._chrome_rows import Rows
 from traceconv.importers._kineto_collectives import declare_collectives
 from traceconv.importers._viztracer_marks import is_of_viztracer
 from traceconv.ir.builder import Builder
-from traceconv.ir.marks import GPU_MARKS
+from traceconv.ir.marks import GPU_ARROWS, GPU_LAUNCHES, FormatMarks
 from traceconv.ir.trace import Layer, TrackId, TrackKind
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -107,7 +107,7 @@ class PytorchKineto(Struct, frozen=True):
     versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
     clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
     layer = Layer.FRAMEWORK
-    marks = GPU_MARKS
+    marks = FormatMarks(GPU_LAUNCHES, GPU_ARROWS, libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/")
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
     line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
     becomes = (

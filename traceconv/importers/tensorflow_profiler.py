@@ -28,6 +28,7 @@ from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.importers._xprof import HOST, Timeline
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import Layer, TrackId, TrackKind
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -54,6 +55,7 @@ class TensorflowProfiler(Struct, frozen=True):
     versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     layer = Layer.FRAMEWORK
+    marks = FormatMarks(libraries="tensorflow")
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"

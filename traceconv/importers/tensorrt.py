@@ -33,6 +33,7 @@ from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers._lenient_json import Hopeless, Incomplete, repair_value
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import SliceId, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -274,6 +275,7 @@ class Tensorrt(msgspec.Struct, frozen=True):
     url: ClassVar[str] = "https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html"
     versions: ClassVar[str] = "--exportTimes, --exportProfile and --exportLayerInfo of TensorRT 5 to 10"
     clock: ClassVar[ClockDomain] = RUN_CLOCK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libnvinfer")
     record: ClassVar[str] = (
         "trtexec --loadEngine=model.engine --exportTimes=times.json\n"
         "trtexec --loadEngine=model.engine --dumpProfile --separateProfileRun --exportProfile=profile.json\n"

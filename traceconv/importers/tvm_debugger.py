@@ -42,6 +42,7 @@ from traceconv.importers._local_time import local_ns, local_time, zone_of
 from traceconv.importers._tvm_dump import Dump
 from traceconv.importers._tvm_table import Row, Table
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -288,6 +289,7 @@ class TvmDebugger(Struct, frozen=True):
     versions: ClassVar[str] = "0.5 to 0.19: all variants of the columns, single measurements, dump folder"
     clock: ClassVar[ClockDomain] = NO_CLOCK
     layer: ClassVar[Layer] = Layer.FRAMEWORK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
     record: ClassVar[str] = (
         "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run() > tvm.log 2>&1"
     )

@@ -27,6 +27,7 @@ from traceconv.importers import _tvm_dump as dumps
 from traceconv.importers._chrome_events import EMPTY_EVENT, ChromeEvents
 from traceconv.importers._chrome_json import ChromeReader, Event
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import Layer, SliceId, TrackId
 from traceconv.patterns import regex
 from traceconv.registry import Match, importer
@@ -120,6 +121,7 @@ class TvmExecutionTrace(Struct, frozen=True):
     versions: ClassVar[str] = "0.6 to 0.19"
     clock: ClassVar[ClockDomain] = NO_CLOCK
     layer: ClassVar[Layer] = Layer.FRAMEWORK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
     record: ClassVar[str] = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("node (B and E)", "slice of its mean time, in order of execution"),

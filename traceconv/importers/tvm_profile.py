@@ -34,6 +34,7 @@ from traceconv.importers import _tvm_table as tables
 from traceconv.importers import _tvm_text as text
 from traceconv.importers._tvm_report import COUNT, DEVICE, DURATION, NAME, PERCENT, Call, Cell, Report
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import TrackId
 from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
@@ -251,6 +252,7 @@ class TvmProfile(msgspec.Struct, frozen=True):
         "0.8 to 0.23: graph executor, Relay VM, Relax VM; VM profiler of 0.6 and 0.7; numbers of any locale"
     )
     clock: ClassVar[ClockDomain] = NO_CLOCK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
     record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("call, or row of Count calls", "slice of its duration on the track of its device, in the order of the report"),

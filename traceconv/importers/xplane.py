@@ -44,6 +44,7 @@ from traceconv.importers._wire_reader import (
 )
 from traceconv.importers._xprof import HOST, INTERNAL, PLANES, Timeline
 from traceconv.ir.builder import Builder
+from traceconv.ir.marks import FormatMarks
 from traceconv.ir.trace import NO_TRACK, TrackId
 from traceconv.packets import PACKET_TAG, frame_at
 from traceconv.registry import Match, importer
@@ -93,6 +94,7 @@ class Xplane(Struct, frozen=True):
     url = "https://openxla.org/xprof"
     versions = "TensorFlow 2.x, JAX, XLA"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
+    marks = FormatMarks(libraries="tensorflow")
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "the file is DIR/plugins/profile/TIME/HOST.xplane.pb"

@@ -43,6 +43,8 @@ class FormatMarks(Struct, frozen=True):
         receive_arrows: names or categories of arrows from a send to its receive, as a pattern.
         any_tool: whether different tools write it, so that two files of one process may hold the same events.
         reads_clocks: whether a file holds readings of the clocks of its machine, taken around what is recorded.
+        libraries: a pattern of the files whose code does what is recorded, as call stacks name them: a profiler that
+            samples the stacks sees the same work there. "" if that is not known.
     """
 
     launches: LaunchMarks | None = None
@@ -50,6 +52,7 @@ class FormatMarks(Struct, frozen=True):
     receive_arrows: str = ""
     any_tool: bool = False
     reads_clocks: bool = False
+    libraries: str = ""
 
 
 NO_MARKS: Final = FormatMarks()

@@ -83,7 +83,7 @@ def _several(shape: Shape) -> Callable[[int], Pair]:
         which: Array = np.repeat([0, 1], len(b))[order]
         kind = np.tile(b.kind, 2)[order]
         dur = np.floor(np.tile(b.dur, 2) * 0.3 / US)[order] * US
-        two = Events(start[order], dur, kind, b.zero_ns, b.quantum_ns, sort=(2 * kind + which).astype(np.int32))
+        two = Events(start[order], dur, kind, b.zero_ns, b.quantum_ns, label=(2 * kind + which).astype(np.int32))
         return a, two, truth, _seen(made, shape, (0.0, 1.0))
 
     return pair

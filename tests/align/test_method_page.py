@@ -1,0 +1,32 @@
+"""docs/alignment-method.md names modules, functions and estimators: all of them exist, and none is left out."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from traceconv.align.estimators import ESTIMATORS
+from traceconv.clocks import Verdict
+
+PAGE = (Path(__file__).parents[2] / "docs" / "alignment-method.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`([a-z_]+)\.([A-Za-z_]+)(?:\([^`]*\))?`", PAGE)))
+
+
+@pytest.mark.parametrize(("module", "name"), NAMED)
+def test_what_is_named_exists(module: str, name: str) -> None:
+    for package in ("traceconv", "traceconv.align"):
+        try:
+            found = importlib.import_module(f"{package}.{module}")
+        except ModuleNotFoundError:
+            continue
+        assert name == "py" or hasattr(found, name), f"{found.__name__} has no {name}"
+        return
+    pytest.fail(f"there is no module {module}")
+
+
+def test_each_estimator_and_each_verdict_is_told() -> None:
+    assert all(type(estimator).__name__ in PAGE for estimator in ESTIMATORS)
+    assert all(f"`{verdict}`" in PAGE for verdict in Verdict)

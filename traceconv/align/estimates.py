@@ -1,0 +1,214 @@
+"""What the events say about each two clocks, where files and user do not say enough, and as a check of what they say.
+
+Nothing is decided here: `decide` makes one time axis of it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+
+from traceconv.align.contradictions import contradiction, leaves_anchor_out, of_one_tool, refuse_early_work
+from traceconv.align.estimators import estimate_pair
+from traceconv.align.inputs import ClockInput, Inputs, Key, Policy
+from traceconv.align.launches import host_and_device
+from traceconv.align.messages import Message
+from traceconv.align.pairs import PairEstimate, is_accepted
+from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
+
+#: All pairs of so many inputs are asked for what their events say. Not tuned: 15 pairs take some seconds.
+_ALL_PAIRS = 6
+#: Clocks that are related within this, ns, are not estimated: named events tell no more than this.
+_WELL_KNOWN_NS = 20_000
+
+
+class Role(enum.Enum):
+    """What becomes of an estimate."""
+
+    BELIEVED = enum.auto()
+    CONTRADICTS = enum.auto()  # certain of something else than what the files say
+    NOT_USED = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the events say about two clocks.
+
+    Attributes:
+        role: what becomes of it.
+        pair: what they say.
+        known: how files and user relate the two, from a to b; None if they do not.
+        ways: how these put the two on trace time; empty if they do not.
+    """
+
+    role: Role
+    pair: PairEstimate
+    known: ClockMap | None = None
+    ways: tuple[ClockMap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the events say about all clocks.
+
+    Attributes:
+        clocks: those that were asked.
+        found: what they say, two by two.
+        warnings: what is to be said of clocks.
+    """
+
+    clocks: Sequence[ClockInput] = ()
+    found: Sequence[Finding] = ()
+    warnings: Sequence[tuple[Key, Message]] = ()
+
+
+def estimates(inputs: Inputs, policy: Policy) -> Findings:
+    """Return what the events say about each two clocks that are not known well enough.
+
+    With a few inputs all pairs are asked, though fewer would connect them: what lies on a loop can be checked.
+
+    Raises:
+        InconsistentClocks: work starts before the calls that launched it, by what the files say.
+    """
+    clocks = [one for one in inputs.clocks if not one.domain.synthetic and one.offset is None]
+    clocks = [one for one in clocks if not (_has_drift(one, inputs) and _is_related(one, clocks, inputs.graph))]
+    work = inputs.graph.copy()
+    stated = _Relations(work.copy(), inputs.target)
+    _check_launches(inputs, clocks, stated)
+    everything = len({one.index for one in clocks}) <= _ALL_PAIRS
+    found: list[Finding] = []
+    warnings: list[tuple[Key, Message]] = []
+    asked: set[tuple[ClockInput, ClockInput]] = set()
+    progress = True
+    while progress:
+        progress = False
+        known = _Relations(work.copy(), inputs.target)
+        for a, b in combinations(clocks, 2):
+            neither = a.domain not in known and b.domain not in known
+            if a.index == b.index or (a, b) in asked or (neither and not everything):
+                continue
+            asked.add((a, b))
+            # What events of other pairs say is no reason to be content: it could not be checked.
+            finding, said = _asked(a, b, stated if everything else known, clocks, inputs, policy)
+            warnings += said
+            if finding is not None:
+                found.append(finding)
+                if finding.role is Role.BELIEVED:
+                    pair = without_drifts(finding.pair)
+                    work.relate(a.domain, b.domain, pair.way, pair.back)
+                    progress = True
+    return Findings(clocks, found, warnings)
+
+
+def _asked(
+    a: ClockInput, b: ClockInput, there: _Relations, clocks: Sequence[ClockInput], inputs: Inputs, policy: Policy
+) -> tuple[Finding | None, Sequence[tuple[Key, Message]]]:
+    """What the events of two clocks say, and the warnings; None if there is nothing to ask."""
+    rough = there.between(a, b)
+    if rough is not None:
+        rough = a.correction.then(rough).then(b.correction.inverse())
+    if (rough is not None and (rough.two_hosts or of_one_tool(a, b))) or _of_other_processes(a, b, clocks):
+        return None, ()
+    exact = rough is not None and rough.uncertainty <= _WELL_KNOWN_NS
+    pair = None if exact else estimate_pair(a, b, rough, policy.names)
+    believed = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
+    if believed and pair is not None and pair.way.verdict is Verdict.UNVERIFIED:
+        pair = replace(pair, way=replace(pair.way, verdict=Verdict.ASSUMED))  # the user says that it is one run
+    warnings: Sequence[tuple[Key, Message]] = ()
+    if rough is not None and (not believed or rough.bound_ns is None):
+        against = contradiction(a, b, rough, policy, pair)
+        warnings = against.warnings
+        if against.pair is not None:
+            ways = there.to_trace_time(a.domain), there.to_trace_time(b.domain)
+            return Finding(Role.CONTRADICTS, replace(against.pair, taken=True), rough, ways), warnings
+    if pair is None:
+        return None, warnings
+    taken = believed and not leaves_anchor_out(pair, inputs.stated.instants)
+    return Finding(Role.BELIEVED if taken else Role.NOT_USED, replace(pair, taken=taken), rough), warnings
+
+
+class _Relations:
+    """How the clocks of a graph become times of each other.
+
+    By way of trace time, mostly. Two clocks of another host than that of trace time are related by way of its wall
+    clock: how well the clocks of the hosts agree has nothing to do with how these two do.
+
+    Args:
+        graph: the clocks.
+        target: trace time.
+    """
+
+    def __init__(self, graph: ClockGraph, target: ClockDomain) -> None:
+        self._graph, self._known = graph, graph.maps_to(target)
+
+    def __contains__(self, domain: ClockDomain) -> bool:
+        """Whether a clock is related to trace time."""
+        return domain in self._known
+
+    def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
+        """Return the map from the one to the other; None unless both are related to trace time."""
+        if one.domain not in self or other.domain not in self:
+            return None
+        way, there = self._known[one.domain], self._known[other.domain]
+        if way.two_hosts and there.two_hosts and one.wall == other.wall:
+            known = self._graph.maps_to(one.wall)
+            way, there = known.get(one.domain, way), known.get(other.domain, there)
+        return way.then(there.inverse())
+
+    def to_trace_time(self, domain: ClockDomain) -> ClockMap:
+        """Return the map from a clock that is related to it."""
+        return self._known[domain]
+
+
+def without_drifts(pair: PairEstimate) -> PairEstimate:
+    """Return the estimate between clocks as the graph has them: stated drifts are taken out, and leave no other one.
+
+    In the middle of a side the bound over all its events holds, and without a drift it holds everywhere.
+    """
+    if not (pair.a.correction.steps or pair.b.correction.steps):
+        return pair
+    middle, bound = sum(pair.a.span()) // 2, pair.way.bound_ns
+    if pair.back_bound_ns is not None and (bound is None or pair.back_bound_ns < bound):
+        middle, bound = pair.back.at(sum(pair.b.span()) // 2), pair.back_bound_ns
+    at, there = pair.a.correction.at(middle), pair.b.correction.at(pair.way.at(middle))
+    way = ClockMap(there - at, bound, pair.way.steps, pair.way.verdict, rests_on=pair.way.rests_on)
+    return replace(pair, way=way, back_bound_ns=way.bound_ns)
+
+
+def _has_drift(one: ClockInput, inputs: Inputs) -> bool:
+    """Whether the user says how any clock of the input drifts."""
+    return any(other.correction.steps for other in inputs.of(one.index))
+
+
+def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph) -> bool:
+    """Whether a clock is related to that of any other input."""
+    known = graph.maps_to(one.domain)
+    return any(other.domain in known for other in clocks if other.index != one.index)
+
+
+def _check_launches(inputs: Inputs, clocks: Sequence[ClockInput], known: _Relations) -> None:
+    """Hold what files state against the order of calls in one file and the work in another one that they launched."""
+    files = host_and_device(inputs.traces)
+    if files is not None:
+        hosts, devices = ([one for one in clocks if one.index == index and one.domain in known] for index in files)
+        for host, device in product(hosts, devices):
+            way = known.between(host, device)
+            if way is not None:
+                refuse_early_work(host, device, (way, ClockMap()))
+
+
+def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
+    """Whether two recordings are of two ranks, or of two hosts of which either has another recording.
+
+    What ranks of a job do is alike, and not the same. Two hosts by name may be one, where one of two tools runs in a
+    container: only where nothing else is of their hosts their events may tell.
+    """
+    ranks = {clock.trace.sources[0].rank for clock in (one, other)} - {None}
+    if len(ranks) > 1:
+        return True
+    if one.wall.owner == other.wall.owner:
+        return False
+    hosts = list({clock.index: clock.wall.owner for clock in clocks}.values())
+    return any(hosts.count(clock.wall.owner) > 1 for clock in (one, other))

@@ -1,0 +1,254 @@
+"""The clocks that are to be put on one time axis, with all that files and user say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from traceconv.align.boot_sessions import with_clocks_of_boots
+from traceconv.align.constraint_parser import NO_FACTS, Facts
+from traceconv.align.constraints import Relation, Stated, moved_by_user, state
+from traceconv.align.domains import spans
+from traceconv.align.hosts import with_wall_clocks_of_hosts
+from traceconv.align.machines import machines_of, with_one_name
+from traceconv.align.messages import Text
+from traceconv.align.names import NameMap
+from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
+from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
+from traceconv.ir.trace import I64, Layer, Trace
+
+#: A clock: the number of its input, and its number there.
+Key = tuple[int, int]
+#: How clocks become times of trace time.
+Ways = Mapping[Key, ClockMap]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How bold an alignment may be.
+
+    Attributes:
+        names: which names of two traces mean the same work.
+        same_run: whether the user says that all inputs are of one run.
+        on_ambiguous: what to do with a trace that fits in several places, or nowhere: "fail", "best" (the best place
+            with the verdict that it has; fails where there is none), or "separate" (side by side, from the start of the
+            trace on, with names that say so). What contradicts itself is refused, but for "best", which leaves it.
+        estimate: whether to look at the events at all.
+    """
+
+    names: NameMap = field(default_factory=NameMap)
+    same_run: bool = False
+    on_ambiguous: str = "fail"
+    estimate: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class ClockInput:
+    """A clock of an input that events use. Each is made once, and is equal to itself only.
+
+    Attributes:
+        index: which input.
+        clock: which of its clocks.
+        trace: the input, with domains that are marked as its own.
+        wall: the wall clock of its host.
+        correction: what a stated drift makes of its times, before all else.
+        offset: what --offset adds to its times; None if the user does not place it.
+    """
+
+    index: int
+    clock: int
+    trace: Trace
+    wall: ClockDomain = REALTIME
+    correction: ClockMap = field(default_factory=ClockMap)
+    offset: ClockMap | None = None
+
+    @property
+    def key(self) -> Key:
+        """The numbers of the input and of the clock."""
+        return self.index, self.clock
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return self.trace.sources[0].name
+
+    @property
+    def domain(self) -> ClockDomain:
+        """What its times count."""
+        return self.trace.clocks[self.clock]
+
+    @property
+    def layer(self) -> Layer | None:
+        """Where in a stack of software its slices were written down, if its format says so."""
+        return self.trace.sources[0].layer
+
+    def span(self) -> tuple[int, int]:
+        """Return the first and the last time on this clock, ns."""
+        return self._span
+
+    @cached_property
+    def _span(self) -> tuple[int, int]:
+        times = self.times()
+        return int(np.min(times)), int(np.max(times))
+
+    def times(self) -> I64:
+        """Return all times on this clock, those of the ends of slices, too, ns."""
+        clocks = np.array([int(track.clock) for track in self.trace.tracks] or [0])
+        times = [table.ts[clocks[table.track] == self.clock] for _, table in self.trace.timed_tables()]
+        slices = self.trace.slices
+        return np.concatenate([*times, (slices.ts + slices.dur)[clocks[slices.track] == self.clock]])
+
+
+def is_timed(clock: ClockInput, ways: Ways) -> bool:
+    """Whether a clock has times that were put on trace time together with others."""
+    placed = clock.key in ways and ways[clock.key].verdict is not Verdict.SEPARATE
+    return placed and not clock.domain.synthetic
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that alignment starts from.
+
+    Attributes:
+        traces: the inputs, with domains marked as their own.
+        clocks: each clock that events use, in order of the inputs.
+        graph: what files and user say of how clocks relate.
+        target: what trace time counts.
+        stated: what else they say.
+    """
+
+    traces: Sequence[Trace]
+    clocks: Sequence[ClockInput]
+    graph: ClockGraph
+    target: ClockDomain
+    stated: Stated
+
+    def of(self, index: int) -> list[ClockInput]:
+        """Return the clocks of one input."""
+        return [one for one in self.clocks if one.index == index]
+
+
+def gathered(
+    traces: Sequence[Trace],
+    facts: Facts = NO_FACTS,
+    offsets: Mapping[int, int] | None = None,
+    offsets_within: Mapping[int, int] | None = None,
+    *,
+    same_machine: bool = False,
+) -> Inputs:
+    """Return the clocks of some inputs with what is said of them.
+
+    Args:
+        traces: the inputs, as read.
+        facts: what the user says about the clocks.
+        offsets: for some inputs, by index, ns to add to each of their times.
+        offsets_within: for some of the offsets how wrong each can be, ns.
+        same_machine: whether the user says that all were recorded on one machine, since one boot of it.
+
+    Raises:
+        InconsistentClocks: the facts contradict themselves or the files.
+        UsageError: a fact does not fit its input.
+    """
+    stated = prepared(traces, facts, offsets, same_machine=same_machine)
+    graph = clock_graph(stated.traces, stated.relations)
+    if same_machine:
+        join_boots(graph, [trace.clocks for trace in stated.traces])
+    within = offsets_within or {}
+    moved = {index: moved_by_user(offset, within.get(index, 0)) for index, offset in (offsets or {}).items()}
+    clocks = [
+        ClockInput(
+            index,
+            number,
+            trace,
+            stated.walls[index],
+            stated.corrections.get(index, {}).get(number, ClockMap()),
+            moved.get(index),
+        )
+        for index, trace in enumerate(stated.traces)
+        for number in spans(trace)
+    ]
+    return Inputs(stated.traces, clocks, graph, _trace_time(clocks, graph), stated)
+
+
+def prepared(
+    traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | None = None, *, same_machine: bool = False
+) -> Stated:
+    """Return the inputs with all that files and user say about their clocks.
+
+    Raises:
+        InconsistentClocks: the facts contradict themselves or the files.
+        UsageError: a fact does not fit its input.
+    """
+    traces = with_one_name(traces)
+    by_host, walls = with_wall_clocks_of_hosts(traces, facts, same_machine=same_machine)
+    apart = with_clocks_of_boots(by_host)
+    sure, set_clocks = with_readings_of_set_clocks(apart.traces)
+    stated = state(sure, facts, walls, offsets)
+    found, lines = lines_of_readings(stated.traces)
+    relations = [*stated.relations, *lines]
+    warnings = [*stated.warnings, *warnings_of_set_clocks(found, relations, set_clocks)]
+    machines = machines_of(traces, stated.traces, facts, apart.named, same_machine=same_machine)
+    return replace(stated, traces=found, relations=relations, warnings=warnings, machines=machines, notes=apart.notes)
+
+
+def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:
+    """Return the clocks of all inputs, whose domains are marked as their own, with everything that relates them."""
+    snapshots = [snapshot for trace in traces for snapshot in trace.snapshots]
+    domains = [domain for trace in traces for domain in trace.clocks]
+    domains += [end for relation in relations for end in (relation.clock, relation.other)]
+    graph = ClockGraph([REALTIME, *_walls_of_hosts(traces), *domains], snapshots)
+    for relation in relations:
+        graph.relate(relation.clock, relation.other, relation.way, relation.back)
+    return graph
+
+
+def _walls_of_hosts(traces: Sequence[Trace]) -> list[ClockDomain]:
+    """The wall clocks of several hosts; first the one that trace time counts: that of the first input with events."""
+    in_order = sorted(traces, key=lambda trace: not any(trace.counts().values()))
+    found = [
+        domain
+        for trace in in_order
+        for domain in (*trace.clocks, *(end for snap in trace.snapshots for end in (snap.clock, snap.other)))
+    ]
+    return [domain for domain in found if domain.is_wall_clock and domain.owner]
+
+
+def join_boots(graph: ClockGraph, domains: Sequence[Sequence[ClockDomain]]) -> None:
+    """Relate the clocks since boot of different inputs, by whatever names they call the machine: the user knows."""
+    boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero in SINCE_BOOT]
+    way = ClockMap(0, 0, (Step(Text.ONE_BOOT(), Provenance.USER),), Verdict.ASSUMED)
+    for (index, one), (other_index, other) in combinations(boots, 2):
+        if index != other_index and one != other and one.zero is other.zero:
+            graph.relate(one, other, way)
+
+
+def without_other_hosts(
+    known: dict[ClockDomain, ClockMap], graph: ClockGraph, target: ClockDomain, wall: ClockDomain
+) -> dict[ClockDomain, ClockMap]:
+    """Return the maps to trace time where the user says by how much an input is moved: from where its own host puts it.
+
+    Args:
+        known: for each domain that is related to trace time, its map.
+        graph: all clocks.
+        target: what trace time counts.
+        wall: the wall clock of the host of the input.
+    """
+    if not wall.owner or target != REALTIME:
+        return known
+    own = {domain: way for domain, way in graph.maps_to(wall).items() if not way.two_hosts}
+    return {domain: own.get(domain, way) if way.two_hosts else way for domain, way in known.items()}
+
+
+def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
+    """Unix time if any input knows it, else the clock of the first input that has one."""
+    known = graph.maps_to(REALTIME)
+    found = [one.domain for one in clocks]
+    timed = [domain for domain in found if not domain.synthetic]
+    events_on = timed or [domain for domain in found if domain.run is not Run.TOTALS] or found
+    if not events_on or any(domain in known for domain in events_on):
+        return REALTIME
+    return events_on[0]
