@@ -258,7 +258,7 @@ class ClockSnapshot:
     other: ClockDomain
     other_ts: int
     bound_ns: int | None
-    method: str
+    method: Message | str
     assumed: bool = False
     local: LocalTime | None = None
     provenance: Provenance = Provenance.METADATA

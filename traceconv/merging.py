@@ -44,7 +44,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
     """
     traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
     for index, notes in alignment.notes.items():
-        traces[index].sources[0].notes += notes
+        traces[index].sources[0].notes += map(str, notes)
     timed = [
         _on_trace_time(trace, maps, index)
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))

@@ -22,12 +22,12 @@ from itertools import chain
 
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.decision import Decision, on_trace_time
-from traceconv.align.duplicate_inputs import warnings_of_twins
+from traceconv.align.duplicate_inputs import warnings_of_duplicates
 from traceconv.align.identity import together
 from traceconv.align.inputs import Inputs, Key, Policy, gathered
 from traceconv.align.jobs import warnings_of_jobs
 from traceconv.align.messages import Message
-from traceconv.align.non_overlapping import lonely
+from traceconv.align.non_overlapping import warnings_of_no_overlap
 from traceconv.align.placement import Placed, place
 from traceconv.align.receipt import Alignment, ReceiptLine, receipt_line
 from traceconv.clocks import ClockMap
@@ -111,17 +111,14 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, facts: F
 
 def _warnings(
     traces: Sequence[Trace], inputs: Inputs, placed: Placed, maps: list[dict[int, ClockMap]], facts: Facts
-) -> Mapping[Key, list[Message | str]]:
+) -> Mapping[Key, list[Message]]:
     """What is to be said of each clock, and of whole inputs at their first clock."""
-    found = defaultdict[Key, list[Message | str]](list)
-    for key, texts in inputs.stated.warnings.items():
-        found[key] += texts
-    for key, said in placed.warnings:
+    found = defaultdict[Key, list[Message]](list)
+    alone = warnings_of_no_overlap(inputs.traces, maps, facts, set(placed.placements))
+    for key, said in (*inputs.stated.warnings, *placed.warnings, *alone):
         found[key].append(said)
-    for key, text in lonely(inputs.traces, maps, facts, set(placed.placements)):
-        found[key].append(text)
     named = [trace.host for trace in traces]
-    for index, text in chain(warnings_of_twins(inputs.traces, named), warnings_of_jobs(inputs.traces)):
+    for index, text in chain(warnings_of_duplicates(inputs.traces, named), warnings_of_jobs(inputs.traces)):
         if maps[index]:
             found[index, min(maps[index])].append(text)
     return found

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+from traceconv.align.domains import with_domains
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.ir.trace import Trace
 
@@ -19,7 +21,7 @@ from traceconv.ir.trace import Trace
 _SET_NS = 10**9
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Boot:
     """What an input tells of the boot of its machine.
 
@@ -29,7 +31,7 @@ class _Boot:
     """
 
     id: str
-    times: dict[str, tuple[int, int]] = field(default_factory=dict)
+    times: dict[str, tuple[int, int]]
 
     def is_same(self, other: _Boot) -> bool | None:
         """Whether it is one boot; None if nothing tells."""
@@ -52,13 +54,13 @@ class Boots:
     """
 
     traces: list[Trace]
-    notes: dict[int, list[str]]
+    notes: dict[int, list[Message]]
     named: dict[int, str] = field(default_factory=dict)
 
 
-def apart_by_boot(traces: Sequence[Trace]) -> Boots:
+def with_clocks_of_boots(traces: Sequence[Trace]) -> Boots:
     """The inputs, told apart by boots."""
-    found, notes, named = list(traces), defaultdict[int, list[str]](list), dict[int, str]()
+    found, notes, named = list(traces), defaultdict[int, list[Message]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
         if all(one is not False for one in same.values()):
@@ -72,10 +74,7 @@ def apart_by_boot(traces: Sequence[Trace]) -> Boots:
                 other = next(other for other in told if other not in boot)
                 named[index] = f"{machine} (boot {number})"
                 found[index] = _of_boot(found[index], machine, named[index])
-                notes[index].append(
-                    f"it was recorded since another boot of {machine} than {traces[other].sources[0].name}: their "
-                    "clocks since boot are related by the wall clock only"
-                )
+                notes[index].append(Text.ANOTHER_BOOT(machine=machine, other=traces[other].sources[0].name))
     return Boots(found, notes, named)
 
 
@@ -88,36 +87,37 @@ def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
     """For each machine the inputs that tell of its boot, with what they tell."""
     found: dict[str, dict[int, _Boot]] = defaultdict(dict)
     for index, trace in enumerate(traces):
-        id = trace.sources[0].boot_id
-        for domain in trace.clocks if id else ():
-            if domain.zero in SINCE_BOOT and domain.host and not domain.owner:
-                found[domain.machine].setdefault(index, _Boot(id))
-        for clock, ts, wall in _readings(trace):
-            boot = found[clock.machine].setdefault(index, _Boot(id))
-            boot.times.setdefault(clock.name, (wall - ts, wall))
+        id, readings = trace.sources[0].boot_id, _readings(trace)
+        clocks = [*(trace.clocks if id else ()), *(clock for clock, _, _ in readings)]
+        for machine in dict.fromkeys(clock.machine for clock in clocks if _is_since_boot(clock)):
+            its = [reading for reading in readings if reading[0].machine == machine]
+            found[machine][index] = _Boot(id, {clock.name: (wall - ts, wall) for clock, ts, wall in reversed(its)})
     return found
+
+
+def _is_since_boot(clock: ClockDomain) -> bool:
+    """Whether a clock counts from a boot of a machine that has a name."""
+    return clock.zero in SINCE_BOOT and bool(clock.host) and not clock.owner
 
 
 def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
     """Clocks since boot of a named machine, each with a reading and that of the wall clock at the same instant."""
-    found = []
-    for snap in trace.snapshots:
-        sides = ((snap.clock, snap.ts), (snap.other, snap.other_ts))
-        for (clock, ts), (other, wall) in (sides, sides[::-1]):
-            if clock.zero in SINCE_BOOT and clock.host and not clock.owner and other.is_wall_clock:
-                found.append((clock, ts, wall))
-    return found
+    sides = [((snap.clock, snap.ts), (snap.other, snap.other_ts)) for snap in trace.snapshots]
+    return [
+        (clock, ts, wall)
+        for one, two in sides
+        for (clock, ts), (other, wall) in ((one, two), (two, one))
+        if _is_since_boot(clock) and other.is_wall_clock
+    ]
 
 
 def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
     """Members that pairs tie together, directly or by way of others."""
-    groups = {member: [member] for member in members}
+    groups = {member: frozenset((member,)) for member in members}
     for one, other in pairs:
-        if groups[one] is not groups[other]:
-            groups[one] += groups[other]
-            for member in groups[other]:
-                groups[member] = groups[one]
-    return [sorted(group) for member, group in groups.items() if member == min(group)]
+        both = groups[one] | groups[other]
+        groups |= dict.fromkeys(both, both)
+    return [sorted(group) for group in dict.fromkeys(groups.values())]
 
 
 def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
@@ -127,5 +127,4 @@ def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
         is_its = domain.machine == machine and not domain.owner and not domain.is_wall_clock
         return replace(domain, machine=boot) if is_its else domain
 
-    snapshots = [replace(snap, clock=named(snap.clock), other=named(snap.other)) for snap in trace.snapshots]
-    return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)
+    return with_domains(trace, named)

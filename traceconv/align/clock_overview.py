@@ -9,8 +9,9 @@ from itertools import combinations
 
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import moved_by_user
-from traceconv.align.domains import one_machine_advice, spans, zone_option
+from traceconv.align.domains import one_machine_advice, spans, timed_clocks, zone_option
 from traceconv.align.inputs import clock_graph, join_boots, prepared, without_other_hosts
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
 from traceconv.ir.trace import Trace
 from traceconv.registry import importer_class
@@ -98,14 +99,16 @@ def survey(
         if number in used or domain.run is not Run.TOTALS
     ]
     sides = [
-        _Side(index, trace, clock) for index, trace in enumerate(traces) if (clock := _main_clock(trace)) is not None
+        _Side(index, trace, trace.clocks[number])
+        for index, trace in enumerate(traces)
+        for number in timed_clocks(trace, spans(trace))[:1]
     ]
     anchored = any(trace.sources[0].marks.reads_clocks for trace in traces)
     pairs = []
     for one, other in combinations(sides, 2):
         way = ways.between(one, other)
-        advice = () if way is not None else _advice(one, other, ways, anchored=anchored)
-        pairs.append(PairLine(one.name, other.name, way, advice))
+        advice = [] if way is not None else _advice(one, other, ways, anchored=anchored)
+        pairs.append(PairLine(one.name, other.name, way, tuple(map(str, advice))))
     return Survey(clocks, pairs)
 
 
@@ -121,11 +124,6 @@ class _Side:
     def name(self) -> str:
         """The file."""
         return self.trace.sources[0].name
-
-    @property
-    def quoted(self) -> str:
-        """The file, to be typed."""
-        return shlex.quote(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,44 +153,42 @@ class _Ways:
         return None if ways[0] is None or ways[1] is None else ways[0].then(ways[1].inverse())
 
 
-def _main_clock(trace: Trace) -> ClockDomain | None:
-    """The first clock of events with times, or that of events without; None for clocks and totals alone."""
-    used = [trace.clocks[number] for number in spans(trace) if trace.clocks[number].run is not Run.TOTALS]
-    return next((domain for domain in used if not domain.synthetic), used[0] if used else None)
-
-
-def _advice(one: _Side, other: _Side, ways: _Ways, *, anchored: bool) -> tuple[str, ...]:
+def _advice(one: _Side, other: _Side, ways: _Ways, *, anchored: bool) -> list[Message]:
     """What would relate two inputs: what their formats say of themselves, then what the user can."""
     lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.clock) is None]
-    words = [
-        f"{side.name}: {importer_class(side.trace.sources[0].format).line_up.replace('FILE=', f'{side.quoted}=')}"
-        for side in lost
-    ]
-    words += [f"{side.name}: {zone}" for side in lost if (zone := zone_option(side.trace, side.clock))]
+    words = [Text.OF_FILE(file=side.name, text=_line_up(side)) for side in lost]
+    zones = [(side, zone_option(side.trace, side.clock)) for side in lost]
+    words += [Text.OF_FILE(file=side.name, text=zone) for side, zone in zones if zone is not None]
     one_machine = one_machine_advice(one.trace, one.clock, other.trace, other.clock)
-    if one_machine:
+    if one_machine is not None:
         words.append(one_machine)
     else:
         words += [
-            f"if {side.name} counts the monotonic clock of this machine: --clock {side.quoted}=monotonic"
+            Text.IF_MONOTONIC(file=side.name, option=Text.IS_MONOTONIC(file=side.name))
             for side in lost
             if side.clock.zero is Zero.BOOT and not side.clock.machine
         ]
     if Zero.BOOT in (one.clock.zero, other.clock.zero) and not anchored:
-        words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")
-    words.append(f"if you know an instant of both: --anchor {shlex.quote(_anchor(one, other))}")
-    words.append(f"if you know how far apart they are: --offset {lost[-1].quoted}=TIME")
-    words.append(f"their events may tell: traceconv align {one.quoted} {other.quoted}")
-    return tuple(words)
+        words.append(Text.READ_CLOCKS())
+    return [
+        *words,
+        Text.IF_INSTANT_KNOWN(anchor=_anchor(one, other)),
+        Text.IF_APART_KNOWN(file=lost[-1].name),
+        Text.EVENTS_MAY_TELL(files=(one.name, other.name)),
+    ]
+
+
+def _line_up(side: _Side) -> str:
+    """What the format of an input says would line it up, with the name of the file, to be typed."""
+    advice = importer_class(side.trace.sources[0].format).line_up
+    return advice.replace("FILE=", f"{shlex.quote(side.name)}=")
 
 
 def _anchor(one: _Side, other: _Side) -> str:
-    """An anchor of two inputs: of events if both have some that can be told by name, else of times."""
-    if all(_has_named_events(side.trace) for side in (one, other)):
-        return f"{one.name}:NAME#1.start={other.name}:NAME#1.start"
-    return f"{one.name}@TIME={other.name}@TIME"
+    """An anchor of two inputs: of events if both have some that can be told by name, else of times.
 
-
-def _has_named_events(trace: Trace) -> bool:
-    """Whether an input has slices or instants: a sample or a log line of some name is hardly ever a known instant."""
-    return bool(len(trace.slices.ts) or len(trace.instants.ts))
+    A sample or a log line of some name is hardly ever a known instant.
+    """
+    named = all(len(side.trace.slices.ts) or len(side.trace.instants.ts) for side in (one, other))
+    point = ":NAME#1.start" if named else "@TIME"
+    return f"{one.name}{point}={other.name}{point}"

@@ -26,6 +26,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import DRIFT_UNIT, machine_name
 from traceconv.errors import UsageError
 from traceconv.times import parse_duration, step_of
@@ -38,7 +39,6 @@ _ZONE = re.compile(r"([+-])(\d\d):?([0-5]\d)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _EVENT = re.compile(r':("(?:[^"\\]|\\.)*"|(?!").+)#([+-]?\d{1,9})\.(start|end)', re.DOTALL)
 _WITHIN = re.compile(r"(.*)~([^~]*)", re.DOTALL)
-_ANCHOR_FORMS = "FILE@TIME=FILE@TIME, FILE:NAME#K.start=FILE:NAME#K.end, each with ~TIME behind it or not"
 _FORMS = {
     "--from": "FILE=FORMAT",
     "--offset": "FILE=TIME",
@@ -178,7 +178,7 @@ def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[in
     for name, value in pairs(texts, option).items():
         index = input_named(name, paths, option)
         if index in values:
-            raise UsageError(f"{option} is given twice for {paths[index]!r}")
+            raise UsageError(Text.OPTION_TWICE(option=option, name=paths[index]))
         values[index] = value
     return values
 
@@ -189,9 +189,9 @@ def pairs(texts: Sequence[str], option: str, *, first: bool = False) -> dict[str
     for text in texts:
         name, equals, value = text.partition("=") if first else text.rpartition("=")
         if not equals or not name:
-            raise UsageError(f"{option} {text!r}: expected {_FORMS[option]}")
+            raise UsageError(Text.OPTION_FORM(option=option, text=text, form=_FORMS[option]))
         if name in values:
-            raise UsageError(f"{option} is given twice for {name!r}")
+            raise UsageError(Text.OPTION_TWICE(option=option, name=name))
         values[name] = value
     return values
 
@@ -203,22 +203,27 @@ def input_named(name: str, paths: Sequence[str], option: str) -> int:
     same = [index for index, path in enumerate(paths) if numbered and numbered[1] in (path, os.path.basename(path))]
     if numbered and int(numbered[2]) <= len(same):
         return same[int(numbered[2]) - 1]
-    exact = [index for index, path in enumerate(paths) if path == name]
-    found = exact or [index for index, path in enumerate(paths) if os.path.basename(path) == name]
-    if len(found) != 1:
-        problem = "is none of the inputs" if not found else "fits several inputs"
-        raise UsageError(f"{option}: {name!r} {problem}", hint=f"the inputs: {', '.join(paths)}")
+    found = [index for known, index in _names(paths) if known == name]
+    if not found:
+        reason = _no_input(name, paths)
+        raise UsageError(Text.OPTION_WRONG(option=option, reason=reason), hint=Text.THE_INPUTS(inputs=paths))
     return found[0]
+
+
+def _no_input(name: str, paths: Sequence[str]) -> Message:
+    """Why a name means no input."""
+    several = max([*paths].count(name), [*map(os.path.basename, paths)].count(name)) > 1
+    return Text.SEVERAL_INPUTS(name=name) if several else Text.NO_INPUT(name=name)
 
 
 def parse_drift(text: str) -> int:
     """A drift such as "12ppm" or "-40ppb", in units of DRIFT_UNIT."""
     match = _PPM.fullmatch(text)
     if match is None:
-        raise UsageError(f"--drift: {text!r} is not a drift such as 12ppm, -3.5ppm or 40ppb")
+        raise UsageError(Text.NO_DRIFT(text=text))
     ppm = Decimal(match[1]) / (1 if match[2] == "ppm" else 1000)
     if abs(ppm) > _MOST_PPM:
-        raise UsageError(f"--drift: {text!r} is more than {_MOST_PPM} ppm, which no clock drifts")
+        raise UsageError(Text.TOO_MUCH_DRIFT(text=text, most=_MOST_PPM))
     return round(ppm / 10**6 / Decimal(DRIFT_UNIT))
 
 
@@ -226,11 +231,11 @@ def parse_clock(text: str) -> ClockFact:
     """A clock such as "monotonic" or "monotonic@myhost"."""
     name, _, machine = text.partition("@")
     if name not in list(ClockKind):
-        raise UsageError(f"--clock: {name!r} is no clock that is known", hint=f"one of {', '.join(ClockKind)}")
+        raise UsageError(Text.NO_CLOCK(name=name), hint=Text.ONE_OF_CLOCKS(clocks=tuple(ClockKind)))
     if text.endswith("@") or (machine and name == ClockKind.NONE):
-        raise UsageError(f"--clock: {text!r}: expected CLOCK or CLOCK@HOST (none has no host)")
+        raise UsageError(Text.NO_CLOCK_AT_HOST(text=text))
     if machine and not machine_name(machine):
-        raise UsageError(f"--clock: {text!r}: {machine} is no name of one machine", hint=f"leave it out: {name}")
+        raise UsageError(Text.NO_NAME_OF_ONE(text=text, machine=machine), hint=Text.LEAVE_HOST_OUT(clock=name))
     return ClockFact(ClockKind(name), machine)
 
 
@@ -240,12 +245,7 @@ def parse_zone(text: str) -> str:
         return "UTC"
     match = _ZONE.fullmatch(text)
     if match is None or int(match[2]) > 14:
-        raise UsageError(
-            f"--tz: {text!r} is not an offset such as +02:00 or UTC",
-            hint="no zone is further from UTC than 14 hours"
-            if match
-            else "names of zones are not understood: `date +%:z` prints the offset of the machine it runs on",
-        )
+        raise UsageError(Text.NO_ZONE(text=text), hint=Text.ZONES_END() if match else Text.NO_NAMES_OF_ZONES())
     return f"{match[1]}{match[2]}:{match[3]}"
 
 
@@ -264,7 +264,7 @@ def parse_date(text: str) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise UsageError(f"--date: {text!r} is not a day such as 2018-10-26")
+    raise UsageError(Text.NO_DAY(text=text))
 
 
 # -- anchors ----------------------------------------------------------------------------------------------------------
@@ -282,39 +282,34 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
             found += [Anchor(one, other, within, text) for one in _points(text[:at], paths)]
     if not found:
         reason, hint = _what_is_wrong(text, paths)
-        raise UsageError(f"--anchor {text!r}: {reason}", hint=hint)
+        raise UsageError(Text.ANCHOR_WRONG(text=text, reason=reason), hint=hint)
+    anchor = found[0]
     if len(found) > 1:
-        raise UsageError(
-            f"--anchor {text!r} can be read in several ways", hint='put the names of events into double quotes: f:"a#1"'
-        )
-    for point in (found[0].one, found[0].other):
-        if isinstance(point, EventPoint) and not point.number:
-            raise UsageError(f"--anchor {text!r}: #0 is no occurrence", hint="the first is #1, the last is #-1")
-    if found[0].one.input == found[0].other.input:
-        raise UsageError(f"--anchor {text!r}: both sides are of {paths[found[0].one.input]}, expected two inputs")
-    return found[0]
+        raise UsageError(Text.ANCHOR_WRONG(text=text, reason=Text.SEVERAL_WAYS()), hint=Text.QUOTE_NAMES())
+    if any(isinstance(point, EventPoint) and not point.number for point in (anchor.one, anchor.other)):
+        raise UsageError(Text.ANCHOR_WRONG(text=text, reason=Text.NO_OCCURRENCE()), hint=Text.OCCURRENCES())
+    if anchor.one.input == anchor.other.input:
+        raise UsageError(Text.ANCHOR_WRONG(text=text, reason=Text.BOTH_OF_ONE_INPUT(file=paths[anchor.one.input])))
+    return anchor
 
 
-def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[str, str]:
+def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
     """Why a text is no anchor, and what to do about it."""
     places = [place for place, letter in enumerate(text) if letter == "="]
-    if not places or text in ("=", ""):
-        return f"expected two points with `=` in between: {_ANCHOR_FORMS}", f"the inputs: {', '.join(paths)}"
+    inputs = Text.THE_INPUTS(inputs=paths)
+    if not places or text == "=":
+        return Text.TWO_POINTS_EXPECTED(forms=Text.ANCHOR_FORMS()), inputs
     second = [place for place in places if _file_of(text[place + 1 :], paths)]
     at = (second or places)[-1]
     other, tilde, within = text[at + 1 :].rpartition("~")
     if not tilde:
         other, within = within, ""
-    for side in (text[:at], other):
-        wrong = _what_is_wrong_with(side, paths)
-        if wrong is not None:
-            return wrong
+    wrong = _what_is_wrong_with(text[:at], paths) or _what_is_wrong_with(other, paths)
+    if wrong is not None:
+        return wrong
     if tilde and (_duration(within) or -1) < 0:
-        return (
-            f"{within!r} behind the `~` is no time with a unit, 0 or more",
-            "how far apart the points can be, such as ~5us",
-        )
-    return f"expected {_ANCHOR_FORMS}", f"the inputs: {', '.join(paths)}"
+        return Text.WITHIN_NO_TIME(within=within), Text.HOW_FAR_APART()
+    return Text.EXPECTED(forms=Text.ANCHOR_FORMS()), inputs
 
 
 def _file_of(side: str, paths: Sequence[str]) -> str:
@@ -323,28 +318,23 @@ def _file_of(side: str, paths: Sequence[str]) -> str:
     return max(names, key=len, default="")
 
 
-def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[str, str] | None:
+def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Message] | None:
     """Why a side of an anchor is no point, and what to do about it; None if it is one."""
     if _points(side, paths):
         return None
     file = _file_of(side, paths)
     if not file:
         named = re.split(r"[@:]", side, maxsplit=1)[0]
-        several = [os.path.basename(path) for path in paths].count(named) > 1
-        problem = "fits several inputs" if several or list(paths).count(named) > 1 else "is none of the inputs"
-        return f"{named!r} {problem}", f"the inputs: {', '.join(paths)}"
-    rest = side[len(file) :]
-    if not rest:
-        return f"there is no point behind {file!r}", f"expected {file}@TIME or {file}:NAME#1.start"
-    if rest[0] == "@":
-        problem = "is no time with a unit, or one beyond 146 years"
-        return f"{rest[1:]!r} {problem}", "units are ns, us, ms, s, min, h: such as 1.5ms"
-    name, dot, end = rest[1:].rpartition(".")
+        return _no_input(named, paths), Text.THE_INPUTS(inputs=paths)
+    kind, point = side[len(file) :][:1], side[len(file) + 1 :]
+    if not kind:
+        return Text.NO_POINT(file=file), Text.POINT_EXPECTED(file=file)
+    if kind == "@":
+        return Text.NO_TIME(text=point), Text.UNITS()
+    name, dot, end = point.rpartition(".")
     if not dot or end not in ("start", "end"):
-        name = rest[1:].rpartition("#")[0] or rest[1:]
-        return f"{rest[1:]!r} ends in neither .start nor .end", f"expected {file}:{name}#1.start or {file}:{name}#1.end"
-    first = f"{file}:{name.rpartition('#')[0] or name}#1.{end}"
-    return f"there is no number in {rest[1:]!r}", f"{first} is the first of that name, #-1 the last"
+        return Text.NO_START_OR_END(text=point), Text.START_OR_END(file=file, name=point.rpartition("#")[0] or point)
+    return Text.NO_NUMBER(text=point), Text.FIRST_OF_NAME(file=file, name=name.rpartition("#")[0] or name, end=end)
 
 
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:

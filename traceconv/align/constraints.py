@@ -6,9 +6,8 @@ the bounds of both and what clocks drift apart between the instants that are com
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import combinations, product
@@ -16,24 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.align.constraint_parser import (
-    Anchor,
-    ClockFact,
-    ClockKind,
-    EventPoint,
-    Facts,
-    Point,
-    zone_ns,
+from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, EventPoint, Facts, Point, zone_ns
+from traceconv.align.domains import (
+    STATED_CLOCKS,
+    against_clock,
+    base_of,
+    is_definition,
+    is_local,
+    main_clock,
+    spans,
+    with_own_domains,
 )
-from traceconv.align.domains import is_local, main_clock, spans, with_own_domains
+from traceconv.align.geometry import Line, line_through
 from traceconv.align.machines import UNNAMED, Machine
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import (
-    BOOTTIME,
     DRIFT_UNIT,
     FREE_DRIFT,
-    MONOTONIC,
-    MONOTONIC_RAW,
-    OS_CLOCKS,
     REALTIME,
     SLEW_DRIFT,
     ClockDomain,
@@ -46,14 +44,11 @@ from traceconv.clocks import (
     Step,
     Verdict,
     Zero,
-    looks_like_unix_time,
 )
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.ir.trace import Trace
 from traceconv.registry import Importer, importer_class, option_names
-from traceconv.times import format_drift, format_long, format_option, format_time
 
-_ANCHOR = Step("--anchor", Provenance.USER)
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000
 #: What no snapshot whose bound nobody knows is off.
@@ -62,16 +57,11 @@ _UNSTATED_BOUND_NS = 10**9
 _NEAR_ANCHOR_NS = 10 * 10**9
 #: So many names of a kind are looked through for similar ones.
 _MOST_NAMES = 2000
-_STATED = {
-    ClockKind.REALTIME: REALTIME,
-    ClockKind.MONOTONIC: MONOTONIC,
-    ClockKind.MONOTONIC_RAW: MONOTONIC_RAW,
-    ClockKind.BOOTTIME: BOOTTIME,
-    ClockKind.PERF: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
-}
-#: What is to be said of the place of clocks, by the numbers of the input and of the clock.
-Warnings = dict[tuple[int, int], list[str]]
-_ZONE_OPTIONS, _DATE_OPTIONS = ("utc_offset",), ("date", "year")
+_DAY_NS = 86400 * 10**9
+#: The numbers of an input and of a clock of it.
+Clock = tuple[int, int]
+#: What is to be said of the place of a clock.
+Said = tuple[Clock, Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +91,25 @@ class Instant:
         text: as the user wrote it.
     """
 
-    one: tuple[int, int]
-    other: tuple[int, int]
+    one: Clock
+    other: Clock
     ts: int
     other_ts: int
     within_ns: int
     text: str
+
+    @property
+    def sides(self) -> tuple[tuple[Clock, int], tuple[Clock, int]]:
+        """Both clocks, each with its time."""
+        return (self.one, self.ts), (self.other, self.other_ts)
+
+    def names(self, traces: Sequence[Trace]) -> tuple[str, str]:
+        """The files of both clocks."""
+        return traces[self.one[0]].sources[0].name, traces[self.other[0]].sources[0].name
+
+    def domains(self, traces: Sequence[Trace]) -> tuple[ClockDomain, ClockDomain]:
+        """Both clocks."""
+        return traces[self.one[0]].clocks[self.one[1]], traces[self.other[0]].clocks[self.other[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class Stated:
         relations: edges between clocks, for `ClockGraph.relate`.
         corrections: for each input, by clock, what comes before all other maps because of a stated drift.
         instants: the anchors, on the clocks as the files have them.
-        warnings: what is strange about a fact, by input and clock.
+        warnings: what is strange about a fact, each with its clock.
         machines: for each input its machine.
         walls: for each input the wall clock of its host.
         notes: for some inputs, what else is to be known about them.
@@ -128,10 +131,10 @@ class Stated:
     relations: list[Relation] = field(default_factory=list)
     corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
     instants: list[Instant] = field(default_factory=list)
-    warnings: Warnings = field(default_factory=lambda: defaultdict(list))
+    warnings: list[Said] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
     walls: list[ClockDomain] = field(default_factory=list)
-    notes: dict[int, list[str]] = field(default_factory=dict)
+    notes: dict[int, list[Message]] = field(default_factory=dict)
 
 
 def state(
@@ -149,19 +152,25 @@ def state(
         UsageError: a fact does not fit its input.
         InconsistentClocks: the facts contradict themselves or the files.
     """
-    found = Stated([with_own_domains(trace, index) for index, trace in enumerate(traces)], walls=list(walls))
-    for index in sorted({*facts.zones, *facts.dates}):
-        found.traces[index] = _with_date(found.traces[index], index, facts, walls[index])
-    machine = _machine_of_all(found.traces)
-    for index, fact in sorted(facts.clocks.items()):
-        found.traces[index] = _with_clock(found, index, fact, machine)
-    if any(fact.kind is ClockKind.PERF for fact in facts.clocks.values()):
-        found.traces[:] = [_with_perf_clock(trace, machine) for trace in found.traces]
-    anchored = [_resolved(anchor, found.traces) for anchor in facts.anchors]
-    for index, drift in sorted(facts.drifts.items()):
-        _drift(found, index, drift, anchored)
-    _anchor(found, anchored, facts, offsets or {})
-    return found
+    own = [with_own_domains(trace, index) for index, trace in enumerate(traces)]
+    dated = [_with_date(trace, index, facts, wall) for index, (trace, wall) in enumerate(zip(own, walls, strict=True))]
+    clocked = _with_clocks(dated, facts, walls)
+    instants = [_instant(anchor, clocked) for anchor in facts.anchors]
+    corrections = {index: _correction(clocked, index, drift, instants) for index, drift in facts.drifts.items()}
+    corrected = [_corrected(trace, corrections.get(index, {})) for index, trace in enumerate(clocked)]
+    found, relations, dropped = _anchored(corrected, instants, corrections, offsets or {})
+    warnings = [*_unknown_machines(dated, facts), *_far_away(clocked, instants), *dropped]
+    return Stated(found, relations, corrections, instants, warnings, walls=list(walls))
+
+
+def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
+    """The step that --offset says."""
+    return ClockMap(offset_ns, within_ns, (Step("--offset", Provenance.USER),), Verdict.ASSUMED)
+
+
+def map_along(line: Line, step: Step, verdict: Verdict = Verdict.OK) -> ClockMap:
+    """Return a line as a map that is known from one step."""
+    return ClockMap(line.offset, line.bound, (step,), verdict, round(line.drift / DRIFT_UNIT), line.x0)
 
 
 # -- what importers are told ------------------------------------------------------------------------------------------
@@ -169,16 +178,12 @@ def state(
 
 def importer_options(facts: Facts, index: int, cls: type[Importer]) -> dict[str, str]:
     """The options by which an importer takes the zone and the date of its input itself."""
-    known = option_names(cls)
-    options: dict[str, str] = {}
     zone, day = facts.zones.get(index), facts.dates.get(index)
-    if zone is not None:
-        options |= {key: zone for key in _ZONE_OPTIONS if key in known}
+    known = option_names(cls)
+    options = {"utc_offset": zone} if zone is not None and "utc_offset" in known else {}
     if day is not None and "date" in known:
-        options["date"] = day.isoformat()
-    elif day is not None and "year" in known:
-        options["year"] = str(day.year)
-    return options
+        return options | {"date": day.isoformat()}
+    return options | {"year": str(day.year)} if day is not None and "year" in known else options
 
 
 # -- zones and dates --------------------------------------------------------------------------------------------------
@@ -186,175 +191,142 @@ def importer_options(facts: Facts, index: int, cls: type[Importer]) -> dict[str,
 
 def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Trace:
     """An input whose local times are put on the wall clock of its host, unless its importer has done so."""
-    option = "--tz" if index in facts.zones else "--date"
-    name = trace.sources[0].name
-    handed = importer_options(facts, index, importer_class(trace.sources[0].format))
+    zone, day = facts.zones.get(index), facts.dates.get(index)
+    if zone is None and day is None:
+        return trace
+    option, other = ("--date", "--tz") if zone is None else ("--tz", "--date")
+    source = trace.sources[0]
+    handed = importer_options(facts, index, importer_class(source.format))
     if handed:
-        if index in facts.dates and not set(handed) & set(_DATE_OPTIONS):
-            raise UsageError(f"--date: {name} ({trace.sources[0].format}) states its date itself", hint="leave it out")
-        if not _knows_unix_time(trace):
-            other = "--date" if index in facts.zones and index not in facts.dates else "--tz"
+        if day is not None and not {"date", "year"} & set(handed):
+            raise UsageError(Text.DATE_IN_FILE(file=source.name, format=source.format), hint=Text.LEAVE_IT_OUT())
+        ends = [end for snap in trace.snapshots for end in (snap.clock, snap.other)]
+        if not any(domain.is_wall_clock for domain in (*trace.clocks, *ends)):
             raise UsageError(
-                f"{option}: that does not give {name} ({trace.sources[0].format}) a time since 1970",
-                hint=f"it holds no local time, or {other} is needed, too",
+                Text.GIVES_NO_UNIX_TIME(option=option, file=source.name, format=source.format),
+                hint=Text.NO_LOCAL_TIME_OR_MORE_NEEDED(option=other),
             )
         return trace
-    number = main_clock(trace, option)
-    domain = trace.clocks[number]
+    domain = trace.clocks[main_clock(trace, option)]
     if not is_local(domain):
         raise UsageError(
-            f"{option}: {name} ({trace.sources[0].format}) has no local times: they count {domain.describe()}",
-            hint="--offset and --anchor place any file",
+            Text.NO_LOCAL_TIMES(option=option, file=source.name, format=source.format, clock=domain.describe()),
+            hint=Text.OFFSET_AND_ANCHOR_PLACE_ANY(),
         )
-    snapshot = _midnight(domain, wall, facts.zones.get(index), facts.dates.get(index), name)
+    snapshot = _midnight(domain, wall, zone, day, source.name)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
-
-
-def _knows_unix_time(trace: Trace) -> bool:
-    domains = [*trace.clocks, *(end for snap in trace.snapshots for end in (snap.clock, snap.other))]
-    return any(domain.zero is Zero.UNIX_EPOCH for domain in domains)
 
 
 def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
     """What zero of a domain of local times is."""
     if "year and" in domain.name:
-        raise UsageError(f"--date: the times of {name} have a day but no year: they cannot be placed by a date")
+        raise UsageError(Text.DAY_WITHOUT_YEAR(file=name))
     without_date = "time of day" in domain.name
     if zone is None or (day is None and without_date):
         missing = "--tz" if zone is None else "--date"
-        raise UsageError(f"{name}: its times count {domain.describe()}: {missing} is needed, too")
+        raise UsageError(Text.NEEDED_TOO(file=name, clock=domain.describe(), option=missing))
     if day is not None and not without_date:
-        raise UsageError(f"--date: the times of {name} have a date already", hint="leave it out")
-    start = (day.toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9 if day is not None else 0
-    method = f"local time read as {zone}" + (f", from {day} on" if day else "")
+        raise UsageError(Text.DATE_IN_TIMES(file=name), hint=Text.LEAVE_IT_OUT())
+    start = (day - date(1970, 1, 1)).days * _DAY_NS if day is not None else 0
+    method = Text.LOCAL_TIME_READ_FROM(zone=zone, day=day) if day else Text.LOCAL_TIME_READ(zone=zone)
     local = LocalTime(zone_ns(zone))
-    return ClockSnapshot(domain, 0, wall, start - zone_ns(zone), 0, method, assumed=True, local=local)
+    return ClockSnapshot(domain, 0, wall, start - local.ahead_ns, 0, method, assumed=True, local=local)
 
 
 # -- what a clock is --------------------------------------------------------------------------------------------------
 
 
-def _machine_of_all(traces: Sequence[Trace]) -> str:
-    """The machine that the inputs name, if it is one; "" if there are several, a word if there is none."""
+def _with_clocks(traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain]) -> list[Trace]:
+    """The inputs with what --clock says, each checked against those before it."""
     named = {domain.host for trace in traces for domain in trace.clocks if domain.host}
-    return UNNAMED if not named else named.pop() if len(named) == 1 else ""
+    machine = UNNAMED if not named else named.pop() if len(named) == 1 else ""
+    found = list(traces)
+    for index, fact in sorted(facts.clocks.items()):
+        found[index] = _with_clock(found, index, fact, walls[index], machine)
+    if any(fact.kind is ClockKind.PERF for fact in facts.clocks.values()):
+        return [_with_perf_clock(trace, machine) for trace in found]
+    return found
 
 
-def _with_clock(found: Stated, index: int, fact: ClockFact, only_machine: str) -> Trace:
-    trace = found.traces[index]
-    name = trace.sources[0].name
+def _unknown_machines(traces: Sequence[Trace], facts: Facts) -> Iterator[Said]:
+    """Say where no input names the machine that the user does, and inputs name others: it may be mistyped."""
+    named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
+    for index, fact in sorted(facts.clocks.items()):
+        if fact.machine and named and fact.machine not in named:
+            text = Text.MACHINE_OF_NO_INPUT(machine=fact.machine, named=tuple(sorted(named)))
+            yield (index, main_clock(traces[index], "--clock")), text
+
+
+def _with_clock(traces: Sequence[Trace], index: int, fact: ClockFact, wall: ClockDomain, only_machine: str) -> Trace:
+    """One input, whose times count what the user says; `only_machine` is where they do if nothing names one."""
+    trace = traces[index]
     number = main_clock(trace, "--clock")
-    domain = trace.clocks[number]
+    domain, name = trace.clocks[number], trace.sources[0].name
     if fact.kind is ClockKind.NONE:
         order = ClockDomain(f"order of {name}", Zero.UNKNOWN, Run.NONE, domain.resolution_ns, "", f"{index}:{name}")
         clocks = [order if one == domain else one for one in trace.clocks]
         kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
         return trace.with_tables(clocks=clocks, snapshots=kept)
-    _note_unknown_machine(found, index, number, fact)
-    base = _base(trace, domain)
-    _refuse_other_clock(trace, number, fact, base)
-    if fact.kind is ClockKind.REALTIME and (domain.zero is Zero.UNIX_EPOCH or base is not None):
+    span, base = spans(trace).get(number), base_of(trace, domain)
+    _refuse_clock(against_clock(trace, domain, span, fact), name, fact)
+    if fact.kind is ClockKind.REALTIME and (domain.is_wall_clock or base is not None):
         return trace if base is None else _with_word_for_size(trace, base)
-    stated = _stated_clock(fact, domain, found.walls[index], only_machine, name)
-    if domain == stated or domain.same_timebase(stated):
+    stated = _stated_clock(fact, domain, wall, only_machine, name)
+    if domain.same_timebase(stated):
         return trace
-    method = f"--clock: it is {stated.name}" + (f" of {stated.machine}" if stated.machine else "")
-    user = Provenance.USER
-    snapshot = ClockSnapshot(domain, 0, stated, 0, _apart_ns(domain, fact), method, assumed=True, provenance=user)
-    _refuse_other_place(found, index, number, snapshot)
+    is_perf = domain.name == STATED_CLOCKS[ClockKind.PERF].name
+    apart = _PERF_APART_NS if is_perf and fact.kind is ClockKind.MONOTONIC else 0
+    snapshot = _by_user(domain, stated, apart, _is_clock(stated))
+    first = span[0] if span else 0
+    wrong = _disagreement(replace(snapshot, ts=first, other_ts=first), [_without_guesses(one) for one in traces])
+    _refuse_clock(wrong and Text.FIRST_TIME_ELSEWHERE(away=wrong[1]), name, fact)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
 
-def _note_unknown_machine(found: Stated, index: int, number: int, fact: ClockFact) -> None:
-    """Say that no input names the machine that the user does, where inputs name others: it may be mistyped."""
-    named = {domain.machine for trace in found.traces for domain in trace.clocks if domain.machine}
-    if fact.machine and named and fact.machine not in named:
-        found.warnings[index, number].append(
-            f"--clock says that it is of {fact.machine}, but the inputs name {', '.join(sorted(named))} only: "
-            "is the name right?"
-        )
+def _is_clock(stated: ClockDomain) -> Message:
+    """How it is known what a clock is."""
+    if stated.machine:
+        return Text.CLOCK_IS_OF(clock=stated.name, machine=stated.machine)
+    return Text.CLOCK_IS(clock=stated.name)
+
+
+def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: Message) -> ClockSnapshot:
+    """The snapshot by which one clock is another one, on the word of the user."""
+    return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, assumed=True, provenance=Provenance.USER)
 
 
 def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
     """An input whose times were taken as those of the wall clock for their size alone: now the user says so."""
     if base.bound_ns is not None or base.ts != base.other_ts:
         return trace
-    method = f"--clock: it is {REALTIME.name}"
-    exact = replace(base, bound_ns=0, method=method, assumed=True, provenance=Provenance.USER)
+    exact = replace(base, bound_ns=0, method=_is_clock(REALTIME), assumed=True, provenance=Provenance.USER)
     return trace.with_tables(snapshots=[exact if snap is base else snap for snap in trace.snapshots])
 
 
-def _refuse_other_place(found: Stated, index: int, number: int, snapshot: ClockSnapshot) -> None:
-    """Refuse a clock on which the times of the input lie elsewhere than the files say."""
-    trace = found.traces[index]
-    ts = spans(trace).get(number, (0, 0))[0]
-    others = [snap for one in found.traces for snap in one.snapshots if not _is_guess(snap)]
-    wrong = _disagreement(found, others, (snapshot.clock, ts), (snapshot.other, ts), snapshot.bound_ns or 0)
-    if wrong is not None:
-        stated = f"{snapshot.other.name} of {snapshot.other.machine}"
-        raise InconsistentClocks(
-            f"the clock of {trace.sources[0].name} cannot be {stated}: its first "
-            f"time is {format_time(abs(wrong.apart))} away from where it belongs ({wrong.method}), expected "
-            f"{format_time(wrong.allowed)} at most",
-            hint="was the machine started anew in between? Leave --clock out, or use --offset or --anchor",
-        )
-
-
-def _apart_ns(domain: ClockDomain, fact: ClockFact) -> int:
-    is_perf = domain.name == _STATED[ClockKind.PERF].name
-    return _PERF_APART_NS if is_perf and fact.kind is ClockKind.MONOTONIC else 0
-
-
 def _stated_clock(fact: ClockFact, domain: ClockDomain, wall: ClockDomain, only_machine: str, name: str) -> ClockDomain:
+    """The clock that the user means."""
     machine = fact.machine or domain.host or only_machine
     if fact.kind is ClockKind.REALTIME:
         return replace(wall, machine=fact.machine or domain.machine)
     if not machine:
-        raise UsageError(
-            f"--clock: the inputs name several machines, and not which of them {name} is from",
-            hint=f"say it: --clock {name}={fact.kind}@HOST",
-        )
-    return replace(_STATED[fact.kind], machine=machine)
+        raise UsageError(Text.SEVERAL_MACHINES(file=name), hint=Text.SAY_WHICH_MACHINE(file=name, clock=fact.kind))
+    return replace(STATED_CLOCKS[fact.kind], machine=machine)
 
 
-def _base(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
-    """Where a file says itself when zero of its times was; None if it does not."""
-    said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and _is_definition(snap))
-    return next((snap for snap in said if snap.other.zero is Zero.UNIX_EPOCH), None)
-
-
-def _refuse_other_clock(trace: Trace, number: int, fact: ClockFact, base: ClockSnapshot | None) -> None:
-    """Refuse what the file itself, or the size of its times, speaks against."""
-    domain, span = trace.clocks[number], spans(trace).get(number)
-    name = trace.sources[0].name
-    is_unix = domain.zero is Zero.UNIX_EPOCH or (span is not None and looks_like_unix_time(span[0]))
-    wanted = _STATED[fact.kind]
-    reason = ""
-    if domain.synthetic:
-        reason = "it has no times"
-    elif domain.zero is Zero.RUN_START or (wanted is not REALTIME and "local" in domain.name):
-        reason = f"its times count {domain.describe()}"
-    elif base is not None and domain.zero is Zero.UNKNOWN:
-        reason = "" if wanted is REALTIME else f"it says itself where its times are on the wall clock ({base.method})"
-    elif (wanted is REALTIME) != is_unix and span is not None:
-        reason = f"its first time is {format_time(span[0])} after zero"
-    elif domain.name in OS_CLOCKS - {wanted.name}:
-        reason = f"it says itself that it is {domain.describe()}"
-    elif fact.machine and domain.machine and fact.machine != domain.machine:
-        reason = f"it says itself that it is of {domain.machine}"
-    if reason:
+def _refuse_clock(against: Message | None, name: str, fact: ClockFact) -> None:
+    """Refuse what --clock says of a file if something speaks against it."""
+    if against is not None:
         said = f"{fact.kind}@{fact.machine}" if fact.machine else str(fact.kind)
         raise InconsistentClocks(
-            f"the clock of {name} cannot be {said}: {reason}", hint="leave --clock out, or use --offset or --anchor"
+            Text.CLOCK_CANNOT_BE(file=name, clock=said, reason=against), hint=Text.LEAVE_CLOCK_OUT()
         )
 
 
 def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
     """Join the clock that recordings of perf have with that of files of which the user says that it is this one."""
-    wanted = _STATED[ClockKind.PERF]
-    said = "--clock: recorded by perf"
+    wanted = STATED_CLOCKS[ClockKind.PERF]
     more = [
-        ClockSnapshot(domain, 0, replace(wanted, machine=machine), 0, 0, said, assumed=True, provenance=Provenance.USER)
+        _by_user(domain, replace(wanted, machine=machine), 0, Text.RECORDED_BY_PERF())
         for domain in trace.clocks
         if domain.name == wanted.name and (machine := domain.host or only_machine)
     ]
@@ -364,122 +336,111 @@ def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
 # -- drifts -----------------------------------------------------------------------------------------------------------
 
 
-def _drift(found: Stated, index: int, drift: int, anchored: Sequence[_Pair]) -> None:
-    """Correct the rate of an input, in such a way that readings and anchors of its clock keep their place."""
-    trace = found.traces[index]
+def _correction(traces: Sequence[Trace], index: int, drift: int, instants: Sequence[Instant]) -> dict[int, ClockMap]:
+    """The stated drift of the clock of an input, from a reading or an anchor of it on if there is one."""
+    trace = traces[index]
     number = main_clock(trace, "--drift")
-    domain = trace.clocks[number]
-    _refuse_other_drift(found, trace, domain, drift)
-    at = [side.ts for pair in anchored for side in pair.sides if (side.input, side.clock) == (index, number)]
-    readings = [snap for snap in trace.snapshots if snap.clock == domain and not _is_definition(snap)]
-    at += [snap.ts for snap in readings]
-    first = spans(trace).get(number, (0, 0))[0]
-    way = ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, (at or [first])[0])
-    found.corrections[index] = {number: way}
-    moved = [replace(snap, ts=way.at(snap.ts)) if snap in readings else snap for snap in trace.snapshots]
-    found.traces[index] = trace.with_tables(snapshots=moved)
+    _refuse_other_drift(traces, trace, trace.clocks[number], drift)
+    at = [ts for instant in instants for key, ts in instant.sides if key == (index, number)]
+    at += [snap.ts for snap in trace.snapshots if snap.clock == trace.clocks[number] and not is_definition(snap)]
+    at += [spans(trace).get(number, (0, 0))[0]]
+    return {number: ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])}
 
 
-def _refuse_other_drift(found: Stated, trace: Trace, domain: ClockDomain, drift: int) -> None:
+def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
+    """The input, with readings of its clocks as they are once stated drifts are taken out."""
+    by_domain = {trace.clocks[number]: way for number, way in corrections.items()}
+    moved = [
+        snap if is_definition(snap) else replace(snap, ts=by_domain.get(snap.clock, ClockMap()).at(snap.ts))
+        for snap in trace.snapshots
+    ]
+    return trace.with_tables(snapshots=moved) if by_domain else trace
+
+
+def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDomain, drift: int) -> None:
     """Refuse a drift that the clock does not have: it was read beside the wall clock more than once."""
     is_it = [domain]
-    is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and _by_user(snap)]
+    is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and snap.provenance is Provenance.USER]
     read = [
-        (snap.ts, snap.other_ts, snap.bound_ns or 0, snap.method)
-        for snap in (snap for trace in found.traces for snap in trace.snapshots)
-        if any(snap.clock == one or snap.clock.same_timebase(one) for one in is_it)
-        and snap.other.zero is Zero.UNIX_EPOCH
+        snap
+        for one in traces
+        for snap in one.snapshots
+        if any(snap.clock.same_timebase(its) for its in is_it)
+        and snap.other.is_wall_clock
         and snap.bound_ns is not None
-        and not (snap.assumed or _is_definition(snap))
+        and not (snap.assumed or is_definition(snap))
     ]
-    if not read or min(read)[0] == max(read)[0]:
+    read.sort(key=lambda snap: (snap.ts, snap.other_ts, snap.bound_ns))
+    if not read or read[0].ts == read[-1].ts:
         return
-    (x0, y0, before, method), (x1, y1, after, _) = min(read), max(read)
-    ppm, within = ((y1 - y0) / (x1 - x0) - 1) * 1e6, (before + after + 1) / (x1 - x0) * 1e6
+    first, last = read[0], read[-1]
+    passed = last.ts - first.ts
+    ppm = ((last.other_ts - first.other_ts) / passed - 1) * 1e6
+    within = ((first.bound_ns or 0) + (last.bound_ns or 0) + 1) / passed * 1e6
     stated = drift * DRIFT_UNIT * 1e6
     if abs(stated - ppm) > within:
+        name = trace.sources[0].name
         raise InconsistentClocks(
-            f"--drift says that the clock of {trace.sources[0].name} drifts by {format_drift(stated)}, "
-            f"but it was read more than once ({method}): it drifts by {format_drift(ppm)}, within ±{within:.3f} ppm",
-            hint="leave --drift out: what was read is used",
+            Text.READ_WITH_OTHER_DRIFT(file=name, stated=stated, method=first.method, read=ppm, within=within),
+            hint=Text.LEAVE_DRIFT_OUT(),
         )
 
 
-# -- anchors ----------------------------------------------------------------------------------------------------------
+# -- the points of anchors --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A point of an anchor: a time in ns on a clock of an input, known to `step_ns`."""
-
-    input: int
-    clock: int
-    ts: int
-    step_ns: int
+def _instant(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
+    """The times of the two points of an anchor."""
+    points = [_time(point, traces[point.input], anchor.text) for point in (anchor.one, anchor.other)]
+    (one, ts, step), (other, other_ts, its_step) = sorted(points, key=lambda point: point[0])
+    within = step + its_step if anchor.within_ns is None else anchor.within_ns
+    return Instant(one, other, ts, other_ts, within, anchor.text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """An anchor whose points have times; the sides are in order of the inputs."""
-
-    sides: tuple[_Side, _Side]
-    within_ns: int
-    text: str
-
-
-def _resolved(anchor: Anchor, traces: Sequence[Trace]) -> _Pair:
-    one, other = sorted(
-        (_side(point, traces, anchor.text) for point in (anchor.one, anchor.other)),
-        key=lambda side: (side.input, side.clock),
-    )
-    within = one.step_ns + other.step_ns if anchor.within_ns is None else anchor.within_ns
-    return _Pair((one, other), within, anchor.text)
-
-
-def _side(point: Point, traces: Sequence[Trace], text: str) -> _Side:
-    trace = traces[point.input]
+def _time(point: Point, trace: Trace, text: str) -> tuple[Clock, int, int]:
+    """The clock of a point, its time on it, and to how many ns that is known."""
     if isinstance(point, EventPoint):
         clock, ts = _event(point, trace, text)
-        return _Side(point.input, clock, ts, trace.clocks[clock].resolution_ns)
+        return (point.input, clock), ts, trace.clocks[clock].resolution_ns
     clock = main_clock(trace, "--anchor")
-    return _Side(point.input, clock, point.ts, max(point.step_ns, trace.clocks[clock].resolution_ns))
+    return (point.input, clock), point.ts, max(point.step_ns, trace.clocks[clock].resolution_ns)
 
 
 def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
     """The clock of an event, and its time. What has that name as a slice comes before what has it otherwise."""
     name = trace.sources[0].name
-    for table, rows in _named(point.name, trace):
-        if not len(rows):
-            continue
-        if abs(point.number) > len(rows):
-            raise UsageError(
-                f"--anchor {text!r}: {name} has {len(rows)} events of the name {point.name!r}, not {abs(point.number)}",
-                hint=f"the first is #1, the last is #{len(rows)} or #-1",
-            )
-        rows = rows[np.lexsort((table.origin[rows], table.ts[rows]))]
-        row = rows[point.number - 1 if point.number > 0 else point.number]
-        clock = int(trace.tracks[table.track[row]].clock)
-        if trace.clocks[clock].run is Run.TOTALS:
-            raise UsageError(f"--anchor {text!r}: {point.name!r} in {name} is a row of a table without times")
-        dur = int(trace.slices.dur[row]) if table is trace.slices and point.at_end else 0
-        return clock, int(table.ts[row]) + dur
-    raise UsageError(f"--anchor {text!r}: {name} has no event of the name {point.name!r}", hint=_similar(point, trace))
+    named = ((table, np.flatnonzero(found)) for table, found in _named(point.name, trace) if np.any(found))
+    table, rows = next(named, (None, ()))
+    if table is None:
+        raise UsageError(Text.NO_SUCH_EVENT(anchor=text, file=name, name=point.name), hint=_similar(point, trace))
+    if abs(point.number) > len(rows):
+        raise UsageError(
+            Text.FEWER_EVENTS(anchor=text, file=name, count=len(rows), name=point.name, number=abs(point.number)),
+            hint=Text.FIRST_AND_LAST(count=len(rows)),
+        )
+    in_order = rows[np.lexsort((table.origin[rows], table.ts[rows]))]
+    row = in_order[point.number - 1 if point.number > 0 else point.number]
+    clock = int(trace.tracks[table.track[row]].clock)
+    if trace.clocks[clock].run is Run.TOTALS:
+        raise UsageError(Text.ROW_WITHOUT_TIME(anchor=text, name=point.name, file=name))
+    dur = int(trace.slices.dur[row]) if table is trace.slices and point.at_end else 0
+    return clock, int(table.ts[row]) + dur
 
 
 def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
-    """The tables, each with the rows of that name: entries of a log by their text, samples also by their function."""
+    """The tables, each with which of its rows have a name: entries of a log by their text, samples also by function."""
     wanted = trace.strings.index(name) if name in trace.strings else -1
-    yield trace.slices, np.flatnonzero(trace.slices.name == wanted)
-    yield trace.instants, np.flatnonzero(trace.instants.name == wanted)
-    yield trace.logs, np.flatnonzero(trace.logs.text == wanted)
+    yield trace.slices, trace.slices.name == wanted
+    yield trace.instants, trace.instants.name == wanted
+    yield trace.logs, trace.logs.text == wanted
     frames = [number for number, frame in enumerate(trace.frames) if frame.name == name]
-    samples = trace.samples
-    yield samples, np.flatnonzero((samples.name == wanted) | np.isin(samples.stack, frames))
+    yield trace.samples, (trace.samples.name == wanted) | np.isin(trace.samples.stack, frames)
     tracks = [number for number, track in enumerate(trace.tracks) if track.name == name]
-    yield trace.counters, np.flatnonzero(np.isin(trace.counters.track, tracks))
+    yield trace.counters, np.isin(trace.counters.track, tracks)
 
 
-def _similar(point: EventPoint, trace: Trace) -> str:
+def _similar(point: EventPoint, trace: Trace) -> Message:
+    """Names of the input that are like the wanted one, else some."""
     import difflib  # for this message alone
 
     tables = (trace.slices.name, trace.instants.name, trace.logs.text, trace.samples.name)
@@ -488,314 +449,247 @@ def _similar(point: EventPoint, trace: Trace) -> str:
     used |= {trace.tracks[number].name for number in np.unique(trace.counters.track)}
     names = sorted(used - {""})
     close = difflib.get_close_matches(point.name, names, 3, 0.5) or names[:3]
-    return f"it has, for instance, {', '.join(map(repr, close))}" if close else "it has no events at all"
+    return Text.HAS_FOR_INSTANCE(names=tuple(map(repr, close))) if close else Text.HAS_NO_EVENTS()
 
 
-def _anchor(found: Stated, pairs: Sequence[_Pair], facts: Facts, offsets: Mapping[int, int]) -> None:
-    """One relation for each two clocks that anchors tie together."""
-    groups: dict[tuple[int, int, int, int], list[_Pair]] = defaultdict(list)
-    for pair in pairs:
-        one, other = pair.sides
-        groups[one.input, one.clock, other.input, other.clock].append(_corrected(pair, found))
-        found.instants.append(
-            Instant((one.input, one.clock), (other.input, other.clock), one.ts, other.ts, pair.within_ns, pair.text)
-        )
-        _note_far_away(found, pair)
-    alone: list[tuple[int, _Pair]] = []
-    for (one_input, one_clock, other_input, other_clock), said in groups.items():
-        _refuse_moved(found.traces, said[0], offsets)
-        _refuse_two_at_once(found.traces, said)
-        _check(found, said)
-        group = _one_for_each_instant(said)
-        domains = found.traces[one_input].clocks[one_clock], found.traces[other_input].clocks[other_clock]
-        fixed = bool({one_input, other_input} & set(facts.drifts)) or any(domain.synthetic for domain in domains)
-        known = None if fixed else _related(found, *domains)
-        if len(group) == 1:
-            way = _through(group[0], known)
-            relation = Relation(*domains, way, way.inverse())
-        else:
-            relation = Relation(*domains, *_ways(group, found.traces, 0.0 if fixed else SLEW_DRIFT))
-        if len(group) == 1 and not (fixed or known):
-            alone.append((len(found.relations), group[0]))
-        found.relations.append(relation)
-    # What was checked is at the instant: only now all of them are known.
-    for at, pair in alone:
-        found.relations[at] = _less_sure_away(found.relations[at], pair, found.traces)
+# -- anchors ----------------------------------------------------------------------------------------------------------
 
 
-def _one_for_each_instant(group: Sequence[_Pair]) -> list[_Pair]:
+def _anchored(
+    traces: Sequence[Trace],
+    instants: Sequence[Instant],
+    corrections: Mapping[int, Mapping[int, ClockMap]],
+    offsets: Mapping[int, int],
+) -> tuple[list[Trace], list[Relation], list[Said]]:
+    """Relate each two clocks that anchors tie together.
+
+    Returns:
+        The inputs, without the guesses of importers that contradict anchors, the relations, and what is to be said.
+    """
+    groups: dict[tuple[Clock, Clock], list[Instant]] = defaultdict(list)
+    for instant in instants:
+        groups[instant.one, instant.other].append(_without_drift(instant, corrections))
+    found, relations, said = list(traces), list[Relation](), list[Said]()
+    exact: list[Relation] = []  # as they are at the instants: there they are checked
+    for group in groups.values():
+        _refuse_moved(found, group[0], offsets)
+        _refuse_two_at_once(found, group)
+        for instant in group:
+            found, dropped = _checked(found, exact, instant)
+            said += dropped
+        drifts = not any(key[0] in corrections for key, _ in group[0].sides)
+        at_instant, everywhere = _relations(found, _one_for_each_instant(group), drifts=drifts)
+        exact.append(at_instant)
+        relations.append(everywhere)
+    return found, relations, said
+
+
+def _without_drift(instant: Instant, corrections: Mapping[int, Mapping[int, ClockMap]]) -> Instant:
+    """The anchor on clocks whose stated drift is taken out."""
+    ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
+    return replace(instant, ts=ts, other_ts=other_ts)
+
+
+def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
     """The anchors, those of one instant of the first clock, which agree, as one that holds what all of them allow."""
-    found: dict[int, _Pair] = {}
-    for pair in group:
-        one, other = pair.sides
-        same = found.get(one.ts)
-        if same is None:
-            found[one.ts] = pair
-            continue
-        low = max(side.ts - within for side, within in ((other, pair.within_ns), (same.sides[1], same.within_ns)))
-        high = min(side.ts + within for side, within in ((other, pair.within_ns), (same.sides[1], same.within_ns)))
-        found[one.ts] = replace(
-            same, sides=(one, replace(other, ts=(low + high) // 2)), within_ns=(high - low + 1) // 2
-        )
+    found: dict[int, Instant] = {}
+    for one in group:
+        both = (one, found.get(one.ts, one))
+        low = max(each.other_ts - each.within_ns for each in both)
+        high = min(each.other_ts + each.within_ns for each in both)
+        found[one.ts] = replace(both[1], other_ts=(low + high) // 2, within_ns=(high - low + 1) // 2)
     return list(found.values())
 
 
-def _less_sure_away(relation: Relation, pair: _Pair, traces: Sequence[Trace]) -> Relation:
+def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: bool) -> tuple[Relation, Relation]:
+    """The relation of two clocks by anchors: at their instants, and everywhere.
+
+    Args:
+        traces: the inputs.
+        group: all anchors of the two clocks.
+        drifts: whether the clocks may drift by what nobody states.
+
+    Raises:
+        InconsistentClocks: the anchors contradict each other.
+    """
+    domains = group[0].domains(traces)
+    drifts = drifts and not any(domain.synthetic for domain in domains)
+    if len(group) > 1:
+        relation = Relation(*domains, *_ways(group, traces, SLEW_DRIFT if drifts else 0.0))
+        return relation, relation
+    (one,) = group
+    known = graph_of([REALTIME], traces).maps_to(domains[1]).get(domains[0]) if drifts else None
+    holds = known is not None and known.bound_ns is not None  # at all times, as files relate them, only less exactly
+    way = known if known is not None and holds else ClockMap()
+    way = way.then(ClockMap(one.other_ts - way.at(one.ts)))
+    steps = (Step("--anchor", Provenance.USER),)
+    relation = Relation(*domains, replace(way, bound_ns=one.within_ns, steps=steps, verdict=Verdict.ASSUMED))
+    return relation, relation if holds or not drifts else _less_sure_away(relation, one, traces)
+
+
+def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -> Relation:
     """One instant says nothing of the drift: the farther from it, the less is known."""
-    spanned = [spans(traces[side.input]).get(side.clock, (side.ts,) * 2) for side in pair.sides]
-    away = [max(abs(end - side.ts) for end in its) for side, its in zip(pair.sides, spanned, strict=True)]
-    step = Step(f"--anchor, with up to {FREE_DRIFT * 1e6:.0f} ppm of drift away from its instant", Provenance.USER)
+    step = Step(Text.ANCHOR_AND_FREE_DRIFT(ppm=FREE_DRIFT * 1e6), Provenance.USER)
+    far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
     way, back = (
-        replace(way, bound_ns=pair.within_ns + round(FREE_DRIFT * far), steps=(step,))
-        for way, far in zip((relation.way, relation.way.inverse()), away, strict=True)
+        replace(way, bound_ns=one.within_ns + round(FREE_DRIFT * away), steps=(step,))
+        for way, away in zip((relation.way, relation.way.inverse()), far, strict=True)
     )
     return replace(relation, way=way, back=back)
 
 
-def _related(found: Stated, clock: ClockDomain, other: ClockDomain) -> ClockMap | None:
-    """How the files relate two clocks at all times, within a bound; None if they do not."""
-    snapshots = [snap for trace in found.traces for snap in trace.snapshots]
-    graph = ClockGraph([REALTIME, *(domain for trace in found.traces for domain in trace.clocks)], snapshots)
-    way = graph.maps_to(other).get(clock)
-    return way if way is not None and way.bound_ns is not None else None
+def _span(traces: Sequence[Trace], key: Clock, ts: int) -> tuple[int, int]:
+    """The first and the last time of the events on a clock; without any, the given one."""
+    return spans(traces[key[0]]).get(key[1], (ts, ts))
 
 
-def _through(pair: _Pair, known: ClockMap | None) -> ClockMap:
-    """The relation of two clocks by one anchor.
-
-    If the files relate them at all times, only less exactly, the anchor holds at all times, too.
-    """
-    one, other = pair.sides
-    if known is None:
-        return ClockMap(other.ts - one.ts, pair.within_ns, (_ANCHOR,), Verdict.ASSUMED)
-    way = known.then(ClockMap(other.ts - known.at(one.ts)))
-    return replace(way, bound_ns=pair.within_ns, steps=(_ANCHOR,), verdict=Verdict.ASSUMED)
-
-
-def _ways(group: Sequence[_Pair], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
+def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
     """The line through several anchors of two clocks, and the way back, each with its bound for the events there."""
-    ends, other_ends = (spans(traces[side.input]).get(side.clock, (side.ts,) * 2) for side in group[0].sides)
+    ends, its_ends = (_span(traces, key, ts) for key, ts in group[0].sides)
     way = _way(group, ends, traces, max_drift)
-    first, last = (way.inverse().at(end) for end in other_ends)
+    first, last = (way.inverse().at(end) for end in its_ends)
     return way, _way(group, (first, last), traces, max_drift).inverse()
 
 
-def _corrected(pair: _Pair, found: Stated) -> _Pair:
-    """The anchor on clocks whose stated drift is taken out."""
-    one, other = (
-        replace(side, ts=found.corrections.get(side.input, {}).get(side.clock, ClockMap()).at(side.ts))
-        for side in pair.sides
-    )
-    return replace(pair, sides=(one, other))
-
-
-def _way(group: Sequence[_Pair], span: tuple[int, int], traces: Sequence[Trace], max_drift: float) -> ClockMap:
+def _way(group: Sequence[Instant], span: tuple[int, int], traces: Sequence[Trace], max_drift: float) -> ClockMap:
     """The line through several anchors of two clocks; its bound holds for the whole span of the first one."""
-    readings = [(pair.sides[0].ts, pair.sides[1].ts, pair.within_ns) for pair in group]
-    way = line(readings, span, replace(_ANCHOR, text=f"{len(group)} x {_ANCHOR.text}"), max_drift, Verdict.ASSUMED)
-    if way is None:
+    line = line_through([(one.ts, one.other_ts, one.within_ns) for one in group], span, max_drift)
+    if line is None:
         raise _contradict_each_other(group, traces, max_drift)
-    return way
-
-
-def _contradict_each_other(group: Sequence[_Pair], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
-    """Anchors through which no line goes, told by the two that are farthest apart."""
-    early, late = min(group, key=lambda pair: pair.sides[0].ts), max(group, key=lambda pair: pair.sides[0].ts)
-    passed = [second.ts - first.ts for first, second in zip(early.sides, late.sides, strict=True)]
-    names = [traces[side.input].sources[0].name for side in early.sides]
-    timeless = [
-        name for name, side in zip(names, early.sides, strict=True) if traces[side.input].clocks[side.clock].synthetic
-    ]
-    if max_drift:
-        why = f"which is more than their bounds and a drift of {max_drift * 1e6:g} ppm allow"
-    elif timeless:
-        why = f"and their bounds allow for less; {timeless[0]} has no clock, so no drift explains it"
-    else:
-        why = "and their bounds allow for less besides --drift"
-    return InconsistentClocks(
-        f"the anchors contradict each other: between {early.text!r} and {late.text!r} pass {format_time(passed[0])} in "
-        f"{names[0]}, but {format_time(passed[1])} in {names[1]}, {why}",
-        hint="one of them is wrong, or less exact than it says: put ~TIME behind it",
-    )
-
-
-def line(
-    readings: Sequence[tuple[int, int, int]],
-    span: tuple[int, int],
-    step: Step,
-    max_drift: float = SLEW_DRIFT,
-    verdict: Verdict = Verdict.OK,
-) -> ClockMap | None:
-    """The middle of all lines through several readings of two clocks; None if there is no such line.
-
-    Args:
-        readings: a time on the one clock, the same instant on the other one, and how far they can be apart, ns.
-        span: of times on the first clock for which the bound has to hold.
-        step: where the readings are from.
-        max_drift: the greatest drift, as a ratio.
-        verdict: how far to trust them.
-    """
-    from traceconv.align.geometry import Constraints, box, feasible
-
-    x0, y0, _ = readings[0]
-    x = np.array([one - x0 for one, _, _ in readings], np.float64)
-    apart = np.array([(other - y0) - (one - x0) for one, other, _ in readings], np.float64)
-    within = np.array([bound for _, _, bound in readings], np.float64) + 0.5
-    start = box(0.0, -within[0], within[0], max_drift)
-    region = feasible(Constraints(x, apart - within, x, apart + within), start)
-    if region is None:
-        return None
-    offset, drift = region.middle((float(np.min(x)), float(np.max(x))))
-    if np.min(region.drifts) <= 0 <= np.max(region.drifts) and np.ptp(region.drifts) >= max_drift:
-        # The readings tell nothing of a drift: what their middle makes of that would be noise.
-        middle = float(np.min(x) + np.max(x)) / 2
-        offset, drift = float(sum(bound[0] for bound in region.bounds(middle))) / 2, 0.0
-    first, last = min(one for one, _, _ in readings), max(one for one, _, _ in readings)
-    ends = np.array([min(span[0], first) - x0, max(span[1], last) - x0], np.float64)
-    low, high = region.bounds(ends)
-    there = offset + drift * ends
-    bound = int(np.ceil(max(np.max(high - there), np.max(there - low))))
-    return ClockMap(y0 - x0 + round(offset), bound, (step,), verdict, round(drift / DRIFT_UNIT), x0)
+    return map_along(line, Step(f"{len(group)} x --anchor", Provenance.USER), Verdict.ASSUMED)
 
 
 # -- contradictions ---------------------------------------------------------------------------------------------------
 
 
-def _refuse_moved(traces: Sequence[Trace], pair: _Pair, offsets: Mapping[int, int]) -> None:
-    one, other = (traces[side.input].sources[0].name for side in pair.sides)
-    apart = offsets.get(pair.sides[0].input, 0) - offsets.get(pair.sides[1].input, 0)
-    if abs(apart) > pair.within_ns:
+def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
+    """Anchors through which no line goes, told by the two that are farthest apart."""
+    early, late = min(group, key=lambda one: one.ts), max(group, key=lambda one: one.ts)
+    file, other = early.names(traces)
+    timeless = [name for name, domain in zip((file, other), early.domains(traces), strict=True) if domain.synthetic]
+    reason = Text.LESS_BESIDES_DRIFT()
+    if max_drift:
+        reason = Text.MORE_THAN_DRIFT_ALLOWS(ppm=max_drift * 1e6)
+    elif timeless:
+        reason = Text.LESS_WITHOUT_CLOCK(file=timeless[0])
+    text = Text.ANCHORS_CONTRADICT(
+        early=early.text,
+        late=late.text,
+        passed=late.ts - early.ts,
+        file=file,
+        its_passed=late.other_ts - early.other_ts,
+        other=other,
+        reason=reason,
+    )
+    return InconsistentClocks(text, hint=Text.ONE_ANCHOR_WRONG())
+
+
+def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[int, int]) -> None:
+    """Refuse offsets that move two inputs apart that an anchor ties together."""
+    apart = abs(offsets.get(instant.one[0], 0) - offsets.get(instant.other[0], 0))
+    if apart > instant.within_ns:
+        file, other = instant.names(traces)
         raise InconsistentClocks(
-            f"--offset moves {one} and {other} {format_time(abs(apart))} away from their anchor {pair.text!r}",
-            hint="say only one of the two",
+            Text.OFFSET_MOVES_ANCHOR(file=file, other=other, apart=apart, anchor=instant.text),
+            hint=Text.SAY_ONE_OF_TWO(),
         )
 
 
-def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[_Pair]) -> None:
+def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> None:
     """Refuse two anchors that say different things of one instant of a file."""
     for (one, two), at in product(combinations(group, 2), (0, 1)):
-        apart = abs(one.sides[1 - at].ts - two.sides[1 - at].ts)
-        if one.sides[at].ts == two.sides[at].ts and apart > one.within_ns + two.within_ns:
-            name, other = (traces[one.sides[side].input].sources[0].name for side in (at, 1 - at))
+        apart, allowed = abs(one.sides[1 - at][1] - two.sides[1 - at][1]), one.within_ns + two.within_ns
+        if one.sides[at][1] == two.sides[at][1] and apart > allowed:
+            file, other = one.names(traces)[:: -1 if at else 1]
             raise UsageError(
-                f"--anchor {one.text!r} and {two.text!r} are about one instant of {name}, but put it at two of "
-                f"{other}, {format_time(apart)} apart, expected {format_time(one.within_ns + two.within_ns)} at most",
-                hint="leave one of them out, or say how exact they are: put ~TIME behind them",
+                Text.ONE_INSTANT_AT_TWO(
+                    one=one.text, two=two.text, file=file, other=other, apart=apart, allowed=allowed
+                ),
+                hint=Text.ONE_ANCHOR_WRONG(),
             )
 
 
-def _note_far_away(found: Stated, pair: _Pair) -> None:
+def _far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[Said]:
     """Say that a time lies far outside of its recording: what was meant may be another unit, or the other file."""
-    for side in pair.sides:
-        trace = found.traces[side.input]
-        span = spans(trace).get(side.clock)
-        if span is None:
-            continue
-        first, last = span
-        away = max(first - side.ts, side.ts - last)
-        if away > max(last - first, _NEAR_ANCHOR_NS):
-            where = "before its first" if side.ts < first else "after its last"
-            found.warnings[side.input, side.clock].append(
-                f"--anchor {pair.text!r} names a time {format_long(away)} {where} event: is it of this file, and is "
-                "its unit right?"
-            )
+    for instant in instants:
+        for key, ts in instant.sides:
+            first, last = _span(traces, key, ts)
+            away = max(first - ts, ts - last)
+            if away > max(last - first, _NEAR_ANCHOR_NS):
+                text = Text.ANCHOR_BEFORE_EVENTS if ts < first else Text.ANCHOR_AFTER_EVENTS
+                yield key, text(anchor=instant.text, away=away)
 
 
-def _check(found: Stated, group: Sequence[_Pair]) -> None:
-    """Refuse anchors that contradict the files; guesses of importers that contradict them are dropped."""
-    for pair in group:
-        wrong = _wrong(found, pair, assumed=False)
-        if wrong:
-            raise _contradiction(found, pair, wrong)
-        wrong = _wrong(found, pair, assumed=True)
-        if wrong:
-            for side in pair.sides:
-                _drop_guesses(found, side, pair, wrong)
+def _checked(traces: list[Trace], relations: Sequence[Relation], instant: Instant) -> tuple[list[Trace], list[Said]]:
+    """Refuse an anchor that contradicts the files; guesses of importers that contradict it are dropped.
 
-
-def _drop_guesses(found: Stated, side: _Side, pair: _Pair, wrong: _Wrong) -> None:
-    """Leave out what an importer assumed of a file, and say so."""
-    trace = found.traces[side.input]
-    guesses = [snap for snap in trace.snapshots if _is_guess(snap)]
-    found.traces[side.input] = trace.with_tables(snapshots=[snap for snap in trace.snapshots if snap not in guesses])
-    found.warnings[side.input, side.clock] += [
-        f"{guess.method}: {format_time(abs(wrong.apart))} away from --anchor {pair.text!r}, which is believed"
-        for guess in guesses
+    Returns:
+        The inputs without these guesses, and what is to be said of that.
+    """
+    one, other = instant.domains(traces)
+    stated = ClockSnapshot(one, instant.ts, other, instant.other_ts, instant.within_ns, "")
+    sure = [_without_guesses(trace) for trace in traces]
+    wrong = _disagreement(stated, sure, relations)
+    if wrong is not None:
+        apart, away = wrong
+        file, its_file = instant.names(traces)
+        raise InconsistentClocks(
+            Text.ANCHOR_ELSEWHERE(anchor=instant.text, file=file, other=its_file, away=away),
+            hint=Text.CHECK_ANCHOR(file=file, move=apart),
+        )
+    wrong = _disagreement(stated, traces, relations)
+    if wrong is None:
+        return traces, []
+    said = [
+        (key, Text.ANCHOR_BELIEVED(guess=guess.method, apart=abs(wrong[0]), anchor=instant.text))
+        for key, _ in instant.sides
+        for guess in filter(_is_guess, traces[key[0]].snapshots)
     ]
+    tied = {key[0] for key, _ in instant.sides}
+    return [sure[index] if index in tied else trace for index, trace in enumerate(traces)], said
 
 
-def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
-    """The step that --offset says."""
-    return ClockMap(offset_ns, within_ns, (Step("--offset", Provenance.USER),), Verdict.ASSUMED)
+def _without_guesses(trace: Trace) -> Trace:
+    """The input without what its importer assumed."""
+    return trace.with_tables(snapshots=[snap for snap in trace.snapshots if not _is_guess(snap)])
 
 
 def _is_guess(snap: ClockSnapshot) -> bool:
     """Whether an importer assumed the snapshot, and not the user."""
-    given = _by_user(snap) or (snap.local is not None and not snap.local.guessed)
+    given = snap.provenance is Provenance.USER or (snap.local is not None and not snap.local.guessed)
     return snap.assumed and not given
 
 
-def _by_user(snap: ClockSnapshot) -> bool:
-    return snap.provenance is Provenance.USER
-
-
-def _is_definition(snap: ClockSnapshot) -> bool:
-    """Whether the snapshot says what zero of a clock is, rather than what it showed when it was read."""
-    return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
-
-
-def _wrong(found: Stated, pair: _Pair, *, assumed: bool) -> _Wrong | None:
-    """What is wrong with an anchor, seen from the snapshots and the anchors before it."""
-    snapshots = [snap for trace in found.traces for snap in trace.snapshots if assumed or not _is_guess(snap)]
-    one, other = ((found.traces[side.input].clocks[side.clock], side.ts) for side in pair.sides)
-    return _disagreement(found, snapshots, one, other, pair.within_ns)
-
-
-def _contradiction(found: Stated, pair: _Pair, wrong: _Wrong) -> InconsistentClocks:
-    first, second = (found.traces[side.input].sources[0].name for side in pair.sides)
-    return InconsistentClocks(
-        f"the anchor {pair.text!r} puts {first} and {second} {format_time(abs(wrong.apart))} away from where they "
-        f"belong ({wrong.method}), expected {format_time(wrong.allowed)} at most",
-        hint="check the anchor; if the clocks of two machines were apart, "
-        f"--offset {shlex.quote(first)}={format_option(wrong.apart)} moves the file",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Wrong:
-    """By how much a statement is off, ns, by how much it may be, and what speaks against it."""
-
-    apart: int
-    allowed: int
-    method: str
+def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:
+    """Some domains and the clocks of all inputs, with what relates them."""
+    snapshots = [snap for trace in traces for snap in trace.snapshots]
+    graph = ClockGraph([*domains, *(clock for trace in traces for clock in trace.clocks)], snapshots)
+    for relation in relations:
+        graph.relate(relation.clock, relation.other, relation.way, relation.back)
+    return graph
 
 
 def _disagreement(
-    found: Stated,
-    snapshots: Sequence[ClockSnapshot],
-    one: tuple[ClockDomain, int],
-    other: tuple[ClockDomain, int],
-    within_ns: int,
-) -> _Wrong | None:
-    """What the snapshots say against two times of two clocks being one instant."""
-    graph = ClockGraph([REALTIME, *(clock for trace in found.traces for clock in trace.clocks)], snapshots)
-    for relation in found.relations:
-        graph.relate(relation.clock, relation.other, relation.way, relation.back)
-    way = graph.maps_to(other[0]).get(one[0])
+    stated: ClockSnapshot, traces: Sequence[Trace], relations: Sequence[Relation] = ()
+) -> tuple[int, Message] | None:
+    """How far what is known is from two times of two clocks being one instant, ns, and that in words; None if near."""
+    way = graph_of([REALTIME], traces, relations).maps_to(stated.other).get(stated.clock)
     if way is None:
         return None
-    apart = other[1] - way.at(one[1])
-    bound = _UNSTATED_BOUND_NS if way.bound_ns is None else way.bound_ns
-    allowed = within_ns + bound + sum(_drifted_ns(ts, domain, snapshots) for domain, ts in (one, other))
-    method = f"known from {way.method}" if way.steps else "both count the same clock"
-    return _Wrong(apart, allowed, method) if abs(apart) > allowed else None
+    apart = stated.other_ts - way.at(stated.ts)
+    allowed = (stated.bound_ns or 0) + (_UNSTATED_BOUND_NS if way.bound_ns is None else way.bound_ns)
+    allowed += _drifted_ns(stated.ts, stated.clock, traces) + _drifted_ns(stated.other_ts, stated.other, traces)
+    if abs(apart) <= allowed:
+        return None
+    return apart, Text.AWAY_FROM_KNOWN(apart=abs(apart), method=way.method, allowed=allowed)
 
 
-def _drifted_ns(ts: int, domain: ClockDomain, snapshots: Sequence[ClockSnapshot]) -> int:
+def _drifted_ns(ts: int, domain: ClockDomain, traces: Sequence[Trace]) -> int:
     """How far a clock can have drifted from the wall clock since it was read last; 0 if it was only defined."""
-    if domain.zero is Zero.UNIX_EPOCH:
+    if domain.is_wall_clock:
         return 0
-    known = [snap for snap in snapshots if not snap.assumed and not _is_definition(snap)]
+    snapshots = (snap for trace in traces for snap in trace.snapshots)
+    known = [snap for snap in snapshots if not snap.assumed and not is_definition(snap)]
     readings = [snap.ts for snap in known if snap.clock == domain]
     readings += [snap.other_ts for snap in known if snap.other == domain]
     return round(min((abs(ts - read) for read in readings), default=0) * SLEW_DRIFT)

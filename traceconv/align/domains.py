@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from traceconv.clocks import MONOTONIC, OS_CLOCKS, SINCE_BOOT, ClockDomain, Run, Zero, looks_like_unix_time
+from traceconv.align.constraint_parser import ClockFact, ClockKind
+from traceconv.align.messages import Message, Text
+from traceconv.clocks import (
+    BOOTTIME,
+    MONOTONIC,
+    MONOTONIC_RAW,
+    OS_CLOCKS,
+    REALTIME,
+    SINCE_BOOT,
+    ClockDomain,
+    ClockSnapshot,
+    Run,
+    Zero,
+    looks_like_unix_time,
+)
 from traceconv.errors import UsageError
 from traceconv.ir.trace import Trace, occurring
+
+#: The clocks that --clock can name.
+STATED_CLOCKS = {
+    ClockKind.REALTIME: REALTIME,
+    ClockKind.MONOTONIC: MONOTONIC,
+    ClockKind.MONOTONIC_RAW: MONOTONIC_RAW,
+    ClockKind.BOOTTIME: BOOTTIME,
+    ClockKind.PERF: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
+}
 
 
 def own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
@@ -17,13 +39,15 @@ def own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
     return domain if domain.shared else domain.owned_by(f"{index}:{trace.sources[0].name}")
 
 
+def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> Trace:
+    """The trace with other domains in the places of its own, also in its snapshots."""
+    snapshots = [snap.between(named(snap.clock), named(snap.other)) for snap in trace.snapshots]
+    return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)
+
+
 def with_own_domains(trace: Trace, index: int) -> Trace:
-    """The trace with its private domains marked as its own, also in its snapshots."""
-    snapshots = [
-        replace(snap, clock=own(snap.clock, trace, index), other=own(snap.other, trace, index))
-        for snap in trace.snapshots
-    ]
-    return trace.with_tables(clocks=[own(domain, trace, index) for domain in trace.clocks], snapshots=snapshots)
+    """The trace with its private domains marked as its own."""
+    return with_domains(trace, lambda domain: own(domain, trace, index))
 
 
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:
@@ -41,67 +65,87 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     return dict(sorted(found.items()))
 
 
-def may_share_boot(one: ClockDomain, other: ClockDomain) -> bool:
-    """Whether two clocks count from the boot of one machine, for all that the files say."""
-    elsewhere = one.host and other.host and one.host != other.host
-    return one.zero in SINCE_BOOT and one.zero is other.zero and not elsewhere
-
-
 def is_local(domain: ClockDomain) -> bool:
     """Whether a domain is that of local times whose zone is not known."""
     return domain.run is Run.WALL and domain.zero is Zero.UNKNOWN and "local" in domain.name
 
 
-def zone_option(trace: Trace, domain: ClockDomain) -> str:
-    """The options that put local times on the wall clock, as a clause; "" for other times."""
+def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
+    """The options that put local times on the wall clock; None for other times."""
     if not is_local(domain):
-        return ""
-    name = shlex.quote(trace.sources[0].name)
-    day = f" --date {name}=DAY" if "time of day" in domain.name else ""
-    return f"if you know the zone of its local times: --tz {name}=+HH:MM{day}"
+        return None
+    text = Text.ZONE_AND_DATE_OF_TIMES if "time of day" in domain.name else Text.ZONE_OF_TIMES
+    return text(file=trace.sources[0].name)
 
 
-def one_clock_options(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> str:
-    """The options under which two inputs count the monotonic clock of one machine, which their times do not exclude.
-
-    Returns:
-        Options to be typed, "" if one of the two counts something else, or if their times do not overlap as they are.
-    """
-    sides = [(one, clock, _span_on(one, clock)), (other, other_clock, _span_on(other, other_clock))]
-    if not all(span is not None and _may_be_monotonic(domain, span) for _, domain, span in sides):
-        return ""
-    first, last = (max(span[0] for *_, span in sides if span), min(span[1] for *_, span in sides if span))
-    missing = [trace for trace, domain, _ in sides if not (domain.machine and domain.name == MONOTONIC.name)]
-    if first > last or any(_is_on_the_wall_clock(trace, domain) for trace, domain, _ in sides):
-        return ""
-    return " ".join(f"--clock {shlex.quote(trace.sources[0].name)}=monotonic" for trace in missing)
-
-
-def one_machine_advice(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> str:
-    """What relates two inputs if they are of one machine, as a clause; "" if nothing does."""
-    options = one_clock_options(one, clock, other, other_clock)
+def one_machine_advice(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> Message | None:
+    """What relates two inputs if they are of one machine; None if nothing does."""
+    options = _monotonic_options(((one, clock), (other, other_clock)))
     if options:
-        return f"if both count the monotonic clock of one machine: {options}"
-    if may_share_boot(clock, other_clock):
-        return "if both are of one machine, and it was not restarted in between: --same-machine"
-    return ""
+        return Text.BOTH_MONOTONIC(options=options)
+    elsewhere = clock.host and other_clock.host and clock.host != other_clock.host
+    same_boot = clock.zero in SINCE_BOOT and clock.zero is other_clock.zero and not elsewhere
+    return Text.BOTH_OF_ONE_MACHINE() if same_boot else None
+
+
+def _monotonic_options(sides: Sequence[tuple[Trace, ClockDomain]]) -> tuple[Message, ...]:
+    """The options under which inputs count the monotonic clock of one machine; none if their times exclude that."""
+    spanned = [_span_on(trace, domain) for trace, domain in sides]
+    if not all(
+        span is not None and _may_be_monotonic(trace, domain, span)
+        for (trace, domain), span in zip(sides, spanned, strict=True)
+    ):
+        return ()
+    missing = [trace for trace, domain in sides if not (domain.machine and domain.name == MONOTONIC.name)]
+    if max(span[0] for span in spanned if span) > min(span[1] for span in spanned if span):
+        return ()
+    return tuple(Text.IS_MONOTONIC(file=trace.sources[0].name) for trace in missing)
 
 
 def _span_on(trace: Trace, clock: ClockDomain) -> tuple[int, int] | None:
     return next((span for number, span in spans(trace).items() if trace.clocks[number] == clock), None)
 
 
-def _is_on_the_wall_clock(trace: Trace, domain: ClockDomain) -> bool:
-    """Whether a file says itself where a clock of unknown zero is on the wall clock: --clock cannot say otherwise."""
-    said = (snap for snap in trace.snapshots if snap.clock == domain and snap.ts == 0 and not snap.assumed)
-    return domain.zero is Zero.UNKNOWN and any(snap.other.zero is Zero.UNIX_EPOCH for snap in said)
+def _may_be_monotonic(trace: Trace, domain: ClockDomain, span: tuple[int, int]) -> bool:
+    """Whether the user may say so of a clock of times from such a first to such a last one."""
+    may_be = domain.zero in (Zero.BOOT, Zero.UNKNOWN) and domain.run is not Run.WALL
+    return may_be and against_clock(trace, domain, span, ClockFact(ClockKind.MONOTONIC)) is None
 
 
-def _may_be_monotonic(domain: ClockDomain, span: tuple[int, int]) -> bool:
-    if domain.synthetic or domain.name in OS_CLOCKS - {MONOTONIC.name} or looks_like_unix_time(span[0]):
-        return False
-    unknown = domain.zero is Zero.UNKNOWN and domain.run in (Run.MONOTONIC, Run.UNKNOWN)
-    return domain.zero is Zero.BOOT or (unknown and "local" not in domain.name)
+def is_definition(snap: ClockSnapshot) -> bool:
+    """Whether the snapshot says what zero of a clock is, rather than what it showed when it was read."""
+    return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
+
+
+def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
+    """Where a file says itself when zero of its times was; None if it does not."""
+    said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and is_definition(snap))
+    return next((snap for snap in said if snap.other.is_wall_clock), None)
+
+
+def against_clock(trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, fact: ClockFact) -> Message | None:
+    """What the file itself, or the size of its times, says against what the user says of a clock; None if nothing."""
+    base, wanted = base_of(trace, domain), STATED_CLOCKS[fact.kind]
+    is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
+    if domain.synthetic:
+        return Text.HAS_NO_TIMES()
+    if domain.zero is Zero.RUN_START or (wanted is not REALTIME and "local" in domain.name):
+        return Text.TIMES_COUNT(clock=domain.describe())
+    if base is not None and domain.zero is Zero.UNKNOWN:
+        return None if wanted is REALTIME else Text.SAYS_ITS_WALL_TIME(method=base.method)
+    if (wanted is REALTIME) != is_unix and span is not None:
+        return Text.FIRST_TIME_IS(ts=span[0])
+    if domain.name in OS_CLOCKS - {wanted.name}:
+        return Text.SAYS_ITS_CLOCK(clock=domain.describe())
+    if fact.machine and domain.machine and fact.machine != domain.machine:
+        return Text.SAYS_ITS_MACHINE(machine=domain.machine)
+    return None
+
+
+def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
+    """Those of some clocks of an input that have times, by index; if none has, those that have an order."""
+    ordered = [index for index in used if trace.clocks[index].run is not Run.TOTALS]
+    return [index for index in ordered if not trace.clocks[index].synthetic] or ordered
 
 
 def main_clock(trace: Trace, option: str) -> int:
@@ -111,16 +155,10 @@ def main_clock(trace: Trace, option: str) -> int:
         UsageError: there is none, or more than one; `option` is what asks for it.
     """
     name = trace.sources[0].name
-    used = [index for index in spans(trace) if trace.clocks[index].run is not Run.TOTALS]
-    used = used or [index for index, domain in enumerate(trace.clocks) if domain.run is not Run.TOTALS]
-    timed = [index for index in used if not trace.clocks[index].synthetic]
-    chosen = timed or used
+    chosen = timed_clocks(trace, spans(trace)) or timed_clocks(trace, range(len(trace.clocks)))
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise UsageError(f"{option}: {name} holds totals only, without any time", hint=f"leave {name} out of {option}")
-    clocks = ", ".join(trace.clocks[index].name for index in chosen)
-    raise UsageError(
-        f"{option}: {name} holds times of several clocks ({clocks})",
-        hint=f"name an event on the one that is meant: --anchor '{name}:NAME#1.start=OTHER@TIME'",
-    )
+        raise UsageError(Text.TOTALS_ONLY(option=option, file=name), hint=Text.LEAVE_FILE_OUT(file=name, option=option))
+    clocks = tuple(trace.clocks[index].name for index in chosen)
+    raise UsageError(Text.SEVERAL_CLOCKS(option=option, file=name, clocks=clocks), hint=Text.NAME_AN_EVENT(file=name))

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from traceconv.align.messages import Message, Text
 from traceconv.ir.trace import I64, TABLES, Trace, Track, occurring
 
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8
-_LEAVE = "leave one of the two out"
 #: Where something stands in the file is no part of what was recorded.
 _PLACES = ("args_at", "origin")
 
@@ -93,7 +93,7 @@ def _different(pairs: I64) -> I64:
     return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
 
 
-def warnings_of_twins(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator[tuple[int, str]]:
+def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator[tuple[int, Message]]:
     """For inputs that are an earlier one, or have its samples, what to say of that: both are drawn.
 
     Args:
@@ -103,9 +103,8 @@ def warnings_of_twins(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator
     for (first, one), (index, other) in combinations(enumerate(traces), 2):
         name = one.sources[0].name
         if same_recording(one, other):
-            yield index, f"its events are those of {name}: the same recording given twice is drawn twice; {_LEAVE}"
+            yield index, Text.SAME_RECORDING(other=name)
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
-            shared = shared_samples(one, other)
-            if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), len(other.samples.ts)):
-                its = f"{shared} of its {len(other.samples.ts)} samples are of the same events, threads and times"
-                yield index, f"{its} as samples of {name}: they are drawn twice; {_LEAVE}"
+            shared, samples = shared_samples(one, other), len(other.samples.ts)
+            if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), samples):
+                yield index, Text.SAME_SAMPLES(shared=shared, samples=samples, other=name)

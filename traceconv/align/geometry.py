@@ -13,7 +13,7 @@ Everything is relative: coordinates are differences to a first time, small enoug
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -213,3 +213,47 @@ def _without_dents(x: F64, y: F64) -> tuple[F64, F64]:
 
 def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How times of one clock become times of another one.
+
+    Attributes:
+        x0: the time of the first clock at which the offset holds, ns.
+        offset: what is added there, ns.
+        drift: how much faster the other clock runs, as a ratio.
+        bound: how wrong that is at most, ns, over the span that was asked for.
+    """
+
+    x0: int
+    offset: int
+    drift: float
+    bound: int
+
+
+def line_through(readings: Sequence[tuple[int, int, int]], span: tuple[int, int], max_drift: float) -> Line | None:
+    """The middle of all lines through several readings of two clocks; None if there is no such line.
+
+    Args:
+        readings: a time on the one clock, the same instant on the other one, and how far they can be apart, ns.
+        span: of times on the first clock for which the bound has to hold.
+        max_drift: the greatest drift, as a ratio.
+    """
+    x0, y0, _ = readings[0]
+    x = np.array([one - x0 for one, _, _ in readings], np.float64)
+    apart = np.array([(other - y0) - (one - x0) for one, other, _ in readings], np.float64)
+    within = np.array([bound for _, _, bound in readings], np.float64) + 0.5
+    start = box(0.0, -within[0], within[0], max_drift)
+    region = feasible(Constraints(x, apart - within, x, apart + within), start)
+    if region is None:
+        return None
+    first, last = float(np.min(x)), float(np.max(x))
+    offset, drift = region.middle((first, last))
+    if np.min(region.drifts) <= 0 <= np.max(region.drifts) and np.ptp(region.drifts) >= max_drift:
+        # The readings tell nothing of a drift: what their middle makes of that would be noise.
+        offset, drift = float(sum(bound[0] for bound in region.bounds((first + last) / 2))) / 2, 0.0
+    ends = np.array([min(span[0] - x0, first), max(span[1] - x0, last)], np.float64)
+    low, high = region.bounds(ends)
+    there = offset + drift * ends
+    return Line(x0, y0 - x0 + round(offset), drift, int(np.ceil(max(np.max(high - there), np.max(there - low)))))

@@ -8,14 +8,14 @@ may then be of any.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from traceconv.align.constraint_parser import Facts
+from traceconv.align.domains import with_domains
 from traceconv.clocks import REALTIME, ClockDomain
 from traceconv.ir.trace import Trace
 
 
-def apart_by_host(
+def with_wall_clocks_of_hosts(
     traces: Sequence[Trace], facts: Facts, *, same_machine: bool
 ) -> tuple[list[Trace], list[ClockDomain]]:
     """The traces, with a wall clock for each host where they state several.
@@ -28,7 +28,8 @@ def apart_by_host(
     Returns:
         The traces, and for each the wall clock of its host.
     """
-    hosts = [_host(trace, index, facts) for index, trace in enumerate(traces)]
+    said = [facts.clocks[index].machine if index in facts.clocks else "" for index in range(len(traces))]
+    hosts = [trace.host or machine for trace, machine in zip(traces, said, strict=True)]
     if same_machine or len({host for host in hosts if host}) < 2:
         return list(traces), [REALTIME] * len(traces)
     walls = [
@@ -38,17 +39,6 @@ def apart_by_host(
     return [_with_wall_clock(trace, wall) for trace, wall in zip(traces, walls, strict=True)], walls
 
 
-def _host(trace: Trace, index: int, facts: Facts) -> str:
-    """The host of an input, as its file or the user states it; "" if nobody does."""
-    said = facts.clocks[index].machine if index in facts.clocks else ""
-    return trace.host or said
-
-
 def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:
     """The trace; what it says of the wall clock is said of the given one."""
-
-    def its(domain: ClockDomain) -> ClockDomain:
-        return domain.owned_by(wall.owner) if domain.is_wall_clock else domain
-
-    snapshots = [replace(snap, clock=its(snap.clock), other=its(snap.other)) for snap in trace.snapshots]
-    return trace.with_tables(clocks=[its(domain) for domain in trace.clocks], snapshots=snapshots)
+    return with_domains(trace, lambda domain: domain.owned_by(wall.owner) if domain.is_wall_clock else domain)

@@ -9,15 +9,15 @@ from itertools import combinations
 
 import numpy as np
 
-from traceconv.align.boot_sessions import apart_by_boot
+from traceconv.align.boot_sessions import with_clocks_of_boots
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import Relation, Stated, moved_by_user, state
 from traceconv.align.domains import spans
-from traceconv.align.hosts import apart_by_host
+from traceconv.align.hosts import with_wall_clocks_of_hosts
 from traceconv.align.machines import machines_of, with_one_name
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
-from traceconv.align.repeated_snapshots import lines_of_readings, warn_of_set_clocks, with_set_clocks
+from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
 from traceconv.ir.trace import I64, Layer, Trace
 
@@ -184,15 +184,15 @@ def prepared(
         UsageError: a fact does not fit its input.
     """
     traces = with_one_name(traces)
-    by_host, walls = apart_by_host(traces, facts, same_machine=same_machine)
-    apart = apart_by_boot(by_host)
-    sure, set_clocks = with_set_clocks(apart.traces)
+    by_host, walls = with_wall_clocks_of_hosts(traces, facts, same_machine=same_machine)
+    apart = with_clocks_of_boots(by_host)
+    sure, set_clocks = with_readings_of_set_clocks(apart.traces)
     stated = state(sure, facts, walls, offsets)
     found, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
-    warn_of_set_clocks(found, relations, set_clocks, stated.warnings)
+    warnings = [*stated.warnings, *warnings_of_set_clocks(found, relations, set_clocks)]
     machines = machines_of(traces, stated.traces, facts, apart.named, same_machine=same_machine)
-    return replace(stated, traces=found, relations=relations, machines=machines, notes=apart.notes)
+    return replace(stated, traces=found, relations=relations, warnings=warnings, machines=machines, notes=apart.notes)
 
 
 def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:

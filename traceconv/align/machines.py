@@ -7,11 +7,12 @@ ones are not, or not the same run of it. An input that names no machine is on th
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from traceconv.align.constraint_parser import Facts
-from traceconv.clocks import ClockDomain
+from traceconv.align.domains import with_domains
+from traceconv.align.messages import Text
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace
 
@@ -96,25 +97,15 @@ def machines_of(
 
 def with_one_name(traces: Sequence[Trace]) -> list[Trace]:
     """The inputs; a machine that has several names, as equal boot ids tell, has the first one in all of them."""
-    boots_of: dict[str, set[str]] = {}
-    name_of: dict[str, str] = {}
-    for trace in traces:
-        boot = trace.sources[0].boot_id
-        for host in filter(None, _names(trace, -1, Facts())) if boot else ():
-            boots_of.setdefault(host, set()).add(boot)
-            name_of.setdefault(boot, host)
-    renamed = {host: name_of[next(iter(boots))] for host, boots in boots_of.items() if len(boots) == 1}
+    pairs = [(host, trace.sources[0].boot_id) for trace in traces for host in _names(trace, -1, Facts())]
+    name_of = {boot: host for host, boot in reversed(pairs) if host}
+    renamed = {host: name_of[boot] for host, boot in _boot_of_host(pairs).items()}
     if all(host == name for host, name in renamed.items()):
         return list(traces)
-    return [_renamed(trace, renamed) for trace in traces]
-
-
-def _renamed(trace: Trace, names: dict[str, str]) -> Trace:
-    def named(domain: ClockDomain) -> ClockDomain:
-        return replace(domain, machine=names.get(domain.machine, domain.machine))
-
-    snapshots = [replace(snap, clock=named(snap.clock), other=named(snap.other)) for snap in trace.snapshots]
-    return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)
+    return [
+        with_domains(trace, lambda domain: replace(domain, machine=renamed.get(domain.machine, domain.machine)))
+        for trace in traces
+    ]
 
 
 def _names(trace: Trace, index: int, facts: Facts) -> Iterator[str]:
@@ -142,13 +133,18 @@ def _keys(hosts: Sequence[str], boots: Sequence[str]) -> list[str]:
     Boot ids count first. A name counts for the inputs without one, unless machines of several boots have it: then
     nobody knows which is meant.
     """
-    boots_of: dict[str, set[str]] = {}
-    for host, boot in zip(hosts, boots, strict=True):
-        if host and boot:
-            boots_of.setdefault(host, set()).add(boot)
-    alone = {host: next(iter(found)) for host, found in boots_of.items() if len(found) == 1}
+    alone = _boot_of_host(zip(hosts, boots, strict=True))
     known = [boot or alone.get(host, "") for host, boot in zip(hosts, boots, strict=True)]
     return [f"boot {boot}" if boot else host for host, boot in zip(hosts, known, strict=True)]
+
+
+def _boot_of_host(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """For each name that machines of one boot alone have, that boot; what has no name or no boot is left out."""
+    boots_of: dict[str, set[str]] = {}
+    for host, boot in pairs:
+        if host and boot:
+            boots_of.setdefault(host, set()).add(boot)
+    return {host: next(iter(boots)) for host, boots in boots_of.items() if len(boots) == 1}
 
 
 def _refuse_several_boots(traces: Sequence[Trace], boots: Sequence[str]) -> None:
@@ -156,6 +152,6 @@ def _refuse_several_boots(traces: Sequence[Trace], boots: Sequence[str]) -> None
     for trace, boot in zip(traces, boots, strict=True):
         if boot not in ("", boots[first]):
             raise InconsistentClocks(
-                f"--same-machine: {traces[first].sources[0].name} and {trace.sources[0].name} are of two boots",
-                hint="leave it out: one boot of a machine has one clock since boot and gives each pid once, two do not",
+                Text.TWO_BOOTS(file=traces[first].sources[0].name, other=trace.sources[0].name),
+                hint=Text.LEAVE_SAME_MACHINE_OUT(),
             )

@@ -208,12 +208,165 @@ class Text(enum.Enum):
 
     # -- constraints --------------------------------------------------------------------------------------------------
 
+    LEAVE_IT_OUT = "leave it out"
+    DATE_IN_FILE = "--date: {file} ({format}) states its date itself"
+    DATE_IN_TIMES = "--date: the times of {file} have a date already"
+    DAY_WITHOUT_YEAR = "--date: the times of {file} have a day but no year: they cannot be placed by a date"
+    GIVES_NO_UNIX_TIME = "{option}: that does not give {file} ({format}) a time since 1970"
+    NO_LOCAL_TIME_OR_MORE_NEEDED = "it holds no local time, or {option} is needed, too"
+    NEEDED_TOO = "{file}: its times count {clock}: {option} is needed, too"
+    NO_LOCAL_TIMES = "{option}: {file} ({format}) has no local times: they count {clock}"
+    OFFSET_AND_ANCHOR_PLACE_ANY = "--offset and --anchor place any file"
+    LOCAL_TIME_READ = "local time read as {zone}"
+    LOCAL_TIME_READ_FROM = "local time read as {zone}, from {day} on"
+    CLOCK_IS = "--clock: it is {clock}"
+    CLOCK_IS_OF = "--clock: it is {clock} of {machine}"
+    RECORDED_BY_PERF = "--clock: recorded by perf"
+    MACHINE_OF_NO_INPUT = (
+        "--clock says that it is of {machine}, but the inputs name {named:list} only: is the name right?"
+    )
+    SEVERAL_MACHINES = "--clock: the inputs name several machines, and not which of them {file} is from"
+    SAY_WHICH_MACHINE = "say it: --clock {file:file}={clock}@HOST"
+    CLOCK_CANNOT_BE = "the clock of {file} cannot be {clock}: {reason}"
+    LEAVE_CLOCK_OUT = "leave --clock out, or use --offset or --anchor"
+    HAS_NO_TIMES = "it has no times"
+    TIMES_COUNT = "its times count {clock}"
+    SAYS_ITS_WALL_TIME = "it says itself where its times are on the wall clock ({method})"
+    SAYS_ITS_CLOCK = "it says itself that it is {clock}"
+    SAYS_ITS_MACHINE = "it says itself that it is of {machine}"
+    FIRST_TIME_IS = "its first time is {ts:time} after zero"
+    FIRST_TIME_ELSEWHERE = "its first time is {away}: was the machine started anew in between?"
+    AWAY_FROM_KNOWN = "{apart:time} away from what is known ({method}), expected {allowed:time} at most"
+    READ_WITH_OTHER_DRIFT = (
+        "--drift says that the clock of {file} drifts by {stated:drift}, but it was read more than once ({method}): it "
+        "drifts by {read:drift}, within ±{within:.3f} ppm"
+    )
+    LEAVE_DRIFT_OUT = "leave --drift out: what was read is used"
+    NO_SUCH_EVENT = "--anchor {anchor:repr}: {file} has no event of the name {name:repr}"
+    FEWER_EVENTS = "--anchor {anchor:repr}: {file} has {count} events of the name {name:repr}, not {number}"
+    FIRST_AND_LAST = "the first is #1, the last is #{count} or #-1"
+    ROW_WITHOUT_TIME = "--anchor {anchor:repr}: {name:repr} in {file} is a row of a table without times"
+    HAS_FOR_INSTANCE = "it has, for instance, {names:list}"
+    HAS_NO_EVENTS = "it has no events at all"
+    ANCHOR_AND_FREE_DRIFT = "--anchor, with up to {ppm:.0f} ppm of drift away from its instant"
+    ANCHORS_CONTRADICT = (
+        "the anchors contradict each other: between {early:repr} and {late:repr} pass {passed:time} in {file}, but "
+        "{its_passed:time} in {other}, {reason}"
+    )
+    MORE_THAN_DRIFT_ALLOWS = "which is more than their bounds and a drift of {ppm:g} ppm allow"
+    LESS_WITHOUT_CLOCK = "and their bounds allow for less; {file} has no clock, so no drift explains it"
+    LESS_BESIDES_DRIFT = "and their bounds allow for less besides --drift"
+    ONE_ANCHOR_WRONG = "one of them is wrong, or less exact than it says: put ~TIME behind it"
+    OFFSET_MOVES_ANCHOR = "--offset moves {file} and {other} {apart:time} away from their anchor {anchor:repr}"
+    SAY_ONE_OF_TWO = "say only one of the two"
+    ONE_INSTANT_AT_TWO = (
+        "--anchor {one:repr} and {two:repr} are about one instant of {file}, but put it at two of {other}, "
+        "{apart:time} apart, expected {allowed:time} at most"
+    )
+    ANCHOR_BEFORE_EVENTS = (
+        "--anchor {anchor:repr} names a time {away:long} before its first event: is it of this file, and is its unit "
+        "right?"
+    )
+    ANCHOR_AFTER_EVENTS = (
+        "--anchor {anchor:repr} names a time {away:long} after its last event: is it of this file, and is its unit "
+        "right?"
+    )
+    ANCHOR_ELSEWHERE = "the anchor {anchor:repr} puts {file} and {other} {away}"
+    CHECK_ANCHOR = (
+        "check the anchor; if the clocks of two machines were apart, --offset {file:file}={move:option} moves the file"
+    )
+    ANCHOR_BELIEVED = "{guess}: {apart:time} away from --anchor {anchor:repr}, which is believed"
+
     # -- constraint_parser --------------------------------------------------------------------------------------------
+
+    OPTION_TWICE = "{option} is given twice for {name:repr}"
+    OPTION_FORM = "{option} {text:repr}: expected {form}"
+    OPTION_WRONG = "{option}: {reason}"
+    NO_INPUT = "{name:repr} is none of the inputs"
+    SEVERAL_INPUTS = "{name:repr} fits several inputs"
+    THE_INPUTS = "the inputs: {inputs:list}"
+    NO_DRIFT = "--drift: {text:repr} is not a drift such as 12ppm, -3.5ppm or 40ppb"
+    TOO_MUCH_DRIFT = "--drift: {text:repr} is more than {most} ppm, which no clock drifts"
+    NO_CLOCK = "--clock: {name:repr} is no clock that is known"
+    ONE_OF_CLOCKS = "one of {clocks:list}"
+    NO_CLOCK_AT_HOST = "--clock: {text:repr}: expected CLOCK or CLOCK@HOST (none has no host)"
+    NO_NAME_OF_ONE = "--clock: {text:repr}: {machine} is no name of one machine"
+    LEAVE_HOST_OUT = "leave it out: {clock}"
+    NO_ZONE = "--tz: {text:repr} is not an offset such as +02:00 or UTC"
+    ZONES_END = "no zone is further from UTC than 14 hours"
+    NO_NAMES_OF_ZONES = "names of zones are not understood: `date +%:z` prints the offset of the machine it runs on"
+    NO_DAY = "--date: {text:repr} is not a day such as 2018-10-26"
+    ANCHOR_WRONG = "--anchor {text:repr}: {reason}"
+    SEVERAL_WAYS = "it can be read in several ways"
+    QUOTE_NAMES = 'put the names of events into double quotes: f:"a#1"'
+    NO_OCCURRENCE = "#0 is no occurrence"
+    OCCURRENCES = "the first is #1, the last is #-1"
+    BOTH_OF_ONE_INPUT = "both sides are of {file}, expected two inputs"
+    ANCHOR_FORMS = "FILE@TIME=FILE@TIME, FILE:NAME#K.start=FILE:NAME#K.end, each with ~TIME behind it or not"
+    EXPECTED = "expected {forms}"
+    TWO_POINTS_EXPECTED = "expected two points with `=` in between: {forms}"
+    WITHIN_NO_TIME = "{within:repr} behind the `~` is no time with a unit, 0 or more"
+    HOW_FAR_APART = "how far apart the points can be, such as ~5us"
+    NO_POINT = "there is no point behind {file:repr}"
+    POINT_EXPECTED = "expected {file}@TIME or {file}:NAME#1.start"
+    NO_TIME = "{text:repr} is no time with a unit, or one beyond 146 years"
+    UNITS = "units are ns, us, ms, s, min, h: such as 1.5ms"
+    NO_START_OR_END = "{text:repr} ends in neither .start nor .end"
+    START_OR_END = "expected {file}:{name}#1.start or {file}:{name}#1.end"
+    NO_NUMBER = "there is no number in {text:repr}"
+    FIRST_OF_NAME = "{file}:{name}#1.{end} is the first of that name, #-1 the last"
 
     # -- domains, hosts, machines, boot_sessions, repeated_snapshots --------------------------------------------------
 
+    ZONE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM"
+    ZONE_AND_DATE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM --date {file:file}=DAY"
+    IS_MONOTONIC = "--clock {file:file}=monotonic"
+    BOTH_MONOTONIC = "if both count the monotonic clock of one machine: {options: }"
+    BOTH_OF_ONE_MACHINE = "if both are of one machine, and it was not restarted in between: --same-machine"
+    TOTALS_ONLY = "{option}: {file} holds totals only, without any time"
+    LEAVE_FILE_OUT = "leave {file} out of {option}"
+    SEVERAL_CLOCKS = "{option}: {file} holds times of several clocks ({clocks:list})"
+    NAME_AN_EVENT = "name an event on the one that is meant: --anchor '{file}:NAME#1.start=OTHER@TIME'"
+    TWO_BOOTS = "--same-machine: {file} and {other} are of two boots"
+    LEAVE_SAME_MACHINE_OUT = (
+        "leave it out: one boot of a machine has one clock since boot and gives each pid once, two do not"
+    )
+    ANOTHER_BOOT = (
+        "it was recorded since another boot of {machine} than {other}: their clocks since boot are related by the wall "
+        "clock only"
+    )
+
+    CLOCK_WAS_SET = (
+        "{clock} and {other} moved against each other by {moved:time} between the readings in {files:and}, more "
+        "than clocks drift: one of them was set or stood still, and nothing in between is known better than by that"
+    )
+    SET_IN_BETWEEN = "{method} (set in between)"
+    READ_TIMES = "{method}, read {count} times"
+    NO_EVEN_DRIFT = "{files:list}: no even drift leads through the readings of {clock} and {other}"
+
     # -- duplicate_inputs, non_overlapping, jobs, names ---------------------------------------------------------------
 
+    SAME_RECORDING = (
+        "its events are those of {other}: the same recording given twice is drawn twice; leave one of the two out"
+    )
+    SAME_SAMPLES = (
+        "{shared} of its {samples} samples are of the same events, threads and times as samples of {other}: they are "
+        "drawn twice; leave one of the two out"
+    )
+    OVERLAPS_WITH_NONE = (
+        "it does not overlap in time with any other input, and is {gap:long} away from {other}: another run, or a "
+        "clock that was read wrongly"
+    )
+    WITH_HINTS = "{said:; }"
+    ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}: {options} would let it overlap"
+    NO_ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}, and no other zone would let it overlap"
+    DATE_IS = "--date {file:file}={day}"
+    ANY_ZONE_OF = "--tz {file:file}=ZONE with any of {count} zones"
+    ONE_OPTION_OF = "{options: or }"
+    ANOTHER_JOB = (
+        "it is of a job of {ranks} ranks, {other} of one of {its_ranks}: two jobs, so that what their ranks did "
+        "together is not compared"
+    )
     MAP = "--map {kind}={patterns}"
     MAP_TAKES_NO_NAME = "{map}: no event has such a name"
     HOW_TO_MAP_NAMES = "capitals do not matter, * stands for anything: convolution=*conv* takes all names with conv"
@@ -443,6 +596,13 @@ class Text(enum.Enum):
     CAN_BELONG_TO_SEVERAL = "{name} of {file} stays apart: it can belong to {meant}"
 
     # -- clock_overview -----------------------------------------------------------------------------------------------
+
+    OF_FILE = "{file}: {text}"
+    IF_MONOTONIC = "if {file} counts the monotonic clock of this machine: {option}"
+    READ_CLOCKS = "next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND"
+    IF_INSTANT_KNOWN = "if you know an instant of both: --anchor {anchor:file}"
+    IF_APART_KNOWN = "if you know how far apart they are: --offset {file:file}=TIME"
+    EVENTS_MAY_TELL = "their events may tell: traceconv align {files:files}"
 
 
 #: The texts that are said. Another language is another mapping.

@@ -5,16 +5,15 @@ Most often a local time was taken for one of another zone. Nothing is moved for 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import spans
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import ClockMap, LocalTime, Run
 from traceconv.ir.trace import Trace
-from traceconv.times import format_long
 
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS
@@ -74,9 +73,9 @@ def local_time_of(trace: Trace, clock: int) -> LocalTime | None:
     return next((snap.local for snap in trace.snapshots if snap.clock == trace.clocks[clock] and snap.local), None)
 
 
-def lonely(
+def warnings_of_no_overlap(
     traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], facts: Facts, without: set[int]
-) -> Iterator[tuple[tuple[int, int], str]]:
+) -> Iterator[tuple[tuple[int, int], Message]]:
     """What to say of each input that overlaps with no other one, with the numbers of the input and of its clock.
 
     Args:
@@ -90,15 +89,10 @@ def lonely(
     for one in alone:
         others = [other for other in placed if other != one]
         near = min(others, key=one.gap)
-        text = (
-            f"it does not overlap in time with any other input, and is {format_long(one.gap(near))} away from "
-            f"{near.name}: another run, or a clock that was read wrongly"
-        )
-        hints = [_read(one, _options(one, others, facts))]
-        for other in others:
-            options = _options(other, [one], facts) if other not in alone else ""
-            hints += [_read(other, options)] if options else []
-        yield (one.index, one.clock), "; ".join([text, *filter(None, hints)])
+        text = Text.OVERLAPS_WITH_NONE(gap=one.gap(near), other=near.name)
+        hints = [_hint(one, others, facts)]
+        hints += [_hint(other, [one], facts, only_if_some=True) for other in others if other not in alone]
+        yield (one.index, one.clock), Text.WITH_HINTS(said=(text, *filter(None, hints)))
 
 
 def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Iterator[_Placed]:
@@ -113,28 +107,31 @@ def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> 
             yield _Placed(index, name, min(ends), max(ends), bound, timed[0], locals_[0] if locals_ else None)
 
 
-def _read(one: _Placed, options: str) -> str:
-    """How the local time of an input was read, and what would let it overlap; "" if it is placed by none."""
+def _hint(one: _Placed, others: Sequence[_Placed], facts: Facts, *, only_if_some: bool = False) -> Message | None:
+    """How the local time of an input was read, and what would let it overlap with one of some others.
+
+    Returns:
+        None if it is placed by no local time, or if nothing would and only that is wanted.
+    """
     if one.local is None:
-        return ""
-    would = f": {options} would" if options else ", and no other zone would"
-    return f"the local time of {one.name} was read as {zone_text(one.local.ahead_ns)}{would} let it overlap"
+        return None
+    options, zone = _options(one, one.local, others, facts.dates.get(one.index)), zone_text(one.local.ahead_ns)
+    if options is not None:
+        return Text.ZONE_WOULD_OVERLAP(file=one.name, zone=zone, options=options)
+    return None if only_if_some else Text.NO_ZONE_WOULD_OVERLAP(file=one.name, zone=zone)
 
 
-def _options(one: _Placed, others: Sequence[_Placed], facts: Facts) -> str:
-    """The day or the zones that would let an input overlap with one of some others, as options; "" if none would."""
-    local, day = one.local, facts.dates.get(one.index)
-    if local is None:
-        return ""
-    file = shlex.quote(one.name)
+def _options(one: _Placed, local: LocalTime, others: Sequence[_Placed], day: date | None) -> Message | None:
+    """The day or the zones that would let an input overlap with one of some others, as options; None if none would."""
     for days in (-1, 1):
         if day is not None and any(one.meets(other, days * _DAY_NS) for other in others):
-            return f"--date {file}={day + timedelta(days)}"
+            return Text.DATE_IS(file=one.name, day=day + timedelta(days))
     zones = [
         ahead
         for ahead in range(_LEAST_ZONE_NS, _MOST_ZONE_NS + 1, _ZONE_STEP_NS)
         if any(one.meets(other, local.ahead_ns - ahead) for other in others)
     ]
     if len(zones) > _MOST_ZONES:
-        return f"--tz {file}=ZONE with any of {len(zones)} zones"
-    return " or ".join(f"--tz {file}={zone_text(ahead)}" for ahead in zones)
+        return Text.ANY_ZONE_OF(file=one.name, count=len(zones))
+    options = tuple(Text.ZONE_OPTION(file=one.name, zone=zone_text(ahead)) for ahead in zones)
+    return Text.ONE_OPTION_OF(options=options) if options else None

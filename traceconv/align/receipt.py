@@ -99,7 +99,7 @@ class Alignment:
     placements: dict[int, Placement] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
-    notes: dict[int, list[str]] = field(default_factory=dict)
+    notes: dict[int, list[Message]] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
     together: Together = field(default_factory=Together)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from traceconv.align.constraints import Relation, Warnings, line
+from traceconv.align.constraints import Relation, Said, graph_of, map_along
 from traceconv.align.domains import own, spans
-from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockGraph, ClockMap, ClockSnapshot, Step, as_one
+from traceconv.align.geometry import line_through
+from traceconv.align.messages import Message, Text
+from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Trace
-from traceconv.times import format_time
 
 #: Two clocks that were read beside each other, in the order that all files have in common.
 Clocks = tuple[ClockDomain, ClockDomain]
@@ -27,13 +28,12 @@ class _Reading:
     step: Step
     file: str
 
-    @property
-    def apart(self) -> int:
+    def ahead(self) -> int:
         """By how much the second clock is ahead, ns."""
         return self.other_ts - self.ts
 
 
-def with_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, str]]:
+def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, Message]]:
     """The traces; readings of two clocks of which one was set or stood still in between are less sure, which is said.
 
     Nobody knows when it was set, so the readings through which no line goes are all good only to what it moved by. It
@@ -43,23 +43,21 @@ def with_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, 
         The traces, and for each two such clocks what is to be said of them.
     """
     moved: dict[Clocks, int] = {}
-    words: dict[Clocks, str] = {}
+    words: dict[Clocks, Message] = {}
     for clocks, group in _groups(traces).items():
         if len(group) > 1 and _line(group, ()) is None:
-            least, most = min(group, key=lambda one: one.apart), max(group, key=lambda one: one.apart)
-            moved[clocks] = most.apart - least.apart
-            files = " and in ".join(dict.fromkeys(one.file for one in sorted((least, most), key=astuple)))
-            words[clocks] = (
-                f"{clocks[0].name} and {clocks[1].name} moved against each other by {format_time(moved[clocks])} "
-                f"between the readings in {files}, more than clocks drift: one of them was set or stood still, and "
-                "nothing in between is known better than by that"
+            least, most = min(group, key=_Reading.ahead), max(group, key=_Reading.ahead)
+            files = tuple(dict.fromkeys(one.file for one in group if one in (least, most)))
+            moved[clocks] = most.ahead() - least.ahead()
+            words[clocks] = Text.CLOCK_WAS_SET(
+                clock=clocks[0].name, other=clocks[1].name, moved=moved[clocks], files=files
             )
 
     def less_sure(snap: ClockSnapshot, index: int) -> ClockSnapshot:
         more = moved.get(_clocks(snap, traces[index], index)) if _is_reading(snap) else None
         if more is None:
             return snap
-        return replace(snap, bound_ns=(snap.bound_ns or 0) + more, method=f"{snap.method} (set in between)")
+        return replace(snap, bound_ns=(snap.bound_ns or 0) + more, method=Text.SET_IN_BETWEEN(method=snap.method))
 
     found = [
         trace.with_tables(snapshots=[less_sure(snap, index) for snap in trace.snapshots]) if moved else trace
@@ -68,28 +66,23 @@ def with_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, 
     return found, words
 
 
-def warn_of_set_clocks(
-    traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, str], warnings: Warnings
-) -> None:
-    """Tell the inputs whose events are related to others by way of clocks that were set.
+def warnings_of_set_clocks(
+    traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, Message]
+) -> Iterator[Said]:
+    """What to say of the inputs whose events are related to others by way of clocks that were set.
 
     Args:
         traces: the inputs, without the snapshots that lines stand for.
         relations: all of them.
         words: what is to be said, by clocks.
-        warnings: gets it.
     """
     for clocks, text in words.items():
-        others = [one for one in relations if (one.clock, one.other) != clocks]
-        domains = [domain for trace in traces for domain in trace.clocks]
-        graph = ClockGraph([*clocks, *domains], [snap for trace in traces for snap in trace.snapshots])
-        for one in others:
-            graph.relate(one.clock, one.other, one.way, one.back)
+        graph = graph_of(clocks, traces, [one for one in relations if (one.clock, one.other) != clocks])
         reached = {domain for clock in clocks if not clock.is_wall_clock for domain in graph.maps_to(clock)}
         for index, trace in enumerate(traces):
             for number in spans(trace):
                 if trace.clocks[number] in reached and not trace.clocks[number].is_wall_clock:
-                    warnings[index, number].append(text)
+                    yield (index, number), text
 
 
 def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relation]]:
@@ -107,11 +100,9 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
             continue
         way = _line(group, [end for trace in traces for end in _ends(trace, clocks[0])])
         if way is None:
-            files = ", ".join(sorted({one.file for one in group}))
-            raise InconsistentClocks(
-                f"{files}: no even drift leads through the readings of {clocks[0].name} and {clocks[1].name}",
-                hint="leave --drift out: what was read is used",
-            )
+            files = tuple(sorted({one.file for one in group}))
+            text = Text.NO_EVEN_DRIFT(files=files, clock=clocks[0].name, other=clocks[1].name)
+            raise InconsistentClocks(text, hint=Text.LEAVE_DRIFT_OUT())
         relations[clocks] = Relation(*clocks, way)
     kept = [
         trace.with_tables(
@@ -128,19 +119,18 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
 
 def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
     """For each two clocks what all inputs read of them, in order of time, each reading once."""
-    found: dict[Clocks, set[_Reading]] = defaultdict(set)
+    found: dict[Clocks, dict[tuple[int, int, int], _Reading]] = defaultdict(dict)
     for index, trace in enumerate(traces):
         for snap in filter(_is_reading, trace.snapshots):
             clocks = _clocks(snap, trace, index)
             in_order = clocks[0] == as_one(own(snap.clock, trace, index))
             ts, other_ts = (snap.ts, snap.other_ts) if in_order else (snap.other_ts, snap.ts)
-            found[clocks].add(_Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name))
-    return {clocks: _once(sorted(group, key=astuple)) for clocks, group in found.items() if clocks[0] != clocks[1]}
-
-
-def _once(group: Sequence[_Reading]) -> list[_Reading]:
-    """What two files say alike is one reading."""
-    return list({(one.ts, one.other_ts, one.bound_ns): one for one in reversed(group)}.values())[::-1]
+            one = _Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name)
+            place = ts, other_ts, one.bound_ns
+            found[clocks][place] = min(one, found[clocks].get(place, one), key=lambda one: one.file)
+    return {
+        clocks: [group[place] for place in sorted(group)] for clocks, group in found.items() if clocks[0] != clocks[1]
+    }
 
 
 def _is_reading(snap: ClockSnapshot) -> bool:
@@ -162,8 +152,10 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
     max_drift = SLEW_DRIFT if first != last else 0.0  # one instant says nothing of the drift
+    line = line_through(readings, span, max_drift)
     step = group[0].step
-    return line(readings, span, replace(step, text=f"{step.text}, read {len(group)} times"), max_drift)
+    text = Text.READ_TIMES(method=step.text, count=len(group))
+    return None if line is None else map_along(line, replace(step, text=text))
 
 
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
