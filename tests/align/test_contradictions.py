@@ -16,8 +16,9 @@ from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
 from traceconv.align import Policy, align, contradictions, estimates
 from traceconv.align.constraint_parser import parse_facts
 from traceconv.align.duplicate_inputs import same_recording
+from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
-from traceconv.align.select_estimator import PairEstimate, Side
+from traceconv.align.pairs import PairEstimate
 from traceconv.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Zero
 from traceconv.clocks import Run as Runs
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
@@ -344,7 +345,7 @@ def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: i
     """Let the events of two inputs tell a wrong place."""
     right = estimates.estimate_pair
 
-    def tricked(a: Side, b: Side, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+    def tricked(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         pair = right(a, b, known, names)
         if pair is None or {a.name, b.name} != wrong:
             return pair

@@ -14,9 +14,11 @@ from tests.benchmarks.alignment.simulate import run as simulated
 from traceconv.align.activity import align_samples
 from traceconv.align.drift_correction import Known
 from traceconv.align.estimate import Estimate, Segment
+from traceconv.align.estimators import estimate_pair
 from traceconv.align.geometry import box
+from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
-from traceconv.align.select_estimator import PairEstimate, Side, estimate_pair
+from traceconv.align.pairs import PairEstimate
 from traceconv.clocks import (
     DRIFT_UNIT,
     Bend,
@@ -69,7 +71,7 @@ def worst(pair: PairEstimate, late: float) -> float:
 def test_the_right_iteration_is_found_however_late_the_inner_trace_begins(late: float, jitter: float) -> None:
     """In 60 s the clocks run 6 ms apart: as long as an iteration."""
     outer, inner, known = iterations(late, jitter)
-    pair = estimate_pair(Side(0, 0, outer), Side(1, 0, inner), known, NameMap())
+    pair = estimate_pair(ClockInput(0, 0, outer), ClockInput(1, 0, inner), known, NameMap())
     assert pair is not None
     assert pair.estimate.verdict is Verdict.OK, pair.estimate.reason
     assert worst(pair, late) < 2 * US

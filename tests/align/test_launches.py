@@ -11,9 +11,11 @@ import pytest
 from tests.align.pairs import private
 from traceconv.align import align
 from traceconv.align.estimate import Estimate, Method, Prior
+from traceconv.align.estimators import estimate_pair
+from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import _longest_ascent, align_launches, launches_of
 from traceconv.align.names import NameMap
-from traceconv.align.select_estimator import PairEstimate, Side, estimate_pair
+from traceconv.align.pairs import PairEstimate
 from traceconv.clocks import (
     ClockDomain,
     ClockMap,
@@ -135,7 +137,7 @@ def without(made: Made, share: float, seed: int) -> Made:
 
 
 def related(host: Trace, device: Trace, known: ClockMap | None = None) -> PairEstimate:
-    found = estimate_pair(Side(0, 0, host), Side(1, 0, device), known, NameMap())
+    found = estimate_pair(ClockInput(0, 0, host), ClockInput(1, 0, device), known, NameMap())
     assert found is not None
     assert found.estimate.method is Method.LAUNCHES
     return found

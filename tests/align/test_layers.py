@@ -7,8 +7,10 @@ import pytest
 from tests.align.pairs import recordings
 from tests.benchmarks.alignment.trials import late_trial
 from tests.golden import ROOT, Case
+from traceconv.align.estimators import estimate_pair
+from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
-from traceconv.align.select_estimator import Side, estimate_pair, stated_outer
+from traceconv.align.pairs import stated_outer
 from traceconv.api import read
 from traceconv.clocks import Verdict
 from traceconv.ir.trace import Layer
@@ -21,11 +23,11 @@ def test_work_a_while_after_its_calls_is_not_put_inside_of_anything(seed: int) -
     assert not late_trial(seed, queue=False).accepted
 
 
-def sides(outer: Layer | None, inner: Layer | None) -> tuple[Side, Side]:
+def sides(outer: Layer | None, inner: Layer | None) -> tuple[ClockInput, ClockInput]:
     """What a framework and the library below it wrote down of one run."""
     framework, library = recordings()
     framework.sources[0].layer, library.sources[0].layer = outer, inner
-    return Side(0, 0, framework), Side(1, 0, library)
+    return ClockInput(0, 0, framework), ClockInput(1, 0, library)
 
 
 def test_formats_say_which_is_outer() -> None:

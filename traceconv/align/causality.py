@@ -31,8 +31,9 @@ from traceconv.ir.trace import I64, Layer, Trace
 if TYPE_CHECKING:
     from traceconv.align import Alignment
     from traceconv.align.estimate import Array
+    from traceconv.align.inputs import ClockInput
     from traceconv.align.launches import Joined
-    from traceconv.align.select_estimator import PairEstimate, Side
+    from traceconv.align.pairs import PairEstimate
 
 #: What nothing is measured against.
 _NO_LIMIT = Limit()
@@ -264,12 +265,12 @@ def _outside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap, limit: Limit 
     return _breaches(np.maximum(early, late), (inner[0].trace, inner[1]), (outer[0].trace, outer[1]), limit)
 
 
-def _times(side: Side, rows: Array, way: ClockMap) -> tuple[I64, I64]:
+def _times(side: ClockInput, rows: Array, way: ClockMap) -> tuple[I64, I64]:
     slices = side.trace.slices
     return way.apply(slices.ts[rows]), way.apply(slices.ts[rows] + slices.dur[rows])
 
 
-def _step(side: Side) -> int:
+def _step(side: ClockInput) -> int:
     """The least difference of two times as printed, ns."""
     return max(side.trace.clocks[side.clock].resolution_ns, 1)
 

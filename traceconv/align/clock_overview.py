@@ -156,9 +156,9 @@ class _Ways:
 def _advice(one: _Side, other: _Side, ways: _Ways, *, anchored: bool) -> list[Message]:
     """What would relate two inputs: what their formats say of themselves, then what the user can."""
     lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.clock) is None]
-    words = [Text.OF_FILE(file=side.name, text=_line_up(side)) for side in lost]
+    words = [Text.SAID_OF_FILE(file=side.name, text=_line_up(side)) for side in lost]
     zones = [(side, zone_option(side.trace, side.clock)) for side in lost]
-    words += [Text.OF_FILE(file=side.name, text=zone) for side, zone in zones if zone is not None]
+    words += [Text.SAID_OF_FILE(file=side.name, text=zone) for side, zone in zones if zone is not None]
     one_machine = one_machine_advice(one.trace, one.clock, other.trace, other.clock)
     if one_machine is not None:
         words.append(one_machine)

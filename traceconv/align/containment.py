@@ -24,12 +24,13 @@ from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule
 from traceconv.align.estimate import Array, Events, some_of
 from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64
+from traceconv.align.inputs import ClockInput
 from traceconv.align.matching import NONE, Matcher
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretches, most_fitting, sticking_out
 from traceconv.align.network import UNSTATED_BOUND_NS
-from traceconv.align.select_estimator import Side, stated_outer
+from traceconv.align.pairs import stated_outer
 from traceconv.align.sequences import could_match
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.ir.trace import I64, Layer, Trace, take
@@ -72,8 +73,8 @@ class _Calls:
         within: how far each call may stick out, ns.
     """
 
-    outer: Side
-    inner: Side
+    outer: ClockInput
+    inner: ClockInput
     nest: ThreadStretches
     operators: Events
     calls: Events
@@ -91,7 +92,7 @@ def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap
         names: which names mean the same work.
     """
     sides = [
-        Side(index, clock, trace)
+        ClockInput(index, clock, trace)
         for index, trace in enumerate(traces)
         for clock in alignment.maps[index]
         if trace.sources[0].layer in (Layer.FRAMEWORK, Layer.LIBRARY) and not trace.clocks[clock].synthetic
@@ -107,7 +108,7 @@ def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap
             yield max(found, key=lambda check: check.checked - check.beyond)
 
 
-def _checks(outer: Side, inner: Side, alignment: Alignment, names: NameMap) -> Iterator[Check]:
+def _checks(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: NameMap) -> Iterator[Check]:
     """The check of one log against one framework, if files relate the two and enough calls can be looked at."""
     ways = [alignment.maps[side.index][side.clock] for side in (outer, inner)]
     ranks = {side.trace.sources[0].rank for side in (outer, inner)} - {None}
@@ -125,7 +126,7 @@ def _is_stated(way: ClockMap) -> bool:
     return known and way.verdict in (Verdict.OK, Verdict.ASSUMED) and not (way.by_user or way.two_hosts or way.rests_on)
 
 
-def _calls(outer: Side, inner: Side, way: ClockMap, names: NameMap) -> _Calls | None:
+def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) -> _Calls | None:
     """What both clocks know, by a map from the inner one to the outer one; None if it is nothing."""
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
     if views is None:
@@ -144,7 +145,7 @@ def _calls(outer: Side, inner: Side, way: ClockMap, names: NameMap) -> _Calls | 
     return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within)
 
 
-def _in_windows(outer: Side, inner: Side, way: ClockMap) -> tuple[Side, Side]:
+def _in_windows(outer: ClockInput, inner: ClockInput, way: ClockMap) -> tuple[ClockInput, ClockInput]:
     """The two with what happened in some stretches of time, evenly spread, if either has too many slices."""
     slices, calls = outer.trace.slices, inner.trace.slices
     if max(len(slices.ts), len(calls.ts)) <= _MOST_SLICES:
@@ -160,10 +161,12 @@ def _in_windows(outer: Side, inner: Side, way: ClockMap) -> tuple[Side, Side]:
     return _part(outer, within(slices.ts)), _part(inner, within(others))
 
 
-def _part(side: Side, rows: Array) -> Side:
+def _part(side: ClockInput, rows: Array) -> ClockInput:
     """The same clock with some of the slices."""
     nothing = take(side.trace.flows, np.empty(0, np.int64))
-    return Side(side.index, side.clock, side.trace.with_tables(slices=take(side.trace.slices, rows), flows=nothing))
+    return ClockInput(
+        side.index, side.clock, side.trace.with_tables(slices=take(side.trace.slices, rows), flows=nothing)
+    )
 
 
 def _check(found: _Calls) -> Check:

@@ -14,16 +14,19 @@ import numpy as np
 from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
 from traceconv.align.features import shared_work
+from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
-from traceconv.align.select_estimator import PairEstimate, Side, is_accepted
+from traceconv.align.pairs import PairEstimate, is_accepted
 from traceconv.clocks import ClockMap, Provenance, Step, Verdict
 
 #: So many slices are looked at to see whether two hosts agree.
 _LOOKED_AT = 200
 
 
-def placement_of(guest: Side, hosts: Mapping[Side, ClockMap], names: NameMap, *, same_run: bool) -> list[PairEstimate]:
+def placement_of(
+    guest: ClockInput, hosts: Mapping[ClockInput, ClockMap], names: NameMap, *, same_run: bool
+) -> list[PairEstimate]:
     """What durations say about where an input without times belongs, the best answer first.
 
     Args:
@@ -56,7 +59,7 @@ def placement_of(guest: Side, hosts: Mapping[Side, ClockMap], names: NameMap, *,
     return [*refused, *found[len(accepted) :]]
 
 
-def _rivals(best: PairEstimate, other: PairEstimate, hosts: Mapping[Side, ClockMap]) -> bool:
+def _rivals(best: PairEstimate, other: PairEstimate, hosts: Mapping[ClockInput, ClockMap]) -> bool:
     """Whether another host is as good an answer as the best one, and another place.
 
     Margins are of places within one host and do not compare two; only what is known of the run does. Two recordings of
@@ -75,7 +78,7 @@ def _rivals(best: PairEstimate, other: PairEstimate, hosts: Mapping[Side, ClockM
     return 2 * together <= len(seen)
 
 
-def _interval(host: Side, row: int, hosts: Mapping[Side, ClockMap]) -> tuple[int, int]:
+def _interval(host: ClockInput, row: int, hosts: Mapping[ClockInput, ClockMap]) -> tuple[int, int]:
     """Begin and end of a slice on trace time."""
     begin, dur = int(host.trace.slices.ts[row]), int(host.trace.slices.dur[row])
     return hosts[host].at(begin), hosts[host].at(begin + dur)

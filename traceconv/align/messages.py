@@ -57,7 +57,7 @@ class Text(enum.Enum):
         """Return it as a message about something."""
         return Message(self, tuple(fields.items()))
 
-    # -- select_estimator ---------------------------------------------------------------------------------------------
+    # -- estimators, pairs --------------------------------------------------------------------------------------------
 
     QUEUED = (
         "both name the same work, but that of a device runs when its queue comes to it, in no call for certain: ids "
@@ -597,7 +597,6 @@ class Text(enum.Enum):
 
     # -- clock_overview -----------------------------------------------------------------------------------------------
 
-    OF_FILE = "{file}: {text}"
     IF_MONOTONIC = "if {file} counts the monotonic clock of this machine: {option}"
     READ_CLOCKS = "next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND"
     IF_INSTANT_KNOWN = "if you know an instant of both: --anchor {anchor:file}"

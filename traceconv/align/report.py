@@ -20,7 +20,8 @@ from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.estimate import Array, Estimate, Rival
 from traceconv.align.geometry import F64
-from traceconv.align.select_estimator import PairEstimate, Side
+from traceconv.align.inputs import ClockInput
+from traceconv.align.pairs import PairEstimate
 from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
 from traceconv.errors import AlignmentError, UsageError
 from traceconv.ir.trace import Trace
@@ -116,7 +117,7 @@ def _input(
     source = trace.sources[0]
     used = sorted({int(track.clock) for track in trace.tracks})
     clocks = [
-        _clock(Side(index, clock, trace), placed.get(clock), pairs) for clock in used if _has_events(trace, clock)
+        _clock(ClockInput(index, clock, trace), placed.get(clock), pairs) for clock in used if _has_events(trace, clock)
     ]
     return {
         "file": source.name,
@@ -133,7 +134,9 @@ def _has_events(trace: Trace, clock: int) -> bool:
     return any(bool(on_clock[table.track].any()) for _, table in trace.timed_tables())
 
 
-def _clock(side: Side, placed: tuple[ClockMap, ReceiptLine] | None, pairs: Sequence[PairEstimate]) -> dict[str, Any]:
+def _clock(
+    side: ClockInput, placed: tuple[ClockMap, ReceiptLine] | None, pairs: Sequence[PairEstimate]
+) -> dict[str, Any]:
     domain = side.trace.clocks[side.clock]
     first, last = side.span()
     return {
@@ -147,7 +150,7 @@ def _clock(side: Side, placed: tuple[ClockMap, ReceiptLine] | None, pairs: Seque
 
 
 def _map(
-    side: Side, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate], span: tuple[int, int]
+    side: ClockInput, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate], span: tuple[int, int]
 ) -> dict[str, Any]:
     ends = [
         {"time_ns": time, "trace_time_ns": found.at(time), "bound_ns": _bound_at(side, time, found, line, pairs)}
@@ -174,7 +177,9 @@ def _map(
     }
 
 
-def _bound_at(side: Side, time: int, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate]) -> int | None:
+def _bound_at(
+    side: ClockInput, time: int, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate]
+) -> int | None:
     """How wrong a map is at most at one time: less than over all times, if it rests on a region of relations."""
     for pair in pairs:
         if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or found.bound_ns is None:
@@ -189,13 +194,13 @@ def _bound_at(side: Side, time: int, found: ClockMap, line: ReceiptLine, pairs: 
 # -- pairs ----------------------------------------------------------------------------------------------------------
 
 
-def _x_and_y(pair: PairEstimate) -> tuple[tuple[Side, int], tuple[Side, int]]:
+def _x_and_y(pair: PairEstimate) -> tuple[tuple[ClockInput, int], tuple[ClockInput, int]]:
     """The two clocks of an estimate with their zeros, clock x first."""
     a, b = (pair.a, pair.zero_a), (pair.b, pair.zero_b)
     return (b, a) if pair.turned else (a, b)
 
 
-def _on_x(pair: PairEstimate, side: Side, time: int) -> float:
+def _on_x(pair: PairEstimate, side: ClockInput, time: int) -> float:
     """A time of one of the two clocks as a time of clock x from its zero, ns."""
     (x, zero_x), (_, zero_y) = _x_and_y(pair)
     estimate = pair.estimate
@@ -278,7 +283,7 @@ def _finite(value: float) -> float | None:
     return round(float(value), 6) if np.isfinite(value) else None
 
 
-def _bounds(pair: PairEstimate, x: Side) -> list[dict[str, int]] | None:
+def _bounds(pair: PairEstimate, x: ClockInput) -> list[dict[str, int]] | None:
     if not pair.estimate.bounded:
         return None
     found = []

@@ -11,7 +11,7 @@ from traceconv.cli import _common as common
 from traceconv.cli._terminal import say
 
 if TYPE_CHECKING:
-    from traceconv.align.select_estimator import PairEstimate
+    from traceconv.align.pairs import PairEstimate
 
 
 from traceconv.cli._limits import limit_options

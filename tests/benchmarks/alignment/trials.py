@@ -33,9 +33,10 @@ from tests.benchmarks.alignment.simulate import (
 from traceconv.align import align
 from traceconv.align.causality import believed, causality
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
+from traceconv.align.estimators import estimate_pair
 from traceconv.align.geometry import F64
+from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
-from traceconv.align.select_estimator import Side, estimate_pair
 from traceconv.align.sequences import align_sequences
 from traceconv.clocks import (
     ClockDomain,
@@ -564,7 +565,7 @@ def samples_trial(seed: int, estimator: SamplesEstimator, *, narrowed: bool) -> 
     return judged(estimate, truth, 0, zero, (first, last))
 
 
-def watched_pair(seed: int, *, same: bool = True, regular: bool = False) -> tuple[Side, Side, Truth]:
+def watched_pair(seed: int, *, same: bool = True, regular: bool = False) -> tuple[ClockInput, ClockInput, Truth]:
     """Slices of a run and samples of its thread, or of the thread of another run, as traces.
 
     Args:
@@ -580,7 +581,7 @@ def watched_pair(seed: int, *, same: bool = True, regular: bool = False) -> tupl
 
 def _watched(
     rng: np.random.Generator, shape: Shape, part: tuple[float, float] | None, *, same: bool
-) -> tuple[Side, Side, Truth]:
+) -> tuple[ClockInput, ClockInput, Truth]:
     net = network(rng, shape.operators)
     if part is None:
         begin = rng.uniform(0.0, 0.3)
@@ -598,7 +599,7 @@ def _watched(
     labels = working ^ (rng.random(len(working)) < 0.02)
     for at, label in zip(truth.map(times).tolist(), labels.tolist(), strict=True):
         other.sample(thread, int(at), stacks[label])
-    return Side(0, 0, one.finish()), Side(1, 0, other.finish()), truth
+    return ClockInput(0, 0, one.finish()), ClockInput(1, 0, other.finish()), truth
 
 
 def watched_trial(seed: int, *, narrowed: bool, same: bool = True, regular: bool = False) -> Outcome:
@@ -615,7 +616,7 @@ def watched_trial(seed: int, *, narrowed: bool, same: bool = True, regular: bool
     return _watched_outcome(a, b, truth, known)
 
 
-def _watched_outcome(a: Side, b: Side, truth: Truth, known: ClockMap | None) -> Outcome:
+def _watched_outcome(a: ClockInput, b: ClockInput, truth: Truth, known: ClockMap | None) -> Outcome:
     first, last = a.span()
     found = estimate_pair(a, b, known, NameMap())
     if found is None:
