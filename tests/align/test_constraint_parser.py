@@ -538,16 +538,29 @@ def test_a_drift_that_readings_contradict(ppm: float, fits: bool, who: int) -> N
         align(both, facts=Facts(drifts={who: round((ppm or 20.0) * PPM)}))
 
 
-def test_a_drift_that_is_stated_of_both_files_of_a_clock() -> None:
-    """It is compared with what was read, not with readings from which the same drift was taken out for the other."""
+@pytest.mark.parametrize("drifts", [{0: 50}, {1: 50}, {0: 50, 1: 50}])
+@pytest.mark.parametrize("read", [1, 2])
+def test_a_drift_holds_for_all_files_that_count_the_clock(drifts: dict[int, int], read: int) -> None:
+    """It counts once, also where the clock was read twice, in its own file or in that of another tool."""
     wall = replace(REALTIME, machine="vm")
     readings = [
         ClockSnapshot(MONOTONIC, S, wall, UNIX, 10 * US, "readings"),
         ClockSnapshot(MONOTONIC, 2 * S, wall, UNIX + S + 50 * US, 10 * US, "readings"),
     ]
-    both = [trace("a", MONOTONIC, [S, 2 * S], readings), trace("b", MONOTONIC, [S, 2 * S])]
-    found = align(both, facts=Facts(drifts={0: round(50 * PPM), 1: round(50 * PPM)}))
+    both = [trace("a", MONOTONIC, [S, 2 * S], readings[:read]), trace("b", MONOTONIC, [S, 2 * S])]
+    found = align(both, facts=Facts(drifts={index: round(ppm * PPM) for index, ppm in drifts.items()}))
     assert [line.drift_ppm for line in found.receipt] == pytest.approx([50, 50], abs=1e-3)
+    assert [way.at(S) for maps in found.maps for way in maps.values()] == [UNIX, UNIX]
+    assert {line.verdict for line in found.receipt} == {"assumed"}
+
+
+def test_two_drifts_of_one_clock_are_refused() -> None:
+    both = [trace("a", MONOTONIC, [S, 2 * S]), trace("b", MONOTONIC, [S, 2 * S])]
+    with pytest.raises(InconsistentClocks, match="another drift is stated for another file"):
+        align(both, facts=Facts(drifts={0: round(50 * PPM), 1: round(40 * PPM)}))
+    walls = [trace("a", REALTIME, [UNIX]), trace("b", REALTIME, [UNIX])]
+    found = align(walls, facts=Facts(drifts={0: round(50 * PPM)}))
+    assert [line.drift_ppm for line in found.receipt] == pytest.approx([50, 0], abs=1e-3)
 
 
 # -- what a clock is --------------------------------------------------------------------------------------------------

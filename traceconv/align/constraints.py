@@ -156,7 +156,7 @@ def state(
     dated = [_with_date(trace, index, facts, wall) for index, (trace, wall) in enumerate(zip(own, walls, strict=True))]
     clocked = _with_clocks(dated, facts, walls)
     instants = [_instant(anchor, clocked) for anchor in facts.anchors]
-    corrections = {index: _correction(clocked, index, drift, instants) for index, drift in facts.drifts.items()}
+    corrections = _corrections(clocked, facts, instants)
     corrected = [_corrected(trace, corrections.get(index, {})) for index, trace in enumerate(clocked)]
     found, relations, dropped = _anchored(corrected, instants, corrections, offsets or {})
     warnings = [*_unknown_machines(dated, facts), *_far_away(clocked, instants), *dropped]
@@ -336,15 +336,40 @@ def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
 # -- drifts -----------------------------------------------------------------------------------------------------------
 
 
-def _correction(traces: Sequence[Trace], index: int, drift: int, instants: Sequence[Instant]) -> dict[int, ClockMap]:
-    """The stated drift of the clock of an input, from a reading or an anchor of it on if there is one."""
-    trace = traces[index]
-    number = main_clock(trace, "--drift")
-    _refuse_other_drift(traces, trace, trace.clocks[number], drift)
-    at = [ts for instant in instants for key, ts in instant.sides if key == (index, number)]
-    at += [snap.ts for snap in trace.snapshots if snap.clock == trace.clocks[number] and not is_definition(snap)]
-    at += [spans(trace).get(number, (0, 0))[0]]
-    return {number: ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])}
+def _corrections(traces: Sequence[Trace], facts: Facts, instants: Sequence[Instant]) -> dict[int, dict[int, ClockMap]]:
+    """The stated drifts of clocks, by input and clock: that of one file holds for all files that count the same clock.
+
+    Times keep their place at a reading or an anchor of that clock, else where the file of which it is said begins.
+    """
+    found: dict[int, dict[int, ClockMap]] = {}
+    for index, drift in facts.drifts.items():
+        number = main_clock(traces[index], "--drift")
+        domain = traces[index].clocks[number]
+        _refuse_other_drift(traces, traces[index], domain, drift)
+        same = _counting(traces, (index, number))
+        at = [ts for instant in instants for key, ts in instant.sides if key in same]
+        read = [snap for trace in traces for snap in trace.snapshots if snap.clock in same.values()]
+        at += [snap.ts for snap in read if not is_definition(snap)]
+        at += [spans(traces[index]).get(number, (0, 0))[0]]
+        way = ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])
+        for input, clock in same:
+            if found.setdefault(input, {}).setdefault(clock, way).drift != drift:
+                name = traces[index].sources[0].name
+                raise InconsistentClocks(Text.TWO_DRIFTS(file=name, clock=domain.name), hint=Text.SAY_ONE_DRIFT())
+    return found
+
+
+def _counting(traces: Sequence[Trace], clock: Clock) -> dict[Clock, ClockDomain]:
+    """The clocks of all inputs that count the same as one of them. Of the wall clock a drift is of that file alone."""
+    domain = traces[clock[0]].clocks[clock[1]]
+    if domain.is_wall_clock:
+        return {clock: domain}
+    return {
+        (index, number): its
+        for index, trace in enumerate(traces)
+        for number, its in enumerate(trace.clocks)
+        if its.same_timebase(domain)
+    }
 
 
 def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:

@@ -241,6 +241,8 @@ class Text(enum.Enum):
         "--drift says that the clock of {file} drifts by {stated:drift}, but it was read more than once ({method}): it "
         "drifts by {read:drift}, within ±{within:.3f} ppm"
     )
+    TWO_DRIFTS = "--drift: {file} counts {clock}, of which another drift is stated for another file"
+    SAY_ONE_DRIFT = "say the drift of a clock for one of the files that count it: it holds for all of them"
     LEAVE_DRIFT_OUT = "leave --drift out: what was read is used"
     NO_SUCH_EVENT = "--anchor {anchor:repr}: {file} has no event of the name {name:repr}"
     FEWER_EVENTS = "--anchor {anchor:repr}: {file} has {count} events of the name {name:repr}, not {number}"
