@@ -11,6 +11,7 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
+from inspect import CO_NEWLOCALS
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -35,9 +36,10 @@ class Calls:
         self.found: Counter[CodeType] = Counter()
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Count a call; comprehensions are parts of the function that they stand in."""
+        """Count a call of a function: comprehensions are parts of the one that they stand in, classes are none."""
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(_PACKAGE) and not code.co_name.startswith("<"):
+        is_function = code.co_flags & CO_NEWLOCALS and not code.co_name.startswith("<")
+        if event == "call" and code.co_filename.startswith(_PACKAGE) and is_function:
             self.found[code] += 1
 
     @property
@@ -83,6 +85,8 @@ def main() -> None:
         for code, count in sorted(calls.found.items(), key=lambda one: (one[0].co_filename, one[0].co_firstlineno)):
             print(f"{Path(code.co_filename).relative_to(_ROOT)}:{code.co_firstlineno} {code.co_qualname} {count}")
     print(f"{len(calls.found)} functions in {len(calls.modules)} modules")
+    of_alignment = [code for code in calls.found if "/align/" in code.co_filename]
+    print(f"{len(of_alignment)} of them in {len({code.co_filename for code in of_alignment})} modules of alignment")
 
 
 if __name__ == "__main__":
