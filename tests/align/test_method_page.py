@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.alignment import pictures
 from traceconv.align.estimators import ESTIMATORS
 from traceconv.clocks import Verdict
 
@@ -30,3 +31,11 @@ def test_what_is_named_exists(module: str, name: str) -> None:
 def test_each_estimator_and_each_verdict_is_told() -> None:
     assert all(type(estimator).__name__ in PAGE for estimator in ESTIMATORS)
     assert all(f"`{verdict}`" in PAGE for verdict in Verdict)
+
+
+def test_its_pictures_can_be_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "_DOCS", tmp_path)
+    pictures.main()
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == set(re.findall(r"\]\((\S+\.svg)\)", PAGE))
+    assert all((tmp_path / name).read_text(encoding="utf-8").endswith("</svg>\n") for name in drawn)
