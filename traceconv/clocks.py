@@ -93,6 +93,14 @@ def machine_name(host: str) -> str:
     return "" if host.lower() in _NO_NAMES else host
 
 
+class LocalForm(enum.Enum):
+    """What local times state besides the time of day; none states its zone."""
+
+    DATED = "date and time"
+    YEARLESS = "day and time, without the year"
+    TIME_OF_DAY = "time of day"
+
+
 @dataclass(frozen=True, slots=True)
 class ClockDomain:
     """A timebase.
@@ -107,6 +115,7 @@ class ClockDomain:
         owner: the file that a private domain belongs to; "" for a domain that files can share. Of wall clocks where
             there are several: the host, or the file if it states none.
         exact_durations: whether durations are printed in finer steps than times: none is cut to fit another slice.
+        local: what its times state, where they are local times; None where they are not.
     """
 
     name: str
@@ -116,6 +125,7 @@ class ClockDomain:
     machine: str = ""
     owner: str = ""
     exact_durations: bool = False
+    local: LocalForm | None = None
 
     @property
     def synthetic(self) -> bool:

@@ -40,6 +40,7 @@ from traceconv.api import estimate
 from traceconv.cli._common import inputs_of
 from traceconv.clocks import DRIFT_UNIT, REALTIME, SLEW_DRIFT, ClockDomain, ClockSnapshot, Run, Step, Verdict, Zero
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
+from traceconv.importers import timed_log
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
@@ -52,8 +53,8 @@ RUN = ClockDomain("since start", Zero.RUN_START, Run.MONOTONIC)
 BOOT = ClockDomain("CLOCK_MONOTONIC of a tool", Zero.BOOT, Run.MONOTONIC)
 MONOTONIC = ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC, 1, "vm")
 NONE = ClockDomain("order", Zero.UNKNOWN, Run.NONE)
-LOCAL = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL)
-TIME_OF_DAY = ClockDomain("local time of day, date and zone not stated", Zero.UNKNOWN, Run.WALL)
+LOCAL = timed_log.LOCAL_TIME
+TIME_OF_DAY = timed_log.TIME_OF_DAY
 
 
 def trace(

@@ -12,6 +12,7 @@ from traceconv.align.clock_overview import survey
 from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, Facts, TimePoint
 from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Run, Verdict, Zero
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
+from traceconv.importers.timed_log import LOCAL_TIME
 from traceconv.ir.builder import Builder
 from traceconv.ir.marks import ANY_TOOL_MARKS
 from traceconv.ir.trace import SourceInfo, Trace
@@ -145,7 +146,7 @@ def test_an_anchor_that_is_a_second_off_is_refused() -> None:
 
 
 def test_a_zone_is_that_of_the_host_of_the_file() -> None:
-    local = ClockDomain("local wall clock", Zero.UNKNOWN, Run.WALL, 1000)
+    local = replace(LOCAL_TIME, resolution_ns=1000)
     traces = [profile("a", "one"), profile("b", "other"), log("c", "other", local, at=NOW + SECOND)]
     way = between(1, 2, *traces, facts=Facts(zones={2: "UTC"}))
     assert not way.two_hosts

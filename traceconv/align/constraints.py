@@ -21,7 +21,6 @@ from traceconv.align.domains import (
     against_clock,
     base_of,
     is_definition,
-    is_local,
     main_clock,
     spans,
     with_own_domains,
@@ -38,6 +37,7 @@ from traceconv.clocks import (
     ClockGraph,
     ClockMap,
     ClockSnapshot,
+    LocalForm,
     LocalTime,
     Provenance,
     Run,
@@ -208,7 +208,7 @@ def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Tra
             )
         return trace
     domain = trace.clocks[main_clock(trace, option)]
-    if not is_local(domain):
+    if domain.local is None:
         raise UsageError(
             Text.NO_LOCAL_TIMES(option=option, file=source.name, format=source.format, clock=domain.describe()),
             hint=Text.OFFSET_AND_ANCHOR_PLACE_ANY(),
@@ -219,9 +219,9 @@ def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Tra
 
 def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
     """What zero of a domain of local times is."""
-    if "year and" in domain.name:
+    if domain.local is LocalForm.YEARLESS:
         raise UsageError(Text.DAY_WITHOUT_YEAR(file=name))
-    without_date = "time of day" in domain.name
+    without_date = domain.local is LocalForm.TIME_OF_DAY
     if zone is None or (day is None and without_date):
         missing = "--tz" if zone is None else "--date"
         raise UsageError(Text.NEEDED_TOO(file=name, clock=domain.describe(), option=missing))

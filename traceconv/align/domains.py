@@ -17,6 +17,7 @@ from traceconv.clocks import (
     SINCE_BOOT,
     ClockDomain,
     ClockSnapshot,
+    LocalForm,
     Run,
     Zero,
     looks_like_unix_time,
@@ -65,16 +66,11 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     return dict(sorted(found.items()))
 
 
-def is_local(domain: ClockDomain) -> bool:
-    """Whether a domain is that of local times whose zone is not known."""
-    return domain.run is Run.WALL and domain.zero is Zero.UNKNOWN and "local" in domain.name
-
-
 def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
     """The options that put local times on the wall clock; None for other times."""
-    if not is_local(domain):
+    if domain.local is None:
         return None
-    text = Text.ZONE_AND_DATE_OF_TIMES if "time of day" in domain.name else Text.ZONE_OF_TIMES
+    text = Text.ZONE_AND_DATE_OF_TIMES if domain.local is LocalForm.TIME_OF_DAY else Text.ZONE_OF_TIMES
     return text(file=trace.sources[0].name)
 
 
@@ -129,7 +125,7 @@ def against_clock(trace: Trace, domain: ClockDomain, span: tuple[int, int] | Non
     is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
     if domain.synthetic:
         return Text.HAS_NO_TIMES()
-    if domain.zero is Zero.RUN_START or (wanted is not REALTIME and "local" in domain.name):
+    if domain.zero is Zero.RUN_START or (wanted is not REALTIME and domain.local is not None):
         return Text.TIMES_COUNT(clock=domain.describe())
     if base is not None and domain.zero is Zero.UNKNOWN:
         return None if wanted is REALTIME else Text.SAYS_ITS_WALL_TIME(method=base.method)

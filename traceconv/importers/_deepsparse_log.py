@@ -19,7 +19,7 @@ from traceconv.importers import _deepsparse_lines as lines
 from traceconv.importers import _log_times as log_times
 from traceconv.importers._deepsparse_lines import Record
 from traceconv.importers._idle_lines import BLANK, EMPTY, IdleLines
-from traceconv.importers._log_times import Kind, TimeReader
+from traceconv.importers._log_times import LOCAL_FORMS, Kind, TimeReader
 from traceconv.importers._numbers import number_of
 from traceconv.ir.builder import Builder
 from traceconv.ir.trace import Level, TrackId
@@ -187,7 +187,8 @@ class LogReader:
         if self._stamps.kind is Kind.UNIX:
             return replace(REALTIME, resolution_ns=self._stamps.step_ns, exact_durations=True)
         name = f"arrival of the lines ({self._stamps.kind.value})"
-        return ClockDomain(name, Zero.UNKNOWN, Run.WALL, self._stamps.step_ns, exact_durations=True)
+        local = LOCAL_FORMS.get(self._stamps.kind)
+        return ClockDomain(name, Zero.UNKNOWN, Run.WALL, self._stamps.step_ns, exact_durations=True, local=local)
 
     # -- lines ------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from traceconv.clocks import looks_like_unix_time
+from traceconv.clocks import LocalForm, looks_like_unix_time
 from traceconv.importers._local_time import ahead_minutes
 from traceconv.patterns import regex
 from traceconv.times import parse_ns
@@ -67,6 +67,14 @@ class Kind(enum.Enum):
     YEARLESS = "local wall clock, year and zone not stated"
     SINCE_START = "since an instant that the log does not name"
     TIME_OF_DAY = "local time of day, date and zone not stated"
+
+
+#: What local times of a kind state; the others are none.
+LOCAL_FORMS = {
+    Kind.LOCAL: LocalForm.DATED,
+    Kind.YEARLESS: LocalForm.YEARLESS,
+    Kind.TIME_OF_DAY: LocalForm.TIME_OF_DAY,
+}
 
 
 class Form(Struct, frozen=True):

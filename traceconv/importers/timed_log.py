@@ -35,6 +35,7 @@ from traceconv.clocks import (
     REALTIME,
     ClockDomain,
     ClockSnapshot,
+    LocalForm,
     Run,
     Zero,
     machine_name,
@@ -57,8 +58,8 @@ from traceconv.source import Head, Source
 from traceconv.times import format_time
 
 UNKNOWN_START = ClockDomain("time of the log, zero not stated", Zero.UNKNOWN, Run.UNKNOWN)
-LOCAL_TIME = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL)
-TIME_OF_DAY = replace(LOCAL_TIME, name="local time of day, date and zone not stated")
+LOCAL_TIME = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL, local=LocalForm.DATED)
+TIME_OF_DAY = replace(LOCAL_TIME, name="local time of day, date and zone not stated", local=LocalForm.TIME_OF_DAY)
 #: What -O clockid may say.
 CLOCKS = {"monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "boottime": BOOTTIME}
 
@@ -488,7 +489,9 @@ class TimedLog(msgspec.Struct, frozen=True):
         if self.utc_offset:
             zone = zone_of(self.name, self.utc_offset)
             local = local_time(zone)
-            clock = ClockDomain("local wall clock", Zero.UNKNOWN, Run.WALL, step_ns, host, exact_durations=True)
+            clock = replace(
+                LOCAL_TIME, name="local wall clock", resolution_ns=step_ns, machine=host, exact_durations=True
+            )
             method = f"local time read as {zone}" + (f", from {self.date} on" if self.date else "")
             out.snapshot(ClockSnapshot(clock, 0, REALTIME, -local.ahead_ns, 0, method, assumed=True, local=local))
             return clock, -_day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _tvm_dump as dumps
@@ -48,7 +48,9 @@ from traceconv.registry import Match, importer
 from traceconv.source import Head, Source
 from traceconv.times import LIMIT_NS, format_us
 
-TIME_OF_DAY = ClockDomain("local time of day, without a date", Zero.UNKNOWN, Run.WALL, 1000)
+TIME_OF_DAY = ClockDomain(
+    "local time of day, without a date", Zero.UNKNOWN, Run.WALL, 1000, local=LocalForm.TIME_OF_DAY
+)
 NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
 
 REPEATED_TABLE = declare(
