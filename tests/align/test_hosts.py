@@ -93,6 +93,19 @@ def test_a_file_without_a_host_is_of_that_of_the_others_if_these_agree(name: str
     assert of_two["c"] == ("assumed", None)
 
 
+def test_ranks_that_name_no_host_may_be_of_several() -> None:
+    """Nothing says that ranks of a job run on one host; other files without one are of one."""
+    ranks = [profile("a", "", rank=0), profile("b", "", rank=1)]
+    found = align(ranks)
+    assert verdicts(found) == {"a": ("ok", 20 * US + 1), "b": ("assumed", None)}
+    assert all("it does not name its host" in line.warnings[0] for line in found.receipt)
+    for traces in ([profile("a", ""), profile("b", "")], [profile("a", "", rank=1), profile("b", "", rank=1)]):
+        assert {verdict for verdict, _ in verdicts(align(traces)).values()} == {"ok"}
+    same = align(ranks, same_machine=True)
+    assert {verdict for verdict, _ in verdicts(same).values()} == {"ok"}
+    assert not any(line.warnings for line in same.receipt)
+
+
 def test_trace_time_is_that_of_the_first_host_with_events() -> None:
     traces = [readings("a", "third", NOW), log("b", "one"), profile("c", "other")]
     assert verdicts(align(traces)) == {"b": ("ok", 1), "c": ("assumed", None)}

@@ -23,6 +23,7 @@ from itertools import chain
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.decision import Decision, on_trace_time
 from traceconv.align.duplicate_inputs import warnings_of_duplicates
+from traceconv.align.hosts import warnings_of_unnamed_hosts
 from traceconv.align.identity import together
 from traceconv.align.inputs import Inputs, Key, Policy, gathered
 from traceconv.align.jobs import warnings_of_jobs
@@ -118,7 +119,12 @@ def _warnings(
     for key, said in (*inputs.stated.warnings, *placed.warnings, *alone):
         found[key].append(said)
     named = [trace.host for trace in traces]
-    for index, text in chain(warnings_of_duplicates(inputs.traces, named), warnings_of_jobs(inputs.traces)):
+    of_inputs = chain(
+        warnings_of_duplicates(inputs.traces, named),
+        warnings_of_jobs(inputs.traces),
+        warnings_of_unnamed_hosts(traces, inputs.stated.walls),
+    )
+    for index, text in of_inputs:
         if maps[index]:
             found[index, min(maps[index])].append(text)
     return found

@@ -1,16 +1,17 @@
 """The wall clocks of several hosts: what a file says of the wall clock is said of that of its own host.
 
-How well the clocks of two hosts are synchronised is in no file. Where the inputs state several hosts, each host has a
-wall clock of its own; the clock graph takes them for one, with a bound that is not known. An input that states no host
-may then be of any.
+How well the clocks of two hosts are synchronised is in no file. Where the inputs state several hosts, or are ranks of
+a job that do not all state theirs, each host has a wall clock of its own; the clock graph takes them for one, with a
+bound that is not known. An input that states no host may then be of any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import with_domains
+from traceconv.align.messages import Message, Text
 from traceconv.clocks import REALTIME, ClockDomain
 from traceconv.ir.trace import Trace
 
@@ -18,7 +19,7 @@ from traceconv.ir.trace import Trace
 def with_wall_clocks_of_hosts(
     traces: Sequence[Trace], facts: Facts, *, same_machine: bool
 ) -> tuple[list[Trace], list[ClockDomain]]:
-    """The traces, with a wall clock for each host where they state several.
+    """The traces, with a wall clock for each host where they are of several, or may be.
 
     Args:
         traces: the inputs, as read.
@@ -30,7 +31,10 @@ def with_wall_clocks_of_hosts(
     """
     said = [facts.clocks[index].machine if index in facts.clocks else "" for index in range(len(traces))]
     hosts = [trace.host or machine for trace, machine in zip(traces, said, strict=True)]
-    if same_machine or len({host for host in hosts if host}) < 2:
+    ranks = [trace.sources[0].rank for trace in traces]
+    unnamed = any(rank is not None and not host for rank, host in zip(ranks, hosts, strict=True))
+    several = len({host for host in hosts if host}) > 1 or (unnamed and len({*ranks} - {None}) > 1)
+    if same_machine or not several:
         return list(traces), [REALTIME] * len(traces)
     walls = [
         REALTIME.owned_by(host or f"{index}:{trace.sources[0].name}")
@@ -42,3 +46,10 @@ def with_wall_clocks_of_hosts(
 def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:
     """The trace; what it says of the wall clock is said of the given one."""
     return with_domains(trace, lambda domain: domain.owned_by(wall.owner) if domain.is_wall_clock else domain)
+
+
+def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> Iterator[tuple[int, Message]]:
+    """What is to be said of ranks that do not state their host, with the number of the input."""
+    for index, (trace, wall) in enumerate(zip(traces, walls, strict=True)):
+        if wall.owner and not trace.host and trace.sources[0].rank is not None:
+            yield index, Text.HOST_NOT_NAMED()

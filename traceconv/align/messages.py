@@ -320,6 +320,10 @@ class Text(enum.Enum):
 
     # -- domains, hosts, machines, boot_sessions, repeated_snapshots --------------------------------------------------
 
+    HOST_NOT_NAMED = (
+        "it does not name its host, so that its clock may be that of another host than those of the other ranks: "
+        "--same-machine, if all are of one"
+    )
     ZONE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM"
     ZONE_AND_DATE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM --date {file:file}=DAY"
     IS_MONOTONIC = "--clock {file:file}=monotonic"
