@@ -175,7 +175,9 @@ def _check(found: _Calls) -> Check:
     out = sticking_out(found.nest, found.calls)
     some = np.flatnonzero(_of_telling_kinds(found, out > found.within))
     if len(some) < _FEWEST_CALLS:
-        return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(found.calls))
+        said = _empty_at_an_end(found, *_operators(found))
+        contradictions = () if said is None else (_against(found, *said),)
+        return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(found.calls), contradictions=contradictions)
     found, out = replace(found, calls=found.calls.take(some), rows=found.rows[some]), out[some]
     beyond = out > found.within
     said = _contradiction(found, beyond)
@@ -235,20 +237,26 @@ def _contradiction(found: _Calls, beyond: Array) -> Contradiction | None:
         found: the calls.
         beyond: whether each sticks out of all operators of its kind by more than is possible.
     """
-    holding = np.zeros(len(found.operators), bool)
-    rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
-    holding[rows[rows != NONE]] = True
-    regular = np.flatnonzero(np.isin(found.operators.kind, np.unique(found.calls.kind)))
-    operators, holding = found.operators.take(regular), holding[regular]
+    operators, holding = _operators(found)
     empty, said = operators.start[~holding], None
     if np.count_nonzero(beyond) > CHANCE:
         said = _fits_elsewhere(found, beyond, empty) or _outside_of_all(found, beyond, empty)
     said = said or _empty_at_an_end(found, operators, holding)
-    if said is None:
-        return None
-    verdict, text = said
+    return None if said is None else _against(found, *said)
+
+
+def _against(found: _Calls, verdict: Verdict, text: Message) -> Contradiction:
     name = found.inner.name
     return Contradiction(verdict, (found.inner.index,), name, text, Text.SAY_WHERE_IT_BELONGS(name=name))
+
+
+def _operators(found: _Calls) -> tuple[Events, Array]:
+    """The operators of kinds of which there are calls, and for each whether it holds one."""
+    holding = np.zeros(len(found.operators), bool)
+    rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
+    holding[rows[rows != NONE]] = True
+    regular = np.flatnonzero(np.isin(found.operators.kind, np.unique(found.calls.kind)))
+    return found.operators.take(regular), holding[regular]
 
 
 def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
@@ -299,7 +307,7 @@ def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
         empty=without,
         why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
     )
-    return Verdict.ASSUMED, text
+    return Verdict.UNVERIFIED if 2 * outside > len(beyond) else Verdict.ASSUMED, text
 
 
 def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
@@ -309,12 +317,13 @@ def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[
     """
     holds = holding[(operators.start >= found.log.start[0]) & (operators.end <= found.log.start[-1])]
     held = np.flatnonzero(holds)
-    if len(held) < _FEWEST_CALLS or holds[held[0] : held[-1] + 1].mean() < LEAST_FITTING:
+    if len(held) <= CHANCE or holds[held[0] : held[-1] + 1].mean() < LEAST_FITTING:
         return None
     empty = max(int(held[0]), len(holds) - 1 - int(held[-1]))
-    if empty < _FEWEST_CALLS:
+    if empty <= CHANCE:
         return None
-    return Verdict.OK, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=found.outer.name)
+    verdict = Verdict.UNVERIFIED if 2 * empty > len(holds) else Verdict.ASSUMED
+    return verdict, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=found.outer.name)
 
 
 def _during(found: _Calls, starts: F64, part: Array) -> int:
