@@ -105,6 +105,15 @@ def test_data_of_which_none_is_read_is_a_failure(tmp_path: Path) -> None:
     assert not (tmp_path / "out.json").exists()
 
 
+def test_the_head_of_a_log_is_no_data(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("onednn_verbose,v1,info,oneDNN v3.0\nonednn_verbose,v1,primitive,exec,cpu,conv\n")
+    with pytest.raises(NothingRead, match=r"1 x a line breaks off .*a\.log:line 2"):
+        traceconv.convert(log, tmp_path / "out.json")
+    log.write_text("onednn_verbose,v1,info,oneDNN v3.0\n")
+    assert traceconv.convert(log, tmp_path / "out.json").trace.sources[0].balance.kept
+
+
 def test_one_event_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(UNREAD[:-1] + ', {"ph": "X", "name": "c", "ts": 1, "dur": 1}]')

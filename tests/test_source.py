@@ -158,7 +158,7 @@ def test_a_gzip_cut_in_its_header(written: Write) -> None:
 def test_corrupt_gzip(written: Write) -> None:
     packed = bytearray(PACKED["gzip"])
     packed[12] ^= 0xFF  # at the beginning: nothing can be unpacked
-    assert "input.log: cannot be read: " in refusal(written(packed)).message
+    assert "input.log: damaged, nothing of it can be unpacked: " in refusal(written(packed)).message
 
 
 def test_gzip_with_a_wrong_checksum_keeps_what_could_be_unpacked(written: Write) -> None:

@@ -220,13 +220,17 @@ def _report_long_lines(source: Source, about: SourceInfo) -> None:
 
 
 def _refuse_nothing(trace: Trace, display: str) -> None:
-    """Raise NothingRead if an input has data and none of it was read; note that there is none, if so."""
+    """Raise NothingRead if an input has data and none of it was read; note that there is none, if so.
+
+    What is kept as metadata beside data that was lost, such as the head of a log, is no data.
+    """
     source = trace.sources[0]
-    if any(trace.counts().values()) or source.balance.written or source.balance.kept:
+    if any(trace.counts().values()) or source.balance.written or trace.snapshots:
         return
     reason = source.diagnostics.data_left_out
     if reason is None:
-        source.diagnostics.add(NO_DATA)
+        if not source.balance.kept:
+            source.diagnostics.add(NO_DATA)
         return
     where = f" [{reason.places[0]}]" if reason.places else ""
     count = reason.skipped or reason.count

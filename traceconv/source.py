@@ -319,7 +319,8 @@ class _Plain(io.RawIOBase):
             data = self._inner.read1(len(view))
         except (EOFError, *_DAMAGED) as error:
             if not self._packed or not (self._any or isinstance(error, EOFError)):
-                raise InputError(f"{self._source.display}: cannot be read: {error}") from None
+                what = "damaged, nothing of it can be unpacked" if self._packed else "cannot be read"
+                raise InputError(f"{self._source.display}: {what}: {error}", hint="copy it again") from None
             self._source.damage = str(error)  # what came before was handed on already
             return 0
         self._any = True

@@ -175,8 +175,8 @@ def _check(found: _Calls) -> Check:
     out = sticking_out(found.nest, found.calls)
     some = np.flatnonzero(_of_telling_kinds(found, out > found.within))
     if len(some) < _FEWEST_CALLS:
-        said = _empty_at_an_end(found, *_operators(found))
-        contradictions = () if said is None else (_against(found, *said),)
+        alone = _empty_at_an_end(found, *_operators(found))
+        contradictions = () if alone is None else (_against(found, *alone),)
         return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(found.calls), contradictions=contradictions)
     found, out = replace(found, calls=found.calls.take(some), rows=found.rows[some]), out[some]
     beyond = out > found.within
