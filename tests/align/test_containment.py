@@ -199,7 +199,7 @@ def test_operators_whose_work_something_else_did_doubt_no_clock() -> None:
     (check,), alignment = checked(traces)
     (said,) = check.contradictions
     assert "in a row hold no call while the log goes on" in str(said.text)
-    with pytest.raises(UnverifiedAlignment, match="200 operators of .* in a row hold no call"):
+    with pytest.raises(UnverifiedAlignment, match=r"200 operators of .* in a row hold no call"):
         believed(alignment, causality(traces, alignment))
     left = believed(alignment, causality(traces, alignment), "best")
     assert [line.verdict for line in left.receipt] == ["ok", "unverified"]

@@ -524,6 +524,17 @@ def test_the_worst_of_many_ranks_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("late", range(4))
+def test_the_rank_that_contradicts_all_others_is_blamed(late: int, tmp_path: Path) -> None:
+    whole = {**SIZES, **GROUP, "Process_Group_Ranks": "[0, 1, 2, 3]"}
+    ranks = {rank: steps(20, lambda n: whole | {"Seq": n}) for rank in range(4)}
+    traces = job(tmp_path, ranks, world=4, ahead={late: 3 * MS})
+    (check,) = checked(traces).checks
+    (found,) = check.contradictions
+    assert found.inputs[-1] == late
+    assert f"--offset {traces[late].sources[0].name}=-" in str(found.hint)
+
+
 def test_a_host_beside_another_one_is_checked_by_itself(tmp_path: Path) -> None:
     """Two ranks of the second host contradict each other: that is certain, however the hosts agree."""
     whole = {**SIZES, **GROUP, "Process_Group_Ranks": "[0, 1, 2, 3]"}

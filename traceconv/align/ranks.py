@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: An offset that is proposed is one of so many round times at most that let all collectives happen.
 _MOST_STEPS = 20
+#: So many other inputs are asked which of two that contradict each other contradicts them, too. Not tuned: a few tell.
+_MOST_ASKED = 16
 
 
 def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]:
@@ -96,18 +98,18 @@ def _contradictions(traces: Sequence[Trace], related: _Related, seen: Occurrence
     that they agree.
     """
     for wrong in related.impossible(seen.where(~related.users[seen.input])):
-        first, second = _inputs(wrong)
+        first, second = _inputs(wrong, seen)
         if related.are_apart(first, second):
             doubted = {related.hosts[index] for index in (first, second)} - {""}
             last = second if related.hosts[second] else first
             inputs = [index for index, host in enumerate(related.hosts) if host in doubted and index != last]
-            yield _contradiction(traces, wrong, Verdict.UNVERIFIED, (*inputs, last), hosts=True)
+            yield _contradiction(traces, wrong, seen, Verdict.UNVERIFIED, (*inputs, last), hosts=True)
         else:
-            yield _contradiction(traces, wrong, Verdict.INCONSISTENT, (first, second))
+            yield _contradiction(traces, wrong, seen, Verdict.INCONSISTENT, (first, second))
     for wrong in related.impossible(seen):
-        placed = tuple(index for index in _inputs(wrong) if related.users[index])
+        placed = tuple(index for index in _inputs(wrong, seen) if related.users[index])
         if placed:
-            yield _contradiction(traces, wrong, Verdict.ASSUMED, placed)
+            yield _contradiction(traces, wrong, seen, Verdict.ASSUMED, placed)
 
 
 def _of_odd(traces: Sequence[Trace], related: _Related, odd: Odd) -> Contradiction:
@@ -116,34 +118,46 @@ def _of_odd(traces: Sequence[Trace], related: _Related, odd: Odd) -> Contradicti
     Either records are missing, so that nothing is known of the clocks, or one of them was set meanwhile. Where a single
     step explains all, this is what is to be believed.
     """
-    pair = _inputs(odd.wrong)
+    pair = _inputs(odd.wrong, odd.wrong.of)
     placed = tuple(index for index in pair if related.users[index])
     set_by = odd.set_by_ns
     why = Text.NO_OFFSET_EXPLAINS() if set_by is None else Text.ONE_CLOCK_WAS_SET(by=set_by)
     verdict = Verdict.ASSUMED if set_by is None or placed else Verdict.UNVERIFIED
-    found = _contradiction(traces, odd.wrong, verdict, placed or pair)
+    found = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair)
     return structs.replace(found, text=Text.BECAUSE(text=found.text, why=why))
 
 
-def _inputs(wrong: Impossible) -> tuple[int, int]:
-    """The two inputs that contradict each other most, in their order."""
+def _inputs(wrong: Impossible, seen: Occurrences) -> tuple[int, int]:
+    """The two inputs that contradict each other most, last the one that contradicts more of the others, too."""
     first, second = sorted(int(wrong.of.input[row]) for row in (wrong.early[0], wrong.late[0]))
-    return first, second
+    others = np.setdiff1d(seen.input, (first, second))[:_MOST_ASKED].tolist()
+    against = [
+        sum(seen.where(np.isin(seen.input, (one, other))).impossible().count > 0 for other in others)
+        for one in (first, second)
+    ]
+    return (second, first) if against[0] > against[1] else (first, second)
 
 
 def _contradiction(
-    traces: Sequence[Trace], wrong: Impossible, verdict: Verdict, inputs: tuple[int, ...], *, hosts: bool = False
+    traces: Sequence[Trace],
+    wrong: Impossible,
+    seen: Occurrences,
+    verdict: Verdict,
+    inputs: tuple[int, ...],
+    *,
+    hosts: bool = False,
 ) -> Contradiction:
     """What is wrong, said of the last of some inputs, and what can be done.
 
     Args:
         traces: the inputs.
         wrong: what cannot have happened as drawn.
+        seen: all that was compared.
         verdict: how far the clocks of `inputs` are to be trusted then.
         inputs: the last one is one of the two that contradict each other most.
         hosts: whether it is said of the wall clocks of two hosts.
     """
-    first, second = _inputs(wrong)
+    first, second = _inputs(wrong, seen)
     names = [trace.sources[0].name for trace in traces]
     other = names[first if inputs[-1] == second else second]
     clocks = (Text.WALL_CLOCKS_TAKEN_FOR_ONE if hosts else Text.CLOCKS_OF_BOTH)(other=other)
