@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Segment
-from traceconv.align.geometry import F64
+from traceconv.align.estimate import Array, Estimate
+from traceconv.align.geometry import F64, Chain, Line
 from traceconv.align.inputs import ClockInput, Key
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
@@ -76,7 +76,7 @@ class PairEstimate:
 
     def rival_offsets(self) -> list[int]:
         """The other places where the traces fit, as differences to the best one, ns."""
-        return [round(rival.offset_ns - self.estimate.offset_ns) for rival in self.estimate.rivals]
+        return [round(rival.offset_ns - self.estimate.line.offset) for rival in self.estimate.rivals]
 
     def why_refused(self) -> Message | str:
         """The reason, with the strongest rivals."""
@@ -89,10 +89,10 @@ def made(
 ) -> PairEstimate:
     """Return an estimate, whose numbers are relative to zeros, with the maps that follow."""
     way = _way(estimate, *zeros)
-    jumps = any(segment.doubt is not None for segment in estimate.segments)
+    jumps = any(line.doubt is not None for line in estimate.chain.lines)
     times, times_b = (_from_zero(side, zero, every=jumps) for side, zero in ((a, zeros[0]), (b, zeros[1])))
-    back_bound = _bound(estimate, estimate.back(times_b))
-    way = replace(way, bound_ns=_bound(estimate, times), rests_on=rests_on(a, b))
+    back_bound = _bound(estimate.chain, estimate.chain.back(times_b))
+    way = replace(way, bound_ns=_bound(estimate.chain, times), rests_on=rests_on(a, b))
     return PairEstimate(a, b, estimate, *zeros, way, back_bound, known)
 
 
@@ -139,32 +139,32 @@ def _from_zero(side: ClockInput, zero: int, *, every: bool) -> F64:
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
     """The map that an estimate means, in integers."""
-    begin, *later = estimate.segments or (Segment(0.0, estimate.offset_ns, estimate.drift, estimate.x0, None, 0),)
+    begin, *later = estimate.chain.lines
     first = _line(begin, begin.x0, zero_a, zero_b)
-    bends = tuple(_line(segment, segment.begin, zero_a, zero_b) for segment in later)
+    bends = tuple(_line(line, line.begin, zero_a, zero_b) for line in later)
     step = Step(estimate.method.compared, Provenance.ESTIMATED)
     return ClockMap(first.offset_ns, None, (step,), estimate.verdict, first.drift, first.at_ns, bends)
 
 
-def _line(segment: Segment, at: float, zero_a: int, zero_b: int) -> Bend:
+def _line(line: Line, at: float, zero_a: int, zero_b: int) -> Bend:
     """A line in integers, with the offset that holds at a time of clock a from its zero."""
-    offset = segment.offset + segment.drift * (round(at) - segment.x0)
-    return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(segment.drift / DRIFT_UNIT))
+    offset = line.offset + line.drift * (round(at) - line.x0)
+    return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(line.drift / DRIFT_UNIT))
 
 
-def _bound(estimate: Estimate, x: F64) -> int | None:
-    """How wrong an estimate is at most at times of clock x, and between the first and the last; None without a region.
+def _bound(chain: Chain, x: F64) -> int | None:
+    """How wrong a relation is at most at times of clock x, and between the first and the last; None without a region.
 
     Beside a jump it may be as wrong as that is high, if there is an event whose side of it nothing tells.
     """
-    if not estimate.bounded:
+    if not chain.bounded:
         return None
-    begins = np.array([segment.begin for segment in estimate.segments[1:]])
+    begins = np.array(chain.begins)
     begins = begins[(begins > x[0]) & (begins < x[-1])]
     around = np.concatenate((begins, np.nextafter(begins, -np.inf)))
-    for segment in estimate.segments:
-        around = around[~estimate.in_doubt(around, segment)]
+    for line in chain.lines:
+        around = around[~line.in_doubt(around)]
     x = np.concatenate((x, around))
-    low, high = estimate.bounds(x)
-    line = estimate.map(x) - x
-    return int(np.ceil(max(float(np.max(high - line)), float(np.max(line - low))))) + 1
+    low, high = chain.bounds(x)
+    moved = chain.map(x) - x
+    return int(np.ceil(max(float(np.max(high - moved)), float(np.max(moved - low))))) + 1
