@@ -22,7 +22,7 @@ from traceconv.clocks import (
     looks_like_unix_time,
 )
 from traceconv.errors import UsageError
-from traceconv.ir.trace import Trace, occurring
+from traceconv.ir.trace import I32, I64, Trace, occurring
 
 #: The clocks that --clock can name.
 STATED_CLOCKS = {
@@ -50,9 +50,18 @@ def with_own_domains(trace: Trace, index: int) -> Trace:
     return with_domains(trace, lambda domain: own(domain, trace, index))
 
 
+def rows_on(trace: Trace, clock: int, tracks: I32) -> I64:
+    """The rows of a table that are on a clock, by their tracks."""
+    return np.flatnonzero(_clocks_of_tracks(trace)[tracks] == clock)
+
+
+def _clocks_of_tracks(trace: Trace) -> I64:
+    return np.array([int(track.clock) for track in trace.tracks] or [0])
+
+
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     """For each clock that events use, the first start and the last end on it, ns."""
-    clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
+    clock_of_track = _clocks_of_tracks(trace)
     found: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
         clocks = clock_of_track[table.track]

@@ -181,12 +181,15 @@ class Chain:
             found[here] = line.map(x[here])
         return found
 
-    def back(self, y: F64) -> F64:
-        """Times of clock y on clock x; what a jump leaves out is at the time of the jump."""
+    def back(self, y: F64, *, in_order: bool = False) -> F64:
+        """Times of clock y on clock x, each by the line before it; `in_order`: none behind where the next one begins.
+
+        An event that a jump leaves out may have come before the jump: to find what it matches, its own line counts.
+        """
         found = np.empty(np.shape(y))
         parts = _parts(y, [float(line.map(np.array(line.begin))) for line in self.lines[1:]])
         for line, end, here in zip(self.lines, [*self.begins, np.inf], parts, strict=True):
-            found[here] = np.minimum(line.back(y[here]), end)
+            found[here] = np.minimum(line.back(y[here]), end if in_order else np.inf)
         return found
 
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:

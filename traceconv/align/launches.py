@@ -19,8 +19,8 @@ from itertools import permutations
 
 import numpy as np
 
+from traceconv.align.domains import rows_on
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
-from traceconv.align.features import rows_on
 from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, everything, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_alike

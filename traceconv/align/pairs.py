@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate
+from traceconv.align.estimate import Array, Estimate, refused
 from traceconv.align.geometry import F64, Chain, Line
 from traceconv.align.inputs import ClockInput, Key
 from traceconv.align.messages import Message, Text
@@ -84,6 +85,10 @@ class PairEstimate:
         return Text.OTHER_PLACES(reason=self.estimate.reason, rivals=rivals) if rivals else self.estimate.reason
 
 
+#: What some evidence says with its first clock as clock x, by what is known from the first one to the second one.
+OneWay = Callable[[ClockInput, ClockInput, ClockMap | None], Sequence[PairEstimate]]
+
+
 def made(
     a: ClockInput, b: ClockInput, estimate: Estimate, zeros: tuple[int, int], known: ClockMap | None
 ) -> PairEstimate:
@@ -91,7 +96,7 @@ def made(
     way = _way(estimate, *zeros)
     jumps = any(line.doubt is not None for line in estimate.chain.lines)
     times, times_b = (_from_zero(side, zero, every=jumps) for side, zero in ((a, zeros[0]), (b, zeros[1])))
-    back_bound = _bound(estimate.chain, estimate.chain.back(times_b))
+    back_bound = _bound(estimate.chain, estimate.chain.back(times_b, in_order=True))
     way = replace(way, bound_ns=_bound(estimate.chain, times), rests_on=rests_on(a, b))
     return PairEstimate(a, b, estimate, *zeros, way, back_bound, known)
 
@@ -112,6 +117,29 @@ def turned(pair: PairEstimate) -> PairEstimate:
         turned=not pair.turned,
         rows=rows,
     )
+
+
+def both_ways(one_way: OneWay, a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+    """Return what is found with a as clock x, then what is found with b as clock x."""
+    return [*one_way(a, b, known), *map(turned, one_way(b, a, known.inverse() if known else None))]
+
+
+def common_times(a: ClockInput, b: ClockInput, known: ClockMap | None) -> tuple[int, int]:
+    """Return the first and the last time of clock a at which both have events, as far as is known, ns."""
+    first, last = a.span()
+    if known is None:
+        return first, last
+    first_b, last_b = map(known.inverse().at, b.span())
+    return max(first, first_b), min(last, last_b)
+
+
+def narrowing(pair: PairEstimate, no_more: Text) -> PairEstimate:
+    """Return the estimate, refused with a reason if it tells no more than what was known."""
+    known = pair.known.bound_ns if pair.known else None
+    if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
+        return pair
+    reason = no_more(bound=pair.bound_ns)
+    return replace(pair, estimate=refused(pair.estimate.method, Verdict.INSUFFICIENT, reason))
 
 
 def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:

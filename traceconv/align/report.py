@@ -206,7 +206,7 @@ def _on_x(pair: PairEstimate, side: ClockInput, time: int) -> float:
     estimate = pair.estimate
     if side.key == x.key:
         return float(time - zero_x)
-    return float(estimate.chain.back(np.array([time - zero_y], np.float64))[0])
+    return float(estimate.chain.back(np.array([time - zero_y], np.float64), in_order=True)[0])
 
 
 def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:
