@@ -52,16 +52,13 @@ def with_own_domains(trace: Trace, index: int) -> Trace:
 
 def rows_on(trace: Trace, clock: int, tracks: I32) -> I64:
     """The rows of a table that are on a clock, by their tracks."""
-    return np.flatnonzero(_clocks_of_tracks(trace)[tracks] == clock)
-
-
-def _clocks_of_tracks(trace: Trace) -> I64:
-    return np.array([int(track.clock) for track in trace.tracks] or [0])
+    clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
+    return np.flatnonzero(clocks[tracks] == clock)
 
 
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     """For each clock that events use, the first start and the last end on it, ns."""
-    clock_of_track = _clocks_of_tracks(trace)
+    clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     found: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
         clocks = clock_of_track[table.track]

@@ -142,12 +142,6 @@ class Line:
         """Times of clock y on clock x."""
         return self.x0 + (y - self.offset - self.x0) / (1 + self.drift)
 
-    def bounds(self, x: F64) -> tuple[F64, F64]:
-        """The interval of y - x at times x, ns; infinite without a region."""
-        if self.region is None:
-            return np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
-        return self.region.bounds(x)
-
     def in_doubt(self, x: F64) -> Flags:
         """Which times of clock x may be on this line or on the one before it."""
         first, last = self.doubt or (np.inf, -np.inf)
@@ -195,13 +189,16 @@ class Chain:
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:
         """The interval of y - x at times x, ns; infinite without a region."""
         at = np.atleast_1d(np.asarray(x, np.float64))
-        low, high = np.empty(at.shape), np.empty(at.shape)
+        low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
         for line, here in zip(self.lines, _parts(at, self.begins), strict=True):
-            low[here], high[here] = line.bounds(at[here])
+            if line.region is not None:
+                low[here], high[here] = line.region.bounds(at[here])
         for before, line in pairwise(self.lines):
             between = line.in_doubt(at)
-            for least, most in (one.bounds(at[between]) for one in (before, line) if one.region is not None):
-                low[between], high[between] = np.minimum(low[between], least), np.maximum(high[between], most)
+            for region in (before.region, line.region):
+                if region is not None and between.any():
+                    least, most = region.bounds(at[between])
+                    low[between], high[between] = np.minimum(low[between], least), np.maximum(high[between], most)
         return low, high
 
 
