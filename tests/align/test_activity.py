@@ -35,8 +35,8 @@ def expected(slices: Events, zero_ns: int) -> tuple[float, float]:
 def error_of(found: Estimate, slices: Events, zero_ns: int) -> tuple[float, bool]:
     """How wrong the offset in the middle is, ns, and whether the bounds hold there."""
     middle, offset = expected(slices, zero_ns)
-    low, high = found.bounds(middle)
-    return float(found.map(np.array([middle]))[0]) - middle - offset, bool(low[0] <= offset <= high[0])
+    low, high = found.chain.bounds(middle)
+    return float(found.chain.map(np.array([middle]))[0]) - middle - offset, bool(low[0] <= offset <= high[0])
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -60,7 +60,7 @@ def test_samples_of_a_part_within_a_window() -> None:
     found = align_samples(outer(what), samples, prior)
     assert found.verdict is Verdict.OK, found.reason
     assert abs(error_of(found, outer(what), samples.zero_ns)[0]) <= 20 * US
-    assert prior.low <= found.offset_ns <= prior.high
+    assert prior.low <= found.line.offset <= prior.high
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -88,8 +88,8 @@ def test_drift_over_a_long_time_is_found() -> None:
     found = align_samples(slices, samples, Prior())
     x = np.linspace(*slices.span, 7)
     assert found.verdict is Verdict.OK, found.reason
-    assert found.drift == pytest.approx(80e-6, abs=10e-6)
-    assert float(np.max(np.abs(found.map(x) + samples.zero_ns - truth.map(x)))) <= 40 * US
+    assert found.line.drift == pytest.approx(80e-6, abs=10e-6)
+    assert float(np.max(np.abs(found.chain.map(x) + samples.zero_ns - truth.map(x)))) <= 40 * US
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -11,6 +11,7 @@ from tests.benchmarks.alignment import figures, rows, trials
 from tests.benchmarks.alignment.__main__ import header, main, measured, print_recordings
 from tests.benchmarks.alignment.record_activity import CASES
 from tests.benchmarks.alignment.recordings import Attempt, attempts, short_attempts, truth
+from traceconv.align.geometry import Chain, Line
 
 REGIMES = (
     "exact metadata or anchors",
@@ -187,11 +188,11 @@ def test_a_wrong_place_would_be_seen(recorded: list[Attempt]) -> None:
 def test_an_error_is_measured_against_the_truth() -> None:
     a, b, right = trials.sequence_pair(trials.FIRST_SEED)
     offset = right.offset - b.zero_ns
-    estimate = trials.Estimate("", trials.Verdict.OK, "", offset + 300.0, right.drift, 0.0)
+    estimate = trials.Estimate("", trials.Verdict.OK, "", Chain((Line(offset + 300.0, right.drift, 0.0),)))
     found = trials.judged(estimate, right, a.zero_ns, b.zero_ns, (0.0, 1e9))
     assert found.errors == pytest.approx(300.0, abs=1.0)
     assert not found.wrong
-    astray = trials.Estimate("", trials.Verdict.OK, "", offset + 8e6, right.drift, 0.0)
+    astray = trials.Estimate("", trials.Verdict.OK, "", Chain((Line(offset + 8e6, right.drift, 0.0),)))
     assert trials.judged(astray, right, a.zero_ns, b.zero_ns, (0.0, 1e9)).wrong
 
 

@@ -34,7 +34,7 @@ from traceconv.align.constraint_parser import (
     parse_zone,
     zone_ns,
 )
-from traceconv.align.constraints import map_along, state
+from traceconv.align.constraints import state
 from traceconv.align.geometry import line_through
 from traceconv.api import estimate
 from traceconv.cli._common import inputs_of
@@ -320,9 +320,8 @@ def test_the_line_holds_all_readings_within_its_bound(errors: list[tuple[int, in
 
     readings = [(x, truth(x) + error, 1000) for x, error in errors]
     span = -(10**11), 2 * 10**12
-    line = line_through(readings, span, SLEW_DRIFT)
-    assert line is not None
-    way = map_along(line, Step("test"))
+    way = line_through(readings, span, SLEW_DRIFT, Step("test"))
+    assert way is not None
     assert way.bound_ns is not None
     for x in itertools.chain(span, (x for x, _ in errors)):
         assert abs(way.at(x) - truth(x)) <= way.bound_ns + 2

@@ -13,9 +13,9 @@ from tests.benchmarks.alignment.simulate import MS, Shape, Truth, as_samples, ou
 from tests.benchmarks.alignment.simulate import run as simulated
 from traceconv.align.activity import align_samples
 from traceconv.align.drift_correction import Known
-from traceconv.align.estimate import Estimate, Segment
+from traceconv.align.estimate import Estimate
 from traceconv.align.estimators import estimate_pair
-from traceconv.align.geometry import box
+from traceconv.align.geometry import Chain, Line, box
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
@@ -106,8 +106,8 @@ def test_samples_of_a_late_part_within_what_is_known_of_clocks_that_run_apart() 
     assert found.verdict is Verdict.OK, found.reason
     middle = np.array([sum(span) / 2])
     true = float(truth.map(middle)[0]) - samples.zero_ns
-    assert abs(float(found.map(middle)[0]) - true) <= 50 * US
-    low, high = found.bounds(middle)
+    assert abs(float(found.chain.map(middle)[0]) - true) <= 50 * US
+    low, high = found.chain.bounds(middle)
     assert low[0] <= true - middle[0] <= high[0]
 
 
@@ -115,16 +115,17 @@ def test_what_is_put_back_is_the_same_line() -> None:
     """By the definition: y' is y / (1 + d), and what maps x to y' maps it to y with the drift put back."""
     known = Known.of(ClockMap(0, 10, drift=round(300e-6 / DRIFT_UNIT)), (0, S), (0, 0))
     region = box(4e9, 900.0, 1100.0, 20e-6)
-    segment = Segment(2e9, 1500.0, -7e-6, 3e9, region, 5)
-    found = Estimate("", Verdict.OK, "", 1000.0, 5e-6, 2e9, region)
+    line = Line(1500.0, -7e-6, 3e9, 2e9, region, 5)
+    found = Chain((Line(1000.0, 5e-6, 2e9, region=region),))
     times = np.linspace(-1e9, 9e9, 7)
     rate = 1 + known.drift
-    with_drift = known.with_drift(found)
+    estimate = Estimate("", Verdict.OK, "", found)
+    with_drift = known.with_drift(estimate).chain
     assert np.allclose(with_drift.map(times), rate * found.map(times), rtol=0, atol=1e-3)
     for one, other in zip(with_drift.bounds(times), found.bounds(times), strict=True):
         assert np.allclose(times + one, rate * (times + other), rtol=0, atol=1e-3)
-    bent = known.with_drift(replace(found, segments=(segment, replace(segment, begin=5e9)), region=None))
-    assert np.allclose(bent.map(times), rate * segment.map(times), rtol=0, atol=1e-3)
+    bent = known.with_drift(replace(estimate, chain=Chain((line, replace(line, begin=5e9))))).chain
+    assert np.allclose(bent.map(times), rate * line.map(times), rtol=0, atol=1e-3)
 
 
 def test_a_clock_that_was_set_is_searched_on_both_sides() -> None:

@@ -9,8 +9,7 @@ from tests.align.pairs import private
 from tests.benchmarks.alignment.simulate import US
 from traceconv.align.estimate import Events
 from traceconv.align.features import nested_work, shared_work
-from traceconv.align.geometry import Region, box
-from traceconv.align.matching import Line
+from traceconv.align.geometry import Line, Region, box
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, ThreadStretches, best_near, fits_on, possible
 from traceconv.ir.builder import Builder

@@ -26,17 +26,17 @@ def made(more: Callable[[F64], F64], seed: int = 701, iterations: int = 600) -> 
 
 def check(found: Estimate, work: Run, b: Events, truth: BentTruth, lines: int) -> None:
     assert found.verdict is Verdict.OK, found.reason
-    assert len(found.segments) == lines
+    assert len(found.chain.lines) == lines
     true = truth.map(work.start) - b.zero_ns
     # Between the last event before a step and the first one after it nobody can tell.
-    known = np.all([np.abs(work.start - segment.begin) > 3 * MS for segment in found.segments[1:]], axis=0)
-    assert np.abs(found.map(work.start) - true)[known].max() <= 2 * US
-    low, high = found.bounds(work.start)
+    known = np.all([np.abs(work.start - segment.begin) > 3 * MS for segment in found.chain.lines[1:]], axis=0)
+    assert np.abs(found.chain.map(work.start) - true)[known].max() <= 2 * US
+    low, high = found.chain.bounds(work.start)
     inside = (low <= true - work.start) & (true - work.start <= high)
     assert inside.all()
     assert np.max((high - low)[known]) <= 10 * US
-    assert np.abs(found.back(true) - work.start)[known].max() <= 2 * US
-    assert all(segment.matches >= 20 for segment in found.segments)
+    assert np.abs(found.chain.back(true) - work.start)[known].max() <= 2 * US
+    assert all(segment.matches >= 20 for segment in found.chain.lines)
 
 
 @pytest.mark.parametrize("by", [200e-6, -300e-6])
@@ -44,8 +44,8 @@ def test_a_clock_that_is_slewed_for_a_while(by: float) -> None:
     work, a, b, truth = made(slewed(by, 1.6 * S, 3.1 * S))
     found = align_sequences(a, b, Prior())
     check(found, work, b, truth, 3)
-    assert [segment.begin / S for segment in found.segments[1:]] == pytest.approx([1.6, 3.1], abs=0.05)
-    assert found.segments[1].drift == pytest.approx(10e-6 + by, abs=2e-6)
+    assert [segment.begin / S for segment in found.chain.lines[1:]] == pytest.approx([1.6, 3.1], abs=0.05)
+    assert found.chain.lines[1].drift == pytest.approx(10e-6 + by, abs=2e-6)
     assert "the drift changed from +" in str(found.reason)
 
 
@@ -63,11 +63,11 @@ def test_beside_a_step_the_bound_is_as_wide_as_that() -> None:
     """An event between the last match before a step and the first one after it may lie on either side."""
     _, a, b, truth = made(set_at(2.7 * S, 30 * MS))
     found = align_sequences(a, b, Prior())
-    doubt = found.segments[1].doubt
+    doubt = found.chain.lines[1].doubt
     assert doubt is not None
     assert doubt[0] < 2.7 * S < doubt[1]
     for at in np.linspace(*doubt, 5)[1:-1]:
-        ((low,), (high,)) = found.bounds(at)
+        ((low,), (high,)) = found.chain.bounds(at)
         assert high - low == pytest.approx(30 * MS, abs=20 * US)
     traces = [trace_of(a, "framework.json"), trace_of(b, "library.log")]
     alignment = align(traces)
@@ -95,15 +95,15 @@ def test_one_line_with_ends_left_over_is_no_step() -> None:
     paused = b.take(np.flatnonzero((b.start < 0.5 * S) | (b.start > 0.9 * S)))
     for one, other in ((late, b), (a.take(slice(0, len(a) * 9 // 10)), b), (late, paused)):
         found = align_sequences(one, other, Prior())
-        assert (found.verdict, found.segments) == (Verdict.OK, ())
+        assert (found.verdict, len(found.chain.lines)) == (Verdict.OK, 1)
 
 
 def test_a_straight_line_stays_one() -> None:
     work, a, b, truth = made(np.zeros_like)
     found = align_sequences(a, b, Prior())
     assert found.verdict is Verdict.OK
-    assert found.segments == ()
-    assert np.abs(found.map(work.start) + b.zero_ns - truth.map(work.start)).max() <= 2 * US
+    assert len(found.chain.lines) == 1
+    assert np.abs(found.chain.map(work.start) + b.zero_ns - truth.map(work.start)).max() <= 2 * US
 
 
 def test_what_fits_nowhere_after_a_step_is_refused() -> None:

@@ -138,7 +138,7 @@ def test_a_picture_keeps_the_highest_peak(good: Json, alignment: Alignment) -> N
     assert len(curve["score"]) < len(heights)
     assert max(curve["score"]) == pytest.approx(float(heights.max()), abs=0.001)
     top = curve["offset_ns"][int(np.argmax(curve["score"]))]
-    assert top == pytest.approx(float(offsets[np.argmax(heights)]) - pair.estimate.offset_ns, abs=1)
+    assert top == pytest.approx(float(offsets[np.argmax(heights)]) - pair.estimate.line.offset, abs=1)
     assert abs(top) < 200_000  # the best place
 
 
@@ -159,7 +159,7 @@ def test_other_evidence_is_explained_in_its_own_words(method: str, traces: list[
     """A landscape may have places that are impossible, and come in any order."""
     (pair,) = alignment.pairs
     heights = np.array([3.0, -np.inf, 9.0, 1.0, 2.0])
-    landscape = np.array([2e6, 3e6, 0.0, -2e6, -1e6]) + pair.estimate.offset_ns, heights
+    landscape = np.array([2e6, 3e6, 0.0, -2e6, -1e6]) + pair.estimate.line.offset, heights
     estimate = replace(pair.estimate, method=method, landscape=landscape, rivals=(), margin=np.inf)
     alignment = replace(alignment, pairs=[replace(pair, estimate=estimate)])
     report = document(traces, alignment, causality(traces, alignment))

@@ -60,8 +60,8 @@ def errors(found: Estimate, what: SampledThreads) -> tuple[F64, bool]:
     """How wrong the map is over the readings, and whether the bounds hold everywhere."""
     reads = what.threads[0][0]
     right = TRUTH.map(reads + what.zero_reads_ns) - what.zero_ns
-    low, high = found.bounds(reads)
-    return np.abs(found.map(reads) - right), bool(((low <= right - reads) & (right - reads <= high)).all())
+    low, high = found.chain.bounds(reads)
+    return np.abs(found.chain.map(reads) - right), bool(((low <= right - reads) & (right - reads <= high)).all())
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -120,7 +120,7 @@ def test_a_long_recording_with_drift() -> None:
     error, held = errors(found, what)
     assert error.max() <= 20 * US
     assert held
-    assert found.drift == pytest.approx(TRUTH.drift, abs=3e-6)
+    assert found.line.drift == pytest.approx(TRUTH.drift, abs=3e-6)
 
 
 def test_samples_that_interrupt_nothing_tell_nothing() -> None:

@@ -16,8 +16,9 @@ from tests.benchmarks.alignment.trials import equal_layers_pair, replayed_pair, 
 from tests.golden import ROOT, Case
 from traceconv.align.estimate import Events, Prior
 from traceconv.align.features import shared_work
+from traceconv.align.geometry import Line
 from traceconv.align.iterations import correlation_within_iterations
-from traceconv.align.matching import Line, Matcher, Pairs
+from traceconv.align.matching import Matcher, Pairs
 from traceconv.align.names import NameMap
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.align.sequences import LEAST_MARGIN, align_sequences
@@ -86,7 +87,7 @@ def test_a_prior_keeps_one_of_many_places() -> None:
     assert align_sequences(a, b, Prior()).verdict is Verdict.AMBIGUOUS
     offset = truth.offset - b.zero_ns
     found = align_sequences(a, b, Prior(offset - 1.5 * MS, offset + 1.5 * MS))
-    error = np.abs(found.map(made.start) + b.zero_ns - truth.map(made.start))
+    error = np.abs(found.chain.map(made.start) + b.zero_ns - truth.map(made.start))
     assert error.max() <= 5 * US
 
 
@@ -125,7 +126,7 @@ def test_a_profiler_that_pauses() -> None:
     seen = (made.iteration % 45) < 20
     found = align_sequences(a.take(seen), b, Prior())
     assert found.verdict is Verdict.OK
-    error = np.abs(found.map(made.start) + b.zero_ns - truth.map(made.start))
+    error = np.abs(found.chain.map(made.start) + b.zero_ns - truth.map(made.start))
     assert error.max() <= 5 * US
 
 
@@ -146,7 +147,7 @@ def test_speed() -> None:
     assert time.process_time() - before < 6
     assert len(a) == 100_000
     assert found.verdict is Verdict.OK
-    assert np.abs(found.map(made.start) + b.zero_ns - truth.map(made.start)).max() < 5 * US
+    assert np.abs(found.chain.map(made.start) + b.zero_ns - truth.map(made.start)).max() < 5 * US
 
 
 def test_mxnet_and_dnnl(tmp_path: Path) -> None:
@@ -158,9 +159,9 @@ def test_mxnet_and_dnnl(tmp_path: Path) -> None:
     found = align_sequences(one, other, Prior())
     assert found.verdict is Verdict.OK
     true = one.zero_ns - other.zero_ns
-    low, high = found.bounds(one.start)
+    low, high = found.chain.bounds(one.start)
     assert ((low <= true) & (true <= high)).all()
-    assert np.abs(found.map(one.start) - one.start - true).max() <= 5 * US
+    assert np.abs(found.chain.map(one.start) - one.start - true).max() <= 5 * US
 
 
 def test_an_inner_event_belongs_to_the_outer_one_that_holds_it() -> None:

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Method, Prior, Rival, Samples, insufficient
-from traceconv.align.geometry import F64, box
+from traceconv.align.geometry import F64, Chain, Line, box
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.clocks import Verdict
@@ -562,6 +562,7 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
     # The evidence tells the offset in its own middle; how the clocks drift from there is known to the limit only.
     middle = float(np.mean(seen.busy.times(seen.t[[0, -1]], best.offset, best.drift)))
     shift = best.drift * (middle - seen.busy.middle)
+    region = box(middle, low + shift, high + shift, prior.max_drift)
     verdict, reason = Verdict.OK, Text.ACTIVITY_FITS(count=len(seen.t), what=seen.noun(), width=high - low)
     doubt = _doubt(seen, best, rivals, margin, prior)
     if doubt is not None:
@@ -572,10 +573,7 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
         Method.ACTIVITY,
         verdict,
         reason,
-        best.offset,
-        best.drift,
-        seen.busy.middle,
-        box(middle, low + shift, high + shift, prior.max_drift),
+        Chain((Line(best.offset, best.drift, seen.busy.middle, region=region),)),
         len(seen.t),
         margin=margin,
         rivals=tuple(Rival(rival.offset, rival.total) for rival in rivals[:10]),

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from traceconv.align.domains import rows_on
 from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Samples
-from traceconv.align.features import innermost, rows_on
+from traceconv.align.features import innermost
 from traceconv.ir.marks import NO_MARKS
 from traceconv.ir.trace import Trace, TrackKind
 from traceconv.registry import importers

@@ -10,7 +10,7 @@ from itertools import combinations
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import one_machine_advice, spans, timed_clocks, zone_option
-from traceconv.align.inputs import clock_graph, join_boots, prepared, without_other_hosts
+from traceconv.align.inputs import clock_graph, prepared, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
 from traceconv.ir.trace import Trace
@@ -81,9 +81,7 @@ def survey(
     """
     hosts = [trace.host for trace in traces]
     stated = prepared(traces, facts, offsets, same_machine=same_machine)
-    traces, graph = stated.traces, clock_graph(stated.traces, stated.relations)
-    if same_machine:
-        join_boots(graph, [trace.clocks for trace in traces])
+    traces, graph = stated.traces, clock_graph(stated, same_machine=same_machine)
     ways = _Ways(graph, offsets or {}, stated.walls)
     clocks = [
         ClockLine(

@@ -25,7 +25,7 @@ from traceconv.align.domains import (
     spans,
     with_own_domains,
 )
-from traceconv.align.geometry import Line, line_through
+from traceconv.align.geometry import line_through
 from traceconv.align.machines import UNNAMED, Machine
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import (
@@ -166,11 +166,6 @@ def state(
 def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
     """The step that --offset says."""
     return ClockMap(offset_ns, within_ns, (Step("--offset", Provenance.USER),), Verdict.ASSUMED)
-
-
-def map_along(line: Line, step: Step, verdict: Verdict = Verdict.OK) -> ClockMap:
-    """Return a line as a map that is known from one step."""
-    return ClockMap(line.offset, line.bound, (step,), verdict, round(line.drift / DRIFT_UNIT), line.x0)
 
 
 # -- what importers are told ------------------------------------------------------------------------------------------
@@ -578,10 +573,12 @@ def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -
 
 def _way(group: Sequence[Instant], span: tuple[int, int], traces: Sequence[Trace], max_drift: float) -> ClockMap:
     """The line through several anchors of two clocks; its bound holds for the whole span of the first one."""
-    line = line_through([(one.ts, one.other_ts, one.within_ns) for one in group], span, max_drift)
-    if line is None:
+    readings = [(one.ts, one.other_ts, one.within_ns) for one in group]
+    step = Step(f"{len(group)} x --anchor", Provenance.USER)
+    way = line_through(readings, span, max_drift, step, Verdict.ASSUMED)
+    if way is None:
         raise _contradict_each_other(group, traces, max_drift)
-    return map_along(line, Step(f"{len(group)} x --anchor", Provenance.USER), Verdict.ASSUMED)
+    return way
 
 
 # -- contradictions ---------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from traceconv.clocks import (
     looks_like_unix_time,
 )
 from traceconv.errors import UsageError
-from traceconv.ir.trace import Trace, occurring
+from traceconv.ir.trace import I32, I64, Trace, occurring
 
 #: The clocks that --clock can name.
 STATED_CLOCKS = {
@@ -49,6 +49,12 @@ def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> T
 def with_own_domains(trace: Trace, index: int) -> Trace:
     """The trace with its private domains marked as its own."""
     return with_domains(trace, lambda domain: own(domain, trace, index))
+
+
+def rows_on(trace: Trace, clock: int, tracks: I32) -> I64:
+    """The rows of a table that are on a clock, by their tracks."""
+    clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
+    return np.flatnonzero(clocks[tracks] == clock)
 
 
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:

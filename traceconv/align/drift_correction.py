@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from traceconv.align.estimate import Bins, Estimate, Events, Prior, Rival, Samples, Segment
-from traceconv.align.geometry import Region
+from traceconv.align.estimate import Bins, Estimate, Events, Prior, Rival, Samples
+from traceconv.align.geometry import Chain, Line, Region
 from traceconv.align.launches import Pairs
 from traceconv.align.nesting import ThreadStretches
 from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap
@@ -71,32 +71,19 @@ class Known:
         if not self.drift:
             return found
         landscape = found.landscape
+        x0 = found.line.x0
         return replace(
             found,
-            offset_ns=self._offset(found.offset_ns, found.x0),
-            drift=self._drift(found.drift),
-            region=self._region(found.region),
-            rivals=tuple(Rival(self._offset(rival.offset_ns, found.x0), rival.score) for rival in found.rivals),
-            landscape=landscape and ((1 + self.drift) * landscape[0] + self.drift * found.x0, landscape[1]),
-            segments=tuple(map(self._segment, found.segments)),
+            chain=Chain(tuple(map(self._line, found.chain.lines))),
+            rivals=tuple(Rival(self._offset(rival.offset_ns, x0), rival.score) for rival in found.rivals),
+            landscape=landscape and ((1 + self.drift) * landscape[0] + self.drift * x0, landscape[1]),
         )
 
     def _offset(self, offset: float, x0: float) -> float:
         return (1 + self.drift) * offset + self.drift * x0
 
-    def _drift(self, drift: float) -> float:
-        return self.drift + (1 + self.drift) * drift
-
-    def _region(self, region: Region | None) -> Region | None:
-        if region is None:
-            return None
-        rate = 1 + self.drift
-        return Region(region.x0, rate * region.offsets + self.drift * region.x0, self.drift + rate * region.drifts)
-
-    def _segment(self, segment: Segment) -> Segment:
-        return replace(
-            segment,
-            offset=self._offset(segment.offset, segment.x0),
-            drift=self._drift(segment.drift),
-            region=self._region(segment.region),
-        )
+    def _line(self, line: Line) -> Line:
+        rate, old = 1 + self.drift, line.region
+        region = old and Region(old.x0, rate * old.offsets + self.drift * old.x0, self.drift + rate * old.drifts)
+        drift = self.drift + rate * line.drift
+        return replace(line, offset=self._offset(line.offset, line.x0), drift=drift, region=region)

@@ -9,21 +9,18 @@ All times are float64 ns relative to the first time of their own clock: small en
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.geometry import F64, Region
+from traceconv.align.geometry import F64, Chain, Line, Region
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import FREE_DRIFT, Verdict
 from traceconv.ir.trace import I32
 
 Array = npt.NDArray[Any]
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,32 +176,6 @@ class Rival:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One of several lines that relate two clocks one after the other: y = x + offset + drift * (x - x0).
-
-    Attributes:
-        begin: the time of clock x from which it holds, ns; minus infinity for the first one.
-        offset, drift, x0: the line.
-        region: all lines that the evidence allows.
-        matches: how many pairs it rests on.
-        doubt: the times of clock x between which it began to hold, where the relation jumps: what lies between them may
-            be on this line or on the one before it. None where the two meet.
-    """
-
-    begin: float
-    offset: float
-    drift: float
-    x0: float
-    region: Region | None
-    matches: int
-    doubt: tuple[float, float] | None = None
-
-    def map(self, x: F64) -> F64:
-        """Times of clock x on clock y."""
-        return x + self.offset + self.drift * (x - self.x0)
-
-
 class Method(enum.StrEnum):
     """What an estimate rests on. The values stand in reports."""
 
@@ -232,14 +203,13 @@ _COMPARED = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How clock x relates to clock y: y = x + offset + drift * (x - x0), all relative to the zeros of the two.
+    """How clock x relates to clock y, all relative to the zeros of the two.
 
     Attributes:
         method: what it rests on.
         verdict: whether to trust it.
         reason: one sentence why, with what would settle it if it is refused.
-        offset_ns, drift, x0: the line.
-        region: all lines that the evidence allows; None if the estimator gives none.
+        chain: the line, or several where one is not enough, each with what the evidence allows.
         matches: how many pairs or samples it rests on.
         dropped: how many were left out as contradictory.
         wrong: the share of the pairs that may be wrong: so many, and no more, may contradict the bounds.
@@ -249,17 +219,12 @@ class Estimate:
         landscape: offsets and their scores, for the picture.
         pairs: the matched rows of x and y at the best place, in that order, also if it is refused.
         residual_times, residual_values: of the pairs, for the picture, ns.
-        segments: the lines, where one is not enough; `offset_ns`, `drift` and `x0` are those of the first one then, and
-            there is no `region`.
     """
 
     method: Method
     verdict: Verdict
     reason: Message | str
-    offset_ns: float = 0.0
-    drift: float = 0.0
-    x0: float = 0.0
-    region: Region | None = None
+    chain: Chain = field(default_factory=Chain)
     matches: int = 0
     dropped: int = 0
     residuals: Residuals = field(default_factory=lambda: Residuals(0, 0.0, 0.0, 0.0))
@@ -269,63 +234,17 @@ class Estimate:
     pairs: tuple[Array, Array] | None = None
     residual_times: F64 | None = None
     residual_values: F64 | None = None
-    segments: tuple[Segment, ...] = ()
     wrong: float = 0.0
 
     @property
-    def bounded(self) -> bool:
-        """Whether the evidence bounds the relation."""
-        regions = [segment.region for segment in self.segments] or [self.region]
-        return all(region is not None for region in regions)
+    def line(self) -> Line:
+        """The line, or the first of several."""
+        return self.chain.lines[0]
 
-    def bounds(self, x: F64 | float) -> tuple[F64, F64]:
-        """The interval of y - x at times x, ns; infinite without a region."""
-        at = np.atleast_1d(np.asarray(x, np.float64))
-        low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
-        for region, here in self._parts(at, [segment.region for segment in self.segments] or [self.region]):
-            if region is not None:
-                low[here], high[here] = region.bounds(at[here])
-        for before, segment in pairwise(self.segments):
-            between = self.in_doubt(at, segment)
-            for region in (before.region, segment.region):
-                if between.any() and region is not None:
-                    least, most = region.bounds(at[between])
-                    low[between], high[between] = np.minimum(low[between], least), np.maximum(high[between], most)
-        return low, high
-
-    @staticmethod
-    def in_doubt(x: F64, segment: Segment) -> Array:
-        """Which times of clock x may be on a line or on the one before it."""
-        if segment.doubt is None:
-            return np.zeros(len(x), bool)
-        return np.asarray((x > segment.doubt[0]) & (x < segment.doubt[1]))
-
-    def map(self, x: F64) -> F64:
-        """Times of clock x on clock y, both relative to their zeros."""
-        if not self.segments:
-            return x + self.offset_ns + self.drift * (x - self.x0)
-        found = np.empty(np.shape(x))
-        for segment, here in self._parts(x, self.segments):
-            found[here] = segment.map(x[here])
-        return found
-
-    def back(self, y: F64) -> F64:
-        """Times of clock y on clock x, both relative to their zeros."""
-        if not self.segments:
-            return self.x0 + (y - self.offset_ns - self.x0) / (1 + self.drift)
-        begins = np.array([float(segment.map(np.array(segment.begin))) for segment in self.segments[1:]])
-        number = np.searchsorted(begins, y, "right")
-        offset, drift, x0 = (
-            np.array([getattr(segment, key) for segment in self.segments]) for key in ("offset", "drift", "x0")
-        )
-        found = x0[number] + (y - offset[number] - x0[number]) / (1 + drift[number])
-        ends = np.array([*(segment.begin for segment in self.segments[1:]), np.inf])
-        return np.asarray(np.minimum(found, ends[number]), np.float64)
-
-    def _parts(self, x: F64, values: Sequence[_T]) -> Iterator[tuple[_T, Array]]:
-        """What holds for each time of clock x, with the times that it holds for."""
-        number = np.searchsorted(np.array([segment.begin for segment in self.segments[1:]]), x, "right")
-        return ((values[which], number == which) for which in np.unique(number).tolist())
+    @property
+    def region(self) -> Region | None:
+        """All lines that the evidence allows; None if the estimator gives none, or several lines."""
+        return self.line.region if len(self.chain.lines) == 1 else None
 
 
 #: What it may mean that little of two recordings fits.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceconv.align.domains import rows_on
 from traceconv.align.estimate import Array, Events
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
@@ -104,12 +105,6 @@ def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
         rows = rows[np.argsort(slices.ts[rows], kind="stable")]
     start = (slices.ts[rows] - work.events.zero_ns).astype(np.float64)
     return Events(start, slices.dur[rows].astype(np.float64), kinds[rows], work.events.zero_ns, work.events.quantum_ns)
-
-
-def rows_on(trace: Trace, clock: int, tracks: Array) -> Array:
-    """The rows of a table that are on a clock, by their tracks."""
-    clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
-    return np.flatnonzero(clocks[tracks] == clock)
 
 
 def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:

@@ -13,13 +13,17 @@ Everything is relative: coordinates are differences to a first time, small enoug
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.clocks import DRIFT_UNIT, ClockMap, Step, Verdict
+
 F64 = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 _FAR = 1e16
 _LEAST_DRIFT = 1e-12  # a polygon needs an area; over 1000 s this makes 1 ns
 
@@ -107,6 +111,101 @@ class Region:
             if (step_o or step_d) and found is not None:  # the inside lies to the left of each edge
                 found = found.clipped(step_d, -step_o, step_d * offsets[i] - step_o * drifts[i])
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A relation of two clocks: y = x + offset + drift * (x - x0), ns.
+
+    Attributes:
+        offset, drift, x0: the line.
+        begin: of one of several: the time of clock x from which it holds, ns; minus infinity for the first one.
+        region: all lines that the evidence allows; None if that is not known.
+        matches: how many pairs it rests on.
+        doubt: the times of clock x between which it began to hold, where the relation jumps: what lies between them may
+            be on this line or on the one before it. None where the two meet.
+    """
+
+    offset: float
+    drift: float
+    x0: float
+    begin: float = -np.inf
+    region: Region | None = None
+    matches: int = 0
+    doubt: tuple[float, float] | None = None
+
+    def map(self, x: F64) -> F64:
+        """Times of clock x on clock y."""
+        return x + self.offset + self.drift * (x - self.x0)
+
+    def back(self, y: F64) -> F64:
+        """Times of clock y on clock x."""
+        return self.x0 + (y - self.offset - self.x0) / (1 + self.drift)
+
+    def in_doubt(self, x: F64) -> Flags:
+        """Which times of clock x may be on this line or on the one before it."""
+        first, last = self.doubt or (np.inf, -np.inf)
+        return np.asarray((x > first) & (x < last))
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A relation of two clocks along lines that hold one after the other; most often there is one.
+
+    Attributes:
+        lines: in order; at least one.
+    """
+
+    lines: tuple[Line, ...] = (Line(0.0, 0.0, 0.0),)
+
+    @property
+    def begins(self) -> list[float]:
+        """The times of clock x from which the lines after the first one hold."""
+        return [line.begin for line in self.lines[1:]]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the evidence bounds the relation."""
+        return all(line.region is not None for line in self.lines)
+
+    def map(self, x: F64) -> F64:
+        """Times of clock x on clock y."""
+        found = np.empty(np.shape(x))
+        for line, here in zip(self.lines, _parts(x, self.begins), strict=True):
+            found[here] = line.map(x[here])
+        return found
+
+    def back(self, y: F64, *, in_order: bool = False) -> F64:
+        """Times of clock y on clock x, each by the line before it; `in_order`: none behind where the next one begins.
+
+        An event that a jump leaves out may have come before the jump: to find what it matches, its own line counts.
+        """
+        found = np.empty(np.shape(y))
+        parts = _parts(y, [float(line.map(np.array(line.begin))) for line in self.lines[1:]])
+        for line, end, here in zip(self.lines, [*self.begins, np.inf], parts, strict=True):
+            found[here] = np.minimum(line.back(y[here]), end if in_order else np.inf)
+        return found
+
+    def bounds(self, x: F64 | float) -> tuple[F64, F64]:
+        """The interval of y - x at times x, ns; infinite without a region."""
+        at = np.atleast_1d(np.asarray(x, np.float64))
+        low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
+        for line, here in zip(self.lines, _parts(at, self.begins), strict=True):
+            if line.region is not None:
+                low[here], high[here] = line.region.bounds(at[here])
+        for before, line in pairwise(self.lines):
+            between = line.in_doubt(at)
+            for region in (before.region, line.region):
+                if region is not None and between.any():
+                    least, most = region.bounds(at[between])
+                    low[between], high[between] = np.minimum(low[between], least), np.maximum(high[between], most)
+        return low, high
+
+
+def _parts(times: F64, begins: Sequence[float]) -> Iterator[Flags]:
+    """For each of several lines the times that it holds for."""
+    number = np.searchsorted(np.array(begins), times, "right")
+    return (number == which for which in range(len(begins) + 1))
 
 
 def box(x0: float, low: float, high: float, max_drift: float) -> Region:
@@ -215,30 +314,20 @@ def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, 
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """How times of one clock become times of another one.
-
-    Attributes:
-        x0: the time of the first clock at which the offset holds, ns.
-        offset: what is added there, ns.
-        drift: how much faster the other clock runs, as a ratio.
-        bound: how wrong that is at most, ns, over the span that was asked for.
-    """
-
-    x0: int
-    offset: int
-    drift: float
-    bound: int
-
-
-def line_through(readings: Sequence[tuple[int, int, int]], span: tuple[int, int], max_drift: float) -> Line | None:
-    """The middle of all lines through several readings of two clocks; None if there is no such line.
+def line_through(
+    readings: Sequence[tuple[int, int, int]],
+    span: tuple[int, int],
+    max_drift: float,
+    step: Step,
+    verdict: Verdict = Verdict.OK,
+) -> ClockMap | None:
+    """The middle of all lines through several readings of two clocks, as a map; None if there is no such line.
 
     Args:
         readings: a time on the one clock, the same instant on the other one, and how far they can be apart, ns.
         span: of times on the first clock for which the bound has to hold.
         max_drift: the greatest drift, as a ratio.
+        step, verdict: where that is known from, and whether to trust it.
     """
     x0, y0, _ = readings[0]
     x = np.array([one - x0 for one, _, _ in readings], np.float64)
@@ -256,4 +345,5 @@ def line_through(readings: Sequence[tuple[int, int, int]], span: tuple[int, int]
     ends = np.array([min(span[0] - x0, first), max(span[1] - x0, last)], np.float64)
     low, high = region.bounds(ends)
     there = offset + drift * ends
-    return Line(x0, y0 - x0 + round(offset), drift, int(np.ceil(max(np.max(high - there), np.max(there - low)))))
+    bound = int(np.ceil(max(np.max(high - there), np.max(there - low))))
+    return ClockMap(y0 - x0 + round(offset), bound, (step,), verdict, round(drift / DRIFT_UNIT), x0)

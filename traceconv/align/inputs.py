@@ -11,8 +11,8 @@ import numpy as np
 
 from traceconv.align.boot_sessions import with_clocks_of_boots
 from traceconv.align.constraint_parser import NO_FACTS, Facts
-from traceconv.align.constraints import Relation, Stated, moved_by_user, state
-from traceconv.align.domains import spans
+from traceconv.align.constraints import Stated, graph_of, moved_by_user, state
+from traceconv.align.domains import rows_on, spans
 from traceconv.align.hosts import with_wall_clocks_of_hosts
 from traceconv.align.machines import machines_of, with_one_name
 from traceconv.align.messages import Text
@@ -92,15 +92,15 @@ class ClockInput:
 
     @cached_property
     def _span(self) -> tuple[int, int]:
-        times = self.times()
-        return int(np.min(times)), int(np.max(times))
+        return spans(self.trace)[self.clock]
 
     def times(self) -> I64:
         """Return all times on this clock, those of the ends of slices, too, ns."""
-        clocks = np.array([int(track.clock) for track in self.trace.tracks] or [0])
-        times = [table.ts[clocks[table.track] == self.clock] for _, table in self.trace.timed_tables()]
+        tables = [table for _, table in self.trace.timed_tables()]
+        rows = [rows_on(self.trace, self.clock, table.track) for table in tables]
         slices = self.trace.slices
-        return np.concatenate([*times, (slices.ts + slices.dur)[clocks[slices.track] == self.clock]])
+        ends = (slices.ts + slices.dur)[rows_on(self.trace, self.clock, slices.track)]
+        return np.concatenate([*(table.ts[at] for table, at in zip(tables, rows, strict=True)), ends])
 
 
 def is_timed(clock: ClockInput, ways: Ways) -> bool:
@@ -154,9 +154,7 @@ def gathered(
         UsageError: a fact does not fit its input.
     """
     stated = prepared(traces, facts, offsets, same_machine=same_machine)
-    graph = clock_graph(stated.traces, stated.relations)
-    if same_machine:
-        join_boots(graph, [trace.clocks for trace in stated.traces])
+    graph = clock_graph(stated, same_machine=same_machine)
     within = offsets_within or {}
     moved = {index: moved_by_user(offset, within.get(index, 0)) for index, offset in (offsets or {}).items()}
     clocks = [
@@ -195,14 +193,19 @@ def prepared(
     return replace(stated, traces=found, relations=relations, warnings=warnings, machines=machines, notes=apart.notes)
 
 
-def clock_graph(traces: Sequence[Trace], relations: Sequence[Relation]) -> ClockGraph:
-    """Return the clocks of all inputs, whose domains are marked as their own, with everything that relates them."""
-    snapshots = [snapshot for trace in traces for snapshot in trace.snapshots]
-    domains = [domain for trace in traces for domain in trace.clocks]
-    domains += [end for relation in relations for end in (relation.clock, relation.other)]
-    graph = ClockGraph([REALTIME, *_walls_of_hosts(traces), *domains], snapshots)
-    for relation in relations:
-        graph.relate(relation.clock, relation.other, relation.way, relation.back)
+def clock_graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
+    """Return the clocks of all inputs, whose domains are marked as their own, with everything that relates them.
+
+    Args:
+        stated: the inputs, with what is said of their clocks.
+        same_machine: whether the user says that all were recorded since one boot of one machine.
+    """
+    own = [domain for trace in stated.traces for domain in trace.clocks]
+    ends = [end for relation in stated.relations for end in (relation.clock, relation.other)]
+    domains = [REALTIME, *_walls_of_hosts(stated.traces), *own, *ends]
+    graph = graph_of(domains, stated.traces, stated.relations)
+    if same_machine:
+        _join_boots(graph, [trace.clocks for trace in stated.traces])
     return graph
 
 
@@ -217,7 +220,7 @@ def _walls_of_hosts(traces: Sequence[Trace]) -> list[ClockDomain]:
     return [domain for domain in found if domain.is_wall_clock and domain.owner]
 
 
-def join_boots(graph: ClockGraph, domains: Sequence[Sequence[ClockDomain]]) -> None:
+def _join_boots(graph: ClockGraph, domains: Sequence[Sequence[ClockDomain]]) -> None:
     """Relate the clocks since boot of different inputs, by whatever names they call the machine: the user knows."""
     boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero in SINCE_BOOT]
     way = ClockMap(0, 0, (Step(Text.ONE_BOOT(), Provenance.USER),), Verdict.ASSUMED)

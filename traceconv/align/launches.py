@@ -19,10 +19,9 @@ from itertools import permutations
 
 import numpy as np
 
+from traceconv.align.domains import rows_on
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
-from traceconv.align.features import rows_on
-from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
-from traceconv.align.matching import Line
+from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, everything, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_alike
 from traceconv.clocks import ClockMap, Verdict
@@ -360,10 +359,7 @@ def _estimate(pairs: Pairs, prior: Prior) -> Estimate:
         Method.LAUNCHES,
         verdict,
         reason,
-        offset,
-        drift,
-        line.x0,
-        region,
+        Chain((Line(offset, drift, line.x0, region=region),)),
         matches=int(kept.sum()),
         dropped=int(len(pairs) - kept.sum()) + len(bounds) - len(trimmed),
         wrong=max(WRONG_IDS, wrong + _MOST_TRIM if wrong else 0.0),

@@ -7,28 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceconv.align.estimate import Array, Events
-from traceconv.align.geometry import F64
+from traceconv.align.geometry import F64, Chain, Line
 
 NONE = -1
 #: Fewer pairs of one class than this say too little about where events of that class lie.
 _LEAST_OF_A_CLASS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A relation of two clocks: y = x + offset + drift * (x - x0), ns."""
-
-    offset: float
-    drift: float
-    x0: float
-
-    def map(self, x: F64) -> F64:
-        """Times of clock x on clock y."""
-        return x + self.offset + self.drift * (x - self.x0)
-
-    def back(self, y: F64) -> F64:
-        """Times of clock y on clock x."""
-        return self.x0 + (y - self.offset - self.x0) / (1 + self.drift)
 
 
 class Matcher:
@@ -57,7 +40,7 @@ class Matcher:
         vars(made).update(vars(self), _b=b)
         return made
 
-    def holding(self, line: Line, tolerance: float) -> Array:
+    def holding(self, line: Line | Chain, tolerance: float) -> Array:
         """For each event of b the row in a that holds it, NONE if even the best sticks out by more than this, ns."""
         b = self._b
         first, last = line.back(b.start), line.back(b.end)
@@ -90,7 +73,7 @@ class Pairs:
     end: F64
 
     @classmethod
-    def of(cls, a: Events, b: Events, match: Array, line: Line) -> Pairs:
+    def of(cls, a: Events, b: Events, match: Array, line: Line | Chain) -> Pairs:
         """The pairs of a match as it stands on a line."""
         rows_b = np.flatnonzero(match >= 0)
         rows_a = match[rows_b]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Segment
-from traceconv.align.geometry import F64
+from traceconv.align.estimate import Array, Estimate, refused
+from traceconv.align.geometry import F64, Chain, Line
 from traceconv.align.inputs import ClockInput, Key
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
@@ -76,7 +77,7 @@ class PairEstimate:
 
     def rival_offsets(self) -> list[int]:
         """The other places where the traces fit, as differences to the best one, ns."""
-        return [round(rival.offset_ns - self.estimate.offset_ns) for rival in self.estimate.rivals]
+        return [round(rival.offset_ns - self.estimate.line.offset) for rival in self.estimate.rivals]
 
     def why_refused(self) -> Message | str:
         """The reason, with the strongest rivals."""
@@ -84,15 +85,19 @@ class PairEstimate:
         return Text.OTHER_PLACES(reason=self.estimate.reason, rivals=rivals) if rivals else self.estimate.reason
 
 
+#: What some evidence says with its first clock as clock x, by what is known from the first one to the second one.
+OneWay = Callable[[ClockInput, ClockInput, ClockMap | None], Sequence[PairEstimate]]
+
+
 def made(
     a: ClockInput, b: ClockInput, estimate: Estimate, zeros: tuple[int, int], known: ClockMap | None
 ) -> PairEstimate:
     """Return an estimate, whose numbers are relative to zeros, with the maps that follow."""
     way = _way(estimate, *zeros)
-    jumps = any(segment.doubt is not None for segment in estimate.segments)
+    jumps = any(line.doubt is not None for line in estimate.chain.lines)
     times, times_b = (_from_zero(side, zero, every=jumps) for side, zero in ((a, zeros[0]), (b, zeros[1])))
-    back_bound = _bound(estimate, estimate.back(times_b))
-    way = replace(way, bound_ns=_bound(estimate, times), rests_on=rests_on(a, b))
+    back_bound = _bound(estimate.chain, estimate.chain.back(times_b, in_order=True))
+    way = replace(way, bound_ns=_bound(estimate.chain, times), rests_on=rests_on(a, b))
     return PairEstimate(a, b, estimate, *zeros, way, back_bound, known)
 
 
@@ -112,6 +117,29 @@ def turned(pair: PairEstimate) -> PairEstimate:
         turned=not pair.turned,
         rows=rows,
     )
+
+
+def both_ways(one_way: OneWay, a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+    """Return what is found with a as clock x, then what is found with b as clock x."""
+    return [*one_way(a, b, known), *map(turned, one_way(b, a, known.inverse() if known else None))]
+
+
+def common_times(a: ClockInput, b: ClockInput, known: ClockMap | None) -> tuple[int, int]:
+    """Return the first and the last time of clock a at which both have events, as far as is known, ns."""
+    first, last = a.span()
+    if known is None:
+        return first, last
+    first_b, last_b = map(known.inverse().at, b.span())
+    return max(first, first_b), min(last, last_b)
+
+
+def narrowing(pair: PairEstimate, no_more: Text) -> PairEstimate:
+    """Return the estimate, refused with a reason if it tells no more than what was known."""
+    known = pair.known.bound_ns if pair.known else None
+    if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
+        return pair
+    reason = no_more(bound=pair.bound_ns)
+    return replace(pair, estimate=refused(pair.estimate.method, Verdict.INSUFFICIENT, reason))
 
 
 def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:
@@ -139,32 +167,32 @@ def _from_zero(side: ClockInput, zero: int, *, every: bool) -> F64:
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
     """The map that an estimate means, in integers."""
-    begin, *later = estimate.segments or (Segment(0.0, estimate.offset_ns, estimate.drift, estimate.x0, None, 0),)
+    begin, *later = estimate.chain.lines
     first = _line(begin, begin.x0, zero_a, zero_b)
-    bends = tuple(_line(segment, segment.begin, zero_a, zero_b) for segment in later)
+    bends = tuple(_line(line, line.begin, zero_a, zero_b) for line in later)
     step = Step(estimate.method.compared, Provenance.ESTIMATED)
     return ClockMap(first.offset_ns, None, (step,), estimate.verdict, first.drift, first.at_ns, bends)
 
 
-def _line(segment: Segment, at: float, zero_a: int, zero_b: int) -> Bend:
+def _line(line: Line, at: float, zero_a: int, zero_b: int) -> Bend:
     """A line in integers, with the offset that holds at a time of clock a from its zero."""
-    offset = segment.offset + segment.drift * (round(at) - segment.x0)
-    return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(segment.drift / DRIFT_UNIT))
+    offset = line.offset + line.drift * (round(at) - line.x0)
+    return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(line.drift / DRIFT_UNIT))
 
 
-def _bound(estimate: Estimate, x: F64) -> int | None:
-    """How wrong an estimate is at most at times of clock x, and between the first and the last; None without a region.
+def _bound(chain: Chain, x: F64) -> int | None:
+    """How wrong a relation is at most at times of clock x, and between the first and the last; None without a region.
 
     Beside a jump it may be as wrong as that is high, if there is an event whose side of it nothing tells.
     """
-    if not estimate.bounded:
+    if not chain.bounded:
         return None
-    begins = np.array([segment.begin for segment in estimate.segments[1:]])
+    begins = np.array(chain.begins)
     begins = begins[(begins > x[0]) & (begins < x[-1])]
     around = np.concatenate((begins, np.nextafter(begins, -np.inf)))
-    for segment in estimate.segments:
-        around = around[~estimate.in_doubt(around, segment)]
+    for line in chain.lines:
+        around = around[~line.in_doubt(around)]
     x = np.concatenate((x, around))
-    low, high = estimate.bounds(x)
-    line = estimate.map(x) - x
-    return int(np.ceil(max(float(np.max(high - line)), float(np.max(line - low))))) + 1
+    low, high = chain.bounds(x)
+    moved = chain.map(x) - x
+    return int(np.ceil(max(float(np.max(high - moved)), float(np.max(moved - low))))) + 1

@@ -9,15 +9,15 @@ needs its own evidence, enough pairs within feasible bounds; without it nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from traceconv.align.estimate import Events, Segment
-from traceconv.align.geometry import F64, Region
-from traceconv.align.matching import Line, Matcher, Pairs
+from traceconv.align.estimate import Events
+from traceconv.align.geometry import F64, Chain, Line, Region
+from traceconv.align.matching import Matcher, Pairs
 from traceconv.align.robust import robust_line, spread_of
 from traceconv.clocks import SLEWED_DRIFT
 
@@ -61,69 +61,20 @@ _TIGHT = 0.1
 _PENALTY = 6
 
 
-@dataclass(frozen=True, slots=True)
-class PiecewiseLine(Line):
-    """A relation along several lines; as a line, it is the first of them.
-
-    Attributes:
-        knots: the times of clock x from which the lines after the first one hold.
-        lines: all lines.
-    """
-
-    knots: tuple[float, ...] = ()
-    lines: tuple[Line, ...] = ()
-
-    @classmethod
-    def of(cls, knots: Sequence[float], lines: Sequence[Line]) -> PiecewiseLine:
-        """A relation of these lines."""
-        first = lines[0]
-        return cls(first.offset, first.drift, first.x0, tuple(knots), tuple(lines))
-
-    @classmethod
-    def along(cls, segments: Sequence[Segment]) -> PiecewiseLine:
-        """The relation that segments are."""
-        return cls.of([segment.begin for segment in segments[1:]], [line_of(segment) for segment in segments])
-
-    def map(self, x: F64) -> F64:
-        """Times of clock x on clock y."""
-        return self._chosen(x, [line.map for line in self.lines], self.knots)
-
-    def back(self, y: F64) -> F64:
-        """Times of clock y on clock x."""
-        begins = [float(line.map(np.array(knot))) for knot, line in zip(self.knots, self.lines[1:], strict=True)]
-        return self._chosen(y, [line.back for line in self.lines], begins)
-
-    @staticmethod
-    def _chosen(times: F64, ways: Sequence[Callable[[F64], F64]], begins: Sequence[float]) -> F64:
-        number = np.searchsorted(np.array(begins), times, "right")
-        found = np.empty(np.shape(times))
-        for which in np.unique(number).tolist():
-            here = number == which
-            found[here] = ways[which](np.asarray(times)[here])
-        return found
-
-
-def line_of(segment: Segment) -> Line:
-    """The line of a segment."""
-    return Line(segment.offset, segment.drift, segment.x0)
-
-
-def followed(a: Events, b: Events, line: Line) -> tuple[PiecewiseLine, int]:
+def followed(a: Events, b: Events, line: Line) -> tuple[Chain, int]:
     """The relation from the begin of b on, and the row of b where it is lost."""
     matcher = Matcher(a, b)
     first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _STRAYED_NS))
-    knots: list[float] = []
     lines = [line]
     while first < len(b) and float(b.start[first]) <= last_time(a, lines[-1]):
         block = next_block(b, first)
         fitted = _along(a, block, matcher, lines[-1])
         if fitted is None:
             break
-        knots.append(float(fitted.back(block.start[:1])[0]))
-        lines.append(fitted)
+        knot = max(float(fitted.back(block.start[:1])[0]), lines[-1].begin)
+        lines.append(replace(fitted, begin=knot))
         first += len(block)
-    knots = np.maximum.accumulate(np.array(knots)).tolist() if knots else []
-    return PiecewiseLine.of(knots, lines), first
+    return Chain(tuple(lines)), first
 
 
 def last_time(a: Events, line: Line) -> float:
@@ -181,7 +132,7 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
 # -- as few lines as it takes ----------------------------------------------------------------------------------------
 
 
-def segments_of(a: Events, b: Events, rough: PiecewiseLine, allowed: Allowed) -> tuple[Segment, ...]:
+def lines_of(a: Events, b: Events, rough: Chain, allowed: Allowed) -> tuple[Line, ...]:
     """The lines of a stretch without steps, each with its region; none if one of them has too little evidence."""
     pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, _NEAR_NS), rough)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
@@ -194,24 +145,21 @@ def segments_of(a: Events, b: Events, rough: PiecewiseLine, allowed: Allowed) ->
     lines = [_line(x[low:high], apart[low:high]) for low, high in pairwise(borders)]
     knots = [_knot(x, at, one, other) for at, (one, other) in zip(borders[1:-1], pairwise(lines), strict=True)]
     rows = np.searchsorted(np.array(knots), x, "right")
-    segments = [_segment(a, b, pairs.where(rows == number), line, allowed) for number, line in enumerate(lines)]
     begins = [-np.inf, *knots]
-    found = [
-        replace(segment, begin=begin) for segment, begin in zip(segments, begins, strict=True) if segment is not None
-    ]
-    return tuple(found) if len(found) == len(segments) else ()
+    parts = [pairs.where(rows == number) for number in range(len(lines))]
+    found = [_within(a, b, *one, allowed) for one in zip(parts, lines, begins, strict=True)]
+    sure = tuple(line for line in found if line is not None)
+    return sure if len(sure) == len(found) else ()
 
 
-def _segment(a: Events, b: Events, pairs: Pairs, line: Line, allowed: Allowed) -> Segment | None:
+def _within(a: Events, b: Events, pairs: Pairs, line: Line, begin: float, allowed: Allowed) -> Line | None:
     """A line in the middle of what its pairs allow; None if these are too few, or allow nothing."""
-    if len(pairs) < LEAST_PAIRS:
-        return None
-    region = allowed(a, b, pairs, line)
+    region = allowed(a, b, pairs, line) if len(pairs) >= LEAST_PAIRS else None
     if region is None:
         return None
     x = a.start[pairs.a]
-    offset, drift = region.middle((float(x[0]), max(float(x[-1]), float(x[0]) + 1)))
-    return Segment(-np.inf, offset, drift, line.x0, region, len(pairs))
+    middle = region.middle((float(x[0]), max(float(x[-1]), float(x[0]) + 1)))
+    return Line(*middle, line.x0, begin, region, len(pairs))
 
 
 def _line(x: F64, apart: F64) -> Line:

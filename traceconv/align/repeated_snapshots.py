@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from traceconv.align.constraints import Relation, Said, graph_of, map_along
+from traceconv.align.constraints import Relation, Said, graph_of
 from traceconv.align.domains import own, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text
@@ -152,10 +152,9 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
     max_drift = SLEW_DRIFT if first != last else 0.0  # one instant says nothing of the drift
-    line = line_through(readings, span, max_drift)
     step = group[0].step
     text = Text.READ_TIMES(method=step.text, count=len(group))
-    return None if line is None else map_along(line, replace(step, text=text))
+    return line_through(readings, span, max_drift, replace(step, text=text))
 
 
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:

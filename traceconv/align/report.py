@@ -206,14 +206,14 @@ def _on_x(pair: PairEstimate, side: ClockInput, time: int) -> float:
     estimate = pair.estimate
     if side.key == x.key:
         return float(time - zero_x)
-    return float(estimate.back(np.array([time - zero_y], np.float64))[0])
+    return float(estimate.chain.back(np.array([time - zero_y], np.float64), in_order=True)[0])
 
 
 def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:
     """How far the truth may be from the line at a time of clock x: a difference below and one above, ns."""
-    estimate = pair.estimate
-    low, high = estimate.bounds(x)
-    line = float(estimate.map(np.array([x]))[0]) - x
+    chain = pair.estimate.chain
+    low, high = chain.bounds(x)
+    line = float(chain.map(np.array([x]))[0]) - x
     return float(low[0]) - line, float(high[0]) - line
 
 
@@ -228,9 +228,9 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
         "verdict": str(estimate.verdict),
         "reason": str(estimate.reason),
         "used": pair.taken,
-        "offset_ns": round(estimate.offset_ns) + zero_y - zero_x,
-        "at_ns": round(estimate.x0) + zero_x,
-        "drift_ppm": round(estimate.drift * 1e6, 6),
+        "offset_ns": round(estimate.line.offset) + zero_y - zero_x,
+        "at_ns": round(estimate.line.x0) + zero_x,
+        "drift_ppm": round(estimate.line.drift * 1e6, 6),
         "lines": _lines(pair, zero_x, zero_y),
         "matches": estimate.matches,
         "dropped": estimate.dropped,
@@ -252,30 +252,29 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
 def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]:
     """The lines of an estimate that has several, each with its own bound; none where one is enough."""
     found = []
-    segments = pair.estimate.segments
-    if not segments:
+    chain = pair.estimate.chain
+    if len(chain.lines) == 1:
         return []
-    ends = [*(segment.begin for segment in segments[1:]), np.inf]
     first, last = (_on_x(pair, _x_and_y(pair)[0][0], time) for time in _x_and_y(pair)[0][0].span())
-    for segment, end in zip(segments, ends, strict=True):
-        begin = max(segment.begin, first)
+    for line, end in zip(chain.lines, [*chain.begins, np.inf], strict=True):
+        begin = max(line.begin, first)
         reach = np.array([begin, max(begin, min(np.nextafter(end, -np.inf), last))])
-        low, high = pair.estimate.bounds(reach)
-        line = segment.map(reach) - reach
+        low, high = chain.bounds(reach)
+        moved = line.map(reach) - reach
         found.append(
             {
                 "begin_ns": round(begin) + zero_x,
-                "offset_ns": round(float(line[0])) + zero_y - zero_x,
-                "drift_ppm": round(segment.drift * 1e6, 6),
-                "bound_ns": int(np.ceil(max(np.max(high - line), np.max(line - low)))),
-                "matches": segment.matches,
+                "offset_ns": round(float(moved[0])) + zero_y - zero_x,
+                "drift_ppm": round(line.drift * 1e6, 6),
+                "bound_ns": int(np.ceil(max(np.max(high - moved), np.max(moved - low)))),
+                "matches": line.matches,
             }
         )
     return found
 
 
 def _rival(rival: Rival, estimate: Estimate) -> dict[str, Any]:
-    return {"offset_ns": round(rival.offset_ns - estimate.offset_ns), "score": _finite(rival.score)}
+    return {"offset_ns": round(rival.offset_ns - estimate.line.offset), "score": _finite(rival.score)}
 
 
 def _finite(value: float) -> float | None:
@@ -284,7 +283,7 @@ def _finite(value: float) -> float | None:
 
 
 def _bounds(pair: PairEstimate, x: ClockInput) -> list[dict[str, int]] | None:
-    if not pair.estimate.bounded:
+    if not pair.estimate.chain.bounded:
         return None
     found = []
     for time in x.span():
@@ -296,9 +295,9 @@ def _bounds(pair: PairEstimate, x: ClockInput) -> list[dict[str, int]] | None:
 def _region(estimate: Estimate) -> list[dict[str, float]] | None:
     if estimate.region is None:
         return None
-    region = estimate.region.at(estimate.x0)
+    region = estimate.region.at(estimate.line.x0)
     return [
-        {"offset_ns": round(offset - estimate.offset_ns, 3), "drift_ppm": round(drift * 1e6, 6)}
+        {"offset_ns": round(offset - estimate.line.offset, 3), "drift_ppm": round(drift * 1e6, 6)}
         for offset, drift in zip(region.offsets.tolist(), region.drifts.tolist(), strict=True)
     ]
 
@@ -307,7 +306,7 @@ def _landscape(estimate: Estimate) -> dict[str, Any] | None:
     """All offsets that were tried, coarsely, and those around the best one, finely."""
     if estimate.landscape is None:
         return None
-    offsets, scores = estimate.landscape[0] - estimate.offset_ns, estimate.landscape[1]
+    offsets, scores = estimate.landscape[0] - estimate.line.offset, estimate.landscape[1]
     rows = np.flatnonzero(np.isfinite(scores))
     rows = rows[np.argsort(offsets[rows], kind="stable")]
     if len(rows) < _LEAST_POINTS:
@@ -325,7 +324,7 @@ def _landscape(estimate: Estimate) -> dict[str, Any] | None:
 
 def _near_reach(estimate: Estimate, offsets: F64) -> float:
     """How far around the best offset a picture shows it with its strongest rivals."""
-    away = [abs(rival.offset_ns - estimate.offset_ns) for rival in estimate.rivals[:2]]
+    away = [abs(rival.offset_ns - estimate.line.offset) for rival in estimate.rivals[:2]]
     step = float(np.diff(offsets[:2])[0]) if len(offsets) > 1 else 1.0
     return max(1.4 * max(away), 40 * step) if away else 200 * step
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads, refused
-from traceconv.align.geometry import F64, Constraints, Region, box, feasible
+from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, box, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import Verdict
 
@@ -253,17 +253,13 @@ def _answer(
     if region is None:
         return refused(Method.SAMPLING_GAPS, Verdict.INCONSISTENT, Text.NO_LINE_THROUGH_GAP())
     span = (min(float(reads[0]) for reads, _ in sampled.threads), max(float(reads[-1]) for reads, _ in sampled.threads))
-    offset, drift = region.middle(span)
     samples = sum(len(samples) for _, samples in sampled.threads)
     reason = Text.SAMPLES_AVOID_SLICES(samples=samples, half=region.width(region.x0) / 2)
     return Estimate(
         Method.SAMPLING_GAPS,
         Verdict.OK,
         reason,
-        offset,
-        drift,
-        region.x0,
-        region,
+        Chain((Line(*region.middle(span), region.x0, region=region),)),
         samples,
         margin=place.surprise - chance,
         rivals=tuple(Rival(one.offset, one.surprise) for one in rivals[:10]),

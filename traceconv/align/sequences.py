@@ -35,24 +35,21 @@ from traceconv.align.estimate import (
     Prior,
     Residuals,
     Rival,
-    Segment,
     insufficient,
     some_of,
 )
-from traceconv.align.geometry import F64, Constraints, Region, everything, feasible
+from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, everything, feasible
 from traceconv.align.iterations import correlation_of_deviations, correlation_within_iterations, period_of
-from traceconv.align.matching import Line, Matcher, Pairs
+from traceconv.align.matching import Matcher, Pairs
 from traceconv.align.messages import Message, Text
 from traceconv.align.nesting import ThreadStretches, best_near, fits_on, possible
 from traceconv.align.piecewise_linear import (
     CONTINUOUS_NS,
     LEAST_PAIRS,
-    PiecewiseLine,
     followed,
     last_time,
-    line_of,
+    lines_of,
     next_block,
-    segments_of,
     step_between,
 )
 from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, spread_of, vary_alike
@@ -335,7 +332,7 @@ def _from_chunk(
 
 def _broken(a: Events, b: Events, whole: Estimate, begin: Estimate, line: Line, chunk: _Chunk) -> Estimate:
     """The answer where the begin fits and the rest does not: the clocks are not related by one line."""
-    found, why = _along_segments(a, b, whole, line)
+    found, why = _along_lines(a, b, whole, line)
     if found is not None:
         return found
     span = chunk.b.span if chunk.of_b else chunk.span
@@ -350,16 +347,14 @@ def _inconsistent(found: Estimate, reason: Message, why: Message | None) -> Esti
 
 def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
     """The answer along one line, unless what it leaves over of both at one end fits together: a clock was set there."""
-    line = Line(found.offset_ns, found.drift, found.x0)
+    line = found.line
     for at_begin in (True, False):
         over_a, over_b = _left_over(a, b, found, line, at_begin=at_begin)
         if min(len(over_a), len(over_b)) < _LEAST_EVENTS or 2 * len(over_b) > len(b):
             continue
         other = _by_places(over_a, over_b, Prior())
         if other.verdict is Verdict.OK:
-            bent_there, why = _along_segments(
-                a, b, found, Line(other.offset_ns, other.drift, other.x0) if at_begin else line
-            )
+            bent_there, why = _along_lines(a, b, found, other.line if at_begin else line)
             text = Text.BEGIN_FITS_ELSEWHERE if at_begin else Text.END_FITS_ELSEWHERE
             reason = text(matches=found.matches, more=other.matches)
             return bent_there or _inconsistent(found, reason, why)
@@ -382,58 +377,54 @@ def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: b
     return a.take(part_a), b.take(part_b)
 
 
-def _along_segments(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, Message | None]:
+def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, Message | None]:
     """The answer along several lines, the first of which is near one at the begin of b; None with the reason."""
-    segments, why = _segments(a, b, line)
-    if len(segments) < 2:
+    lines, why = _lines(a, b, line)
+    if len(lines) < 2:
         return None, why
-    pairs, share, least = _matched(a, b, PiecewiseLine.along(segments))
+    pairs, share, least = _matched(a, b, Chain(lines))
     residuals = Residuals.of(pairs.begin)
     if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL_NS:
         return None, why
-    changes = [_change(*both) for both in pairwise(segments)]
+    changes = [_change(*both) for both in pairwise(lines)]
     estimate = replace(
         whole,
         verdict=Verdict.OK,
-        reason=Text.EVENTS_MATCH_ALONG_LINES(matches=len(pairs), share=share, lines=len(segments), changes=changes),
-        offset_ns=segments[0].offset,
-        drift=segments[0].drift,
-        x0=segments[0].x0,
-        region=None,
+        reason=Text.EVENTS_MATCH_ALONG_LINES(matches=len(pairs), share=share, lines=len(lines), changes=changes),
+        chain=Chain(lines),
         matches=len(pairs),
         residuals=residuals,
         pairs=(pairs.a, pairs.b),
         residual_times=a.start[pairs.a],
         residual_values=pairs.begin,
-        segments=segments,
     )
     return estimate, None
 
 
-def _segments(a: Events, b: Events, line: Line) -> tuple[tuple[Segment, ...], Message | None]:
+def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message | None]:
     """The lines that relate two clocks one after the other, from one at the begin of b; none, with why, if unclear."""
     rough, end = followed(a, b, line)
-    segments = segments_of(a, b.take(slice(0, end)), rough, _allowed)
-    if not segments:
+    lines = lines_of(a, b.take(slice(0, end)), rough, _allowed)
+    if not lines:
         return (), Text.LINES_ARE_UNCLEAR()
     size = len(next_block(b, end)) if end < len(b) else 0
     if not size:
-        return segments, None
+        return lines, None
     rest = b.take(slice(end + size, len(b)))
-    last = line_of(segments[-1])
+    last = lines[-1]
     found = _by_places(a, rest, Prior()) if len(rest) >= LEAST_PAIRS else None
     if found is None or found.verdict.refused:
         if float(b.start[end]) > last_time(a, last):
-            return segments, None
+            return lines, None
         return (), Text.REST_FITS_NOWHERE(after=float(b.start[end] - b.start[0]))
-    after = found.segments or (Segment(-np.inf, found.offset_ns, found.drift, found.x0, found.region, found.matches),)
-    doubt, step = step_between(a, b, slice(max(end - size, 0), end + size), last, line_of(after[0]))
+    after = found.chain.lines
+    doubt, step = step_between(a, b, slice(max(end - size, 0), end + size), last, after[0])
     if step < -CONTINUOUS_NS:
         return (), Text.TIMES_OCCURRED_TWICE(by=-step)
-    return (*segments, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), None
+    return (*lines, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), None
 
 
-def _change(one: Segment, other: Segment) -> Message:
+def _change(one: Line, other: Line) -> Message:
     """What happened between two lines."""
     knot = np.array(other.begin)
     step = float(other.map(knot) - one.map(knot))
@@ -691,7 +682,7 @@ def _grown(a: Events, b: Events, seed: _Candidate, until: float, prior: Prior) -
         until = min(max(first + 2 * (until - first), until + 1e6), last)
 
 
-def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float, float]:
+def _matched(a: Events, b: Events, line: Line | Chain) -> tuple[Pairs, float, float]:
     """The pairs, the share of the events of b that could match and do, and the least share along the way."""
     pairs = Pairs.of(a, b, Matcher(a, b).holding(line, _NEAR_NS), line)
     possible = could_match(a, b, line)
@@ -706,7 +697,7 @@ def _matched(a: Events, b: Events, line: Line) -> tuple[Pairs, float, float]:
     return pairs, share, min(float(block.mean()) + more for block, more in zip(blocks, chance, strict=True))
 
 
-def could_match(a: Events, b: Events, line: Line) -> Array:
+def could_match(a: Events, b: Events, line: Line | Chain) -> Array:
     """For each event of b whether it could match: unless a is at rest where it is, since a profiler may pause."""
     at = line.back(b.start)
     latest = np.maximum.accumulate(a.end)
@@ -813,10 +804,7 @@ def _judged(
         Method.SEQUENCE,
         verdict,
         reason,
-        line.offset,
-        line.drift,
-        line.x0,
-        region,
+        Chain((replace(line, region=region, matches=len(pairs)),)),
         len(pairs),
         dropped,
         residuals,
@@ -913,8 +901,8 @@ def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
     if _surely(same, count):
         return found
     reason = Text.MAY_RUN_LATER(reason=found.reason, count=count, same=max(same, 0))
-    segments = tuple(replace(one, region=None) for one in found.segments)
-    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason, region=None, segments=segments)
+    chain = Chain(tuple(replace(line, region=None) for line in found.chain.lines))
+    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason, chain=chain)
 
 
 def _together(a: Events, b: Events, found: Estimate) -> tuple[float, int]:

@@ -61,8 +61,8 @@ def trial(
         guess = expected + rng.uniform(-1.0, 1.0) * MS
         prior = Prior(guess - 1.5 * MS, guess + 1.5 * MS, 100e-6)
     found = align_bins(slices, seen, prior) if isinstance(seen, Bins) else align_samples(slices, seen, prior)
-    low, high = found.bounds(middle)
-    error = float(found.map(np.array([middle]))[0]) - middle - expected
+    low, high = found.chain.bounds(middle)
+    error = float(found.chain.map(np.array([middle]))[0]) - middle - expected
     return found, error, bool(low[0] <= expected <= high[0])
 
 

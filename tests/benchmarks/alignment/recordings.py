@@ -28,7 +28,7 @@ from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.features import nest_of, shared_work
-from traceconv.align.matching import Line
+from traceconv.align.geometry import Line
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import room
 from traceconv.api import read

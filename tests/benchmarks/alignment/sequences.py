@@ -140,12 +140,12 @@ class _Trial:
 def _compared(estimate: Estimate, b: Events, truth: Truth, seen: F64) -> _Trial:
     """An estimate against the truth, at the times of a where both have events."""
     true = truth.map(seen) - b.zero_ns - seen
-    low, high = estimate.bounds(seen)
+    low, high = estimate.chain.bounds(seen)
     return _Trial(
-        np.abs(estimate.map(seen) - seen - true) / US,
+        np.abs(estimate.chain.map(seen) - seen - true) / US,
         (low <= true) & (true <= high),
         (high - low) / US,
-        abs(estimate.drift - truth.drift) * 1e6,
+        abs(estimate.line.drift - truth.drift) * 1e6,
     )
 
 

@@ -119,15 +119,15 @@ def judged(estimate: Estimate, truth: Truth, zero_x: float, zero_y: float, seen:
     low, high = seen
     x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), 50)
     right = truth.map(x + zero_x) - zero_y
-    errors = np.abs(estimate.map(x) - right)
-    first, last = estimate.bounds(x)
-    middle, end = estimate.bounds(np.array([low, high]))
+    errors = np.abs(estimate.chain.map(x) - right)
+    first, last = estimate.chain.bounds(x)
+    middle, end = estimate.chain.bounds(np.array([low, high]))
     return Outcome(
         estimate,
         errors,
         (first <= right - x) & (right - x <= last),
         float(np.max(end - middle)),
-        abs(estimate.drift - truth.drift),
+        abs(estimate.line.drift - truth.drift),
         high - low,
     )
 
@@ -291,8 +291,8 @@ def bent_trial(seed: int) -> Outcome:
     apart = np.all([np.abs(made.start - knot) > 3 * MS for knot in knots], axis=0)
     x = made.start[apart]
     right = truth.map(x) - b.zero_ns
-    low, high = found.bounds(x - a.zero_ns)
-    way = found.map(x - a.zero_ns)
+    low, high = found.chain.bounds(x - a.zero_ns)
+    way = found.chain.map(x - a.zero_ns)
     inside = (low <= right - x + a.zero_ns) & (right - x + a.zero_ns <= high)
     return Outcome(found, np.abs(way - right), inside, float(np.max(high - low)))
 
@@ -309,8 +309,8 @@ def set_trial(seed: int) -> Outcome:
     x = np.sort(np.concatenate((made.start, made.start + made.dur)))
     x = x[np.abs(x - when) < 20 * MS]
     right = truth.map(x) - b.zero_ns - x
-    low, high = found.bounds(x)
-    return Outcome(found, np.abs(found.map(x) - x - right), (low <= right) & (right <= high))
+    low, high = found.chain.bounds(x)
+    return Outcome(found, np.abs(found.chain.map(x) - x - right), (low <= right) & (right <= high))
 
 
 # -- recordings of five to ten iterations ---------------------------------------------------------------------------

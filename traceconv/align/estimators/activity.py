@@ -13,11 +13,10 @@ from traceconv.align.activity import align_bins, align_samples
 from traceconv.align.activity_views import bins_of, busy_slices, libraries_of, sampled_threads, samples_of
 from traceconv.align.drift_correction import Known
 from traceconv.align.estimate import Bins, Estimate, Events, Method, Prior, SampledThreads, Samples, refused
-from traceconv.align.estimators._known import common_times, narrowing
 from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
-from traceconv.align.pairs import PairEstimate, made, turned
+from traceconv.align.pairs import PairEstimate, both_ways, common_times, made, narrowing
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.clocks import FREE_DRIFT, ClockMap, Verdict
 from traceconv.ir.trace import Trace
@@ -50,8 +49,7 @@ class ActivityEstimator:
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         """Return the first view that is certain, else the best one. Two that are certain of two places are refused."""
-        back = known.inverse() if known else None
-        found = [*_views(a, b, known), *map(turned, _views(b, a, back))]
+        found = both_ways(_views, a, b, known)
         certain = [pair for pair in found if not pair.estimate.verdict.refused]
         middle = sum(a.span()) // 2
         for pair in certain:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from traceconv.align.drift_correction import Known
 from traceconv.align.estimate import Method
-from traceconv.align.estimators._known import common_times, narrowing
 from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
-from traceconv.align.pairs import PairEstimate, made, turned
+from traceconv.align.pairs import PairEstimate, both_ways, common_times, made, narrowing
 from traceconv.clocks import ClockMap, Verdict
 
 
@@ -25,16 +24,15 @@ class LaunchEstimator:
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         """Return what calls in one say about the work of a device in the other one."""
-        back = known.inverse() if known else None
-        found = [_one_way(a, b, known), *map(turned, filter(None, [_one_way(b, a, back)]))]
-        return min(filter(None, found), key=lambda pair: pair.estimate.verdict.refused, default=None)
+        found = both_ways(_one_way, a, b, known)
+        return min(found, key=lambda pair: pair.estimate.verdict.refused, default=None)
 
 
-def _one_way(host: ClockInput, device: ClockInput, known: ClockMap | None) -> PairEstimate | None:
+def _one_way(host: ClockInput, device: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
     pairs = launches_of(host.trace, host.clock, device.trace, device.clock)
     if pairs is None:
-        return None
+        return []
     zeros = pairs.zero_x, pairs.zero_y
     before = Known.of(known, common_times(host, device, known), zeros)
     estimate = align_launches(before.without_drift(pairs), before.prior)
-    return narrowing(made(host, device, before.with_drift(estimate), zeros, known), Text.LAUNCHES_TELL_NO_MORE)
+    return [narrowing(made(host, device, before.with_drift(estimate), zeros, known), Text.LAUNCHES_TELL_NO_MORE)]

@@ -8,12 +8,11 @@ import numpy as np
 
 from traceconv.align.drift_correction import Known
 from traceconv.align.estimate import Events, Method, insufficient
-from traceconv.align.estimators._known import common_times
 from traceconv.align.features import SharedWork, nested_work, shared_work
 from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
-from traceconv.align.pairs import PairEstimate, made, stated_outer, turned
+from traceconv.align.pairs import PairEstimate, common_times, made, stated_outer, turned
 from traceconv.align.sequences import align_sequences
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.ir.trace import Layer
