@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.align.pairs import private
 from traceconv.align import align
@@ -26,7 +27,7 @@ from traceconv.clocks import (
 )
 from traceconv.errors import TraceconvError
 from traceconv.ir.builder import Builder
-from traceconv.ir.marks import GPU_MARKS
+from traceconv.ir.marks import GPU_LAUNCHES, GPU_MARKS, FormatMarks
 from traceconv.ir.trace import SourceInfo, Trace
 from traceconv.lanes import lay_out
 
@@ -234,6 +235,18 @@ def test_without_waits_one_side_is_open() -> None:
     assert "cudaDeviceSynchronize" in str(estimate.reason)
     with pytest.raises(TraceconvError):
         align([host, device])
+
+
+@pytest.mark.parametrize(("to_host", "waits"), [("", 0), (".*", 60)])
+def test_a_mark_that_says_nothing_matches_nothing(to_host: str, waits: int) -> None:
+    """No call is a wait where the format does not say which copies go to the host."""
+    made = run(5, waits=False)
+    host, device = host_file(made), device_file(made, 2e6, 10e-6)
+    for trace in (host, device):
+        trace.sources[0].marks = FormatMarks(replace(GPU_LAUNCHES, copies=".*", to_host=to_host))
+    pairs = launches_of(host, 0, device, 0)
+    assert pairs is not None
+    assert min(len(pairs.waited), 60) == waits
 
 
 def test_what_is_known_is_the_other_side() -> None:

@@ -187,17 +187,18 @@ class Method(enum.StrEnum):
     DUPLICATE = "the same recording, given twice"
 
     @property
-    def compared(self) -> str:
+    def compared(self) -> Message:
         """What of two inputs is compared, for people."""
-        return _COMPARED.get(self, str(self))
+        return _COMPARED[self]
 
 
 _COMPARED = {
-    Method.LAUNCHES: "kernels and the calls that launched them",
-    Method.SEQUENCE: "the same events in both",
-    Method.ACTIVITY: "the same activity in both",
-    Method.SAMPLING_GAPS: "the gaps around sampling interrupts",
-    Method.DURATIONS: "durations of the same work",
+    Method.LAUNCHES: Text.KERNELS_AND_CALLS(),
+    Method.SEQUENCE: Text.SAME_EVENTS(),
+    Method.ACTIVITY: Text.SAME_ACTIVITY(),
+    Method.SAMPLING_GAPS: Text.SAMPLING_GAPS(),
+    Method.DURATIONS: Text.DURATIONS_ONLY(),
+    Method.DUPLICATE: Text.GIVEN_TWICE(),
 }
 
 

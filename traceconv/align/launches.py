@@ -298,7 +298,8 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
     slices = host.slices
     asked = _marks(host)
     copies, names = _fully_named(host, asked.copies), _fully_named(host, asked.waits)
-    to_host = [number for number, text in enumerate(device.strings) if re.search(_marks(device).to_host, text)]
+    direction = _marks(device).to_host or r"(?!)"  # nothing goes to the host where the format does not say what does
+    to_host = [number for number, text in enumerate(device.strings) if re.search(direction, text)]
     copied = np.flatnonzero(np.isin(slices.name[calls], copies) & np.isin(device.slices.name[work], to_host))
     rows, waited = [calls[copied]], [copied]
     waits = rows_on(host, clock, slices.track)

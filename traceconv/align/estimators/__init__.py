@@ -27,10 +27,13 @@ class Estimator(Protocol):
         method: what it compares.
         settles: with these verdicts it settles the matter, and no later estimator is asked. With no verdicts at all,
             none is asked where this one applies.
+        explains: where several answers are as good, such as where all are refused, that of the estimator with the least
+            number is reported.
     """
 
     method: Method
     settles: frozenset[Verdict]
+    explains: int
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
         """Whether the two have what it compares. Cheap, and may be wrong where `estimate` then says None."""
@@ -53,8 +56,6 @@ ESTIMATORS: Final[tuple[Estimator, ...]] = (
     NamedEventEstimator(),
     ActivityEstimator(),
 )
-#: Where none is accepted, what the first of these says is reported: what events have names tells people most.
-_REPORTED: Final = (Method.DUPLICATE, Method.SEQUENCE, Method.LAUNCHES, Method.ACTIVITY, Method.SAMPLING_GAPS)
 
 
 def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
@@ -62,19 +63,20 @@ def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: N
 
     The arguments are those of `Estimator.estimate`.
     """
-    found: list[PairEstimate] = []
+    found: list[tuple[int, PairEstimate]] = []
     for estimator in ESTIMATORS:
         if not estimator.applies(a, b):
             continue
         pair = estimator.estimate(a, b, known, names)
         if pair is not None:
-            found.append(pair)
+            found.append((estimator.explains, pair))
         if not estimator.settles or (pair is not None and pair.estimate.verdict in estimator.settles):
             break
-    return min(found, key=_rank, default=None)
+    return min(found, key=_rank, default=(0, None))[1]
 
 
-def _rank(pair: PairEstimate) -> tuple[bool, bool, int]:
-    """By which the best answer comes first: accepted ones, and within these and the others by what they compare."""
+def _rank(answer: tuple[int, PairEstimate]) -> tuple[bool, bool, int]:
+    """By which the best answer comes first: accepted ones, and within these and the others what explains most."""
+    explains, pair = answer
     verdict = pair.estimate.verdict
-    return verdict.refused, verdict is not Verdict.OK, _REPORTED.index(pair.estimate.method)
+    return verdict.refused, verdict is not Verdict.OK, explains

@@ -42,6 +42,7 @@ class ActivityEstimator:
 
     method = Method.ACTIVITY
     settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
+    explains = 3
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
         """Whether one has slices and the other one samples or counters."""

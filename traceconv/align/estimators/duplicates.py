@@ -16,6 +16,7 @@ class DuplicateEstimator:
 
     method = Method.DUPLICATE
     settles: frozenset[Verdict] = frozenset()
+    explains = 0
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
         """Whether both inputs hold the same events at the same times."""

@@ -17,6 +17,7 @@ class LaunchEstimator:
 
     method = Method.LAUNCHES
     settles = frozenset({Verdict.OK})
+    explains = 2
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
         """Whether the formats of both say how launches are told."""

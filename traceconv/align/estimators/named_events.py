@@ -23,6 +23,7 @@ class NamedEventEstimator:
 
     method = Method.SEQUENCE
     settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
+    explains = 1  # names tell people most
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
         """Whether both have slices."""
