@@ -80,6 +80,13 @@ class Verdict(enum.StrEnum):
         """Whether the traces are not put together on this."""
         return self not in (Verdict.OK, Verdict.ASSUMED, Verdict.UNVERIFIED)
 
+    @property
+    def badness(self) -> int:
+        """How many verdicts are better."""
+        return _BADNESS[self]
+
+
+_BADNESS = {verdict: badness for badness, verdict in enumerate(Verdict)}
 
 #: What machines without a name call themselves: many are called so, so it tells none from another.
 _NO_NAMES = frozenset(("", "localhost", "localhost.localdomain", "(none)"))
@@ -191,7 +198,6 @@ FREE_DRIFT = 200e-6
 SLEW_DRIFT = 500e-6
 #: A clock while it is slewed, beside one with an oscillator of its own.
 SLEWED_DRIFT = 700e-6
-_BADNESS = list(Verdict)
 
 #: Between these a number of ns can only be a time since 1970: 2001 and 2096. A clock since boot would need 31 years.
 _UNIX_TIMES = range(10**18, 4 * 10**18)
@@ -199,7 +205,7 @@ _UNIX_TIMES = range(10**18, 4 * 10**18)
 
 def worse(one: Verdict, other: Verdict) -> Verdict:
     """The one of two verdicts that is less to be trusted."""
-    return max(one, other, key=_BADNESS.index)
+    return max(one, other, key=_BADNESS.__getitem__)
 
 
 def looks_like_unix_time(ns: int) -> bool:

@@ -117,7 +117,7 @@ def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail")
     contradictions = [one for check in found.checks for one in check.contradictions]
     against = [one for one in contradictions if one.verdict not in (Verdict.OK, Verdict.ASSUMED)]
     if against and on_ambiguous != "best":
-        worst = max(against, key=lambda one: list(Verdict).index(one.verdict))
+        worst = max(against, key=lambda one: one.verdict.badness)
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
         raise error(worst.sentence, hint=worst.hint, pairs=alignment.pairs)
     for one in contradictions:

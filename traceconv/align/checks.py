@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 import math
 from collections import Counter
+from functools import reduce
 from typing import Any, Final
 
 from msgspec import Struct
 
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import Verdict
+from traceconv.clocks import Verdict, worse
 
 #: So many ranks are listed by number.
 _MOST_LISTED = 4
@@ -131,7 +132,7 @@ class Check(Struct, frozen=True):
     @property
     def verdict(self) -> Verdict:
         """The worst that it says of the alignment."""
-        return max((one.verdict for one in self.contradictions), key=list(Verdict).index, default=Verdict.OK)
+        return reduce(worse, (one.verdict for one in self.contradictions), Verdict.OK)
 
     @property
     def what(self) -> Text:

@@ -20,8 +20,6 @@ from traceconv.align.pairs import PairEstimate
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 
-_BADNESS = list(Verdict)
-
 
 def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Decision:
     """Return where each clock lies on trace time; those that nothing relates are left out.
@@ -218,7 +216,7 @@ def _settled(
         tried = [pair for pair in found if one.key in pair.keys]
         fitting = [pair for pair in tried if pair.found]
         if policy.on_ambiguous == "best" and fitting:
-            best = min(fitting, key=lambda pair: (_BADNESS.index(pair.estimate.verdict), -pair.estimate.matches))
+            best = min(fitting, key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.matches))
             way = replace(without_drifts(best).way, bound_ns=None)
             graph.relate(best.a.domain, best.b.domain, way)
             found = [replace(pair, taken=pair.taken or pair is best) for pair in found]

@@ -48,8 +48,7 @@ def placement_of(
         way = ClockMap(steps=(Step(Text.DURATIONS_ONLY(), Provenance.ESTIMATED),), verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
         found.append(PairEstimate(host, guest, estimate, *zeros, way, rows=rows))
-    order = list(Verdict)
-    found.sort(key=lambda pair: (order.index(pair.estimate.verdict), -pair.estimate.margin))
+    found.sort(key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.margin))
     accepted = [pair for pair in found if is_accepted(pair.estimate, same_run=same_run)]
     rivals = [pair for pair in accepted[1:] if _rivals(accepted[0], pair, hosts)]
     if not rivals:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from traceconv.align.estimate import Array, Estimate, Rival
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
+from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict, worse
 from traceconv.errors import AlignmentError, UsageError
 from traceconv.ir.trace import Trace
 
@@ -32,7 +33,6 @@ _POINTS = 2000
 _NEAR_POINTS = 800  # of them
 _LEAST_POINTS = 3
 _FARTHEST = 200
-_BADNESS = [str(verdict) for verdict in Verdict]
 _PAGES = (".html", ".htm")
 
 
@@ -49,7 +49,7 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
         _input(trace, {clock: (found, next(receipt)) for clock, found in sorted(maps.items())}, alignment.pairs, index)
         for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True))
     ]
-    verdict = max((line.verdict for line in alignment.receipt), key=_BADNESS.index, default=str(Verdict.OK))
+    verdict = str(reduce(worse, (Verdict(line.verdict) for line in alignment.receipt), Verdict.OK))
     return {
         **_head(verdict),
         "refusal": None,
