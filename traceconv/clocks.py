@@ -473,8 +473,7 @@ def _chained(at: int, line: Bend, after: Bend) -> Bend:
 class ClockGraph:
     """The domains of all inputs with the snapshots between them.
 
-    This is the seam for estimated alignment: an estimator adds edges (snapshots with a bound and a method), the
-    search stays the same.
+    What is estimated becomes an edge like all others (`relate`), once it is believed: the search stays the same.
     """
 
     def __init__(self, domains: Iterable[ClockDomain], snapshots: Iterable[ClockSnapshot]) -> None:

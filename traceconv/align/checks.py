@@ -63,7 +63,7 @@ class Contradiction(Struct, frozen=True):
     """What the breaches of a rule say against the clocks of inputs.
 
     Attributes:
-        verdict: how far these are to be trusted then; ASSUMED where the user said so, OK where it is a warning only.
+        verdict: how far these are to be trusted then; ASSUMED where the user said so, or where it is weak.
         inputs: the numbers of the inputs whose clocks that are.
         file: the last of them.
         text: what is wrong, said of that one.
@@ -137,7 +137,12 @@ class Check(Struct, frozen=True):
     @property
     def what(self) -> Text:
         """What was looked at: arrows judge a recording, all else the alignment of several."""
-        return Text.ARROWS if len(self.files) == 1 else _RULES[self.rule][1]
+        return Text.ARROWS if self.in_one_file else _RULES[self.rule][1]
+
+    @property
+    def in_one_file(self) -> bool:
+        """Whether it judges a recording, and not the alignment of several."""
+        return len(self.files) == 1
 
     @property
     def exceeds(self) -> bool:
@@ -158,7 +163,7 @@ class Check(Struct, frozen=True):
             files=self.files,
             outside=Text.CALLS_BESIDE(count=self.alone) if self.alone else "",
             worst=Text.WORST_AT(worst=worst, place=self.after.place) if self.after.count else "",
-            rest=self._of_recording() if self.what is Text.ARROWS else self._of_alignment(),
+            rest=self._of_recording() if self.in_one_file else self._of_alignment(),
         )
 
     def _of_recording(self) -> Message | str:

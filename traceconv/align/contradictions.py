@@ -125,7 +125,7 @@ def _is_certain(found: PairEstimate, *, stated: bool, same_run: bool) -> bool:
 
 def _stated_by(known: ClockMap) -> Message | str:
     """Where it is known from how two clocks relate, each way once."""
-    ways = tuple(dict.fromkeys(str(step.text) for step in known.steps))
+    ways = tuple(dict.fromkeys(step.text for step in known.steps))
     return Text.STEPS(steps=ways) if ways else Text.BOTH_FILES_SAY()
 
 
