@@ -31,7 +31,7 @@ from tests.make_perf import (
     Maker,
     oddities,
 )
-from traceconv.align.duplicate_inputs import warnings_of_duplicates
+from traceconv.align.input_warnings import warnings_of_duplicates
 from traceconv.api import read
 from traceconv.dump import dump
 from traceconv.errors import NothingRead

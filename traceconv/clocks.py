@@ -186,7 +186,14 @@ class ClockDomain:
         return self.zero in SINCE_BOOT and self.zero is other.zero
 
 
-_WORST = 2**63
+#: Stands for a bound that nobody knows where bounds are compared, ns: greater than any.
+NO_BOUND_NS = 2**62
+#: Sums of two times below this fit into 64 bits.
+_FITS = 2**62
+#: How far off files can be that state how their clocks relate, but not how well, ns: like those that were measured.
+UNSTATED_BOUND_NS = 40_000
+#: What none of these is off, ns, however far that is from what was measured.
+MOST_UNSTATED_NS = 10**9
 #: Drifts are counted in these: 2**-40 is 9e-13, that is 1 ns in 18 minutes.
 _DRIFT_BITS = 40
 DRIFT_UNIT = 2.0**-_DRIFT_BITS
@@ -348,7 +355,7 @@ class ClockMap:
         """
         lines = self.lines
         reach = max(-int(np.min(ts)), int(np.max(ts))) if len(ts) else 0
-        if reach + max(abs(line.at_ns) + abs(line.offset_ns) for line in lines) >= _WORST // 2:
+        if reach + max(abs(line.at_ns) + abs(line.offset_ns) for line in lines) >= _FITS:
             return np.array([self.at(int(t)) for t in ts], np.int64)
         found = _on_line(ts, lines[0])
         for number, bend in enumerate(self.bends):
@@ -412,7 +419,12 @@ class ClockMap:
     @property
     def uncertainty(self) -> int:
         """The bound as something to compare: a map without one is worse than any other."""
-        return _WORST if self.bound_ns is None else self.bound_ns
+        return NO_BOUND_NS if self.bound_ns is None else self.bound_ns
+
+    @property
+    def stated_bound_ns(self) -> int:
+        """The bound; where none is stated, as for similar files."""
+        return UNSTATED_BOUND_NS if self.bound_ns is None else self.bound_ns
 
     def then(self, after: ClockMap) -> ClockMap:
         """This map followed by another one."""

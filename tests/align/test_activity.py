@@ -7,8 +7,8 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, as_bins, as_samples, outer, run
 from traceconv.align.activity import _Busy, align_bins, align_samples
-from traceconv.align.activity_views import bins_of, busy_slices, libraries_of, samples_of
 from traceconv.align.estimate import Estimate, Events, Prior, Samples
+from traceconv.align.features import bins_of, busy_slices, libraries_of, samples_of
 from traceconv.clocks import ClockDomain, Verdict, Zero
 from traceconv.clocks import Run as ClockRun
 from traceconv.ir.builder import Builder

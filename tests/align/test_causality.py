@@ -13,9 +13,8 @@ from tests.align.pairs import private, recordings
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Breaches, Causality, Check, Limit, Rule
-from traceconv.align.decision import Decision
 from traceconv.align.inputs import gathered
-from traceconv.align.placement import place
+from traceconv.align.placement import Placed, place
 from traceconv.clocks import (
     MOST_DRIFT,
     NO_TIME,
@@ -278,10 +277,10 @@ def test_clocks_under_which_most_kernels_begin_before_their_launches_are_refused
 def test_a_drift_beyond_all_clocks_is_refused() -> None:
     """Whatever it comes from: maps cannot be applied with it, and keep no order."""
     inputs = gathered(gpu_files()[:1])
-    decision = Decision({(0, 0): ClockMap(drift=MOST_DRIFT)})
+    decision = Placed({(0, 0): ClockMap(drift=MOST_DRIFT)})
     place(inputs, decision, Policy())
     with pytest.raises(InconsistentClocks, match="contradicts itself"):
-        place(inputs, Decision({(0, 0): ClockMap(drift=MOST_DRIFT + 1)}), Policy())
+        place(inputs, Placed({(0, 0): ClockMap(drift=MOST_DRIFT + 1)}), Policy())
 
 
 def test_launches_of_several_processes_are_not_mixed_up() -> None:

@@ -12,9 +12,8 @@ from tests.align.test_launches import DEVICE_ZERO, HOST_ZERO, device_file, error
 from tests.benchmarks.alignment.simulate import MS, Shape, Truth, as_samples, outer
 from tests.benchmarks.alignment.simulate import run as simulated
 from traceconv.align.activity import align_samples
-from traceconv.align.drift_correction import Known
 from traceconv.align.estimate import Estimate
-from traceconv.align.estimators import estimate_pair
+from traceconv.align.estimators import Known, estimate_pair
 from traceconv.align.geometry import Chain, Line, box
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap

@@ -11,7 +11,7 @@ import pytest
 from tests.align.test_constraint_parser import LOCAL, PRIVATE, REALTIME, RUN, TIME_OF_DAY, UNIX, S, trace
 from traceconv.align import align
 from traceconv.align.constraint_parser import Facts
-from traceconv.align.non_overlapping import zone_behind, zone_text
+from traceconv.align.input_warnings import zone_behind, zone_text
 from traceconv.clocks import ClockSnapshot, LocalTime
 from traceconv.ir.trace import Trace
 

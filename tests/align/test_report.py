@@ -18,10 +18,9 @@ from tests.align.pairs import TRUTH, private, recordings, trace_of
 from tests.benchmarks.alignment.simulate import Shape, outer, run
 from traceconv.align import Alignment, Policy, align, report_html
 from traceconv.align.causality import causality
-from traceconv.align.charts import Axis, time_axis
 from traceconv.align.estimate import Method
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
-from traceconv.align.report_html import page
+from traceconv.align.report_html import Axis, page, time_axis
 from traceconv.check._schemas import load_schema
 from traceconv.clocks import REALTIME, ClockSnapshot, Verdict, Zero
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError

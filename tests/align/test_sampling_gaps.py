@@ -9,9 +9,9 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, as_samples, interrupted, outer, run
 from tests.benchmarks.alignment.trials import watched_pair, watched_trial
-from traceconv.align.activity_views import sampled_threads
 from traceconv.align.estimate import Estimate, Method, SampledThreads
 from traceconv.align.estimators import estimate_pair
+from traceconv.align.features import sampled_threads
 from traceconv.align.geometry import F64
 from traceconv.align.names import NameMap
 from traceconv.align.sampling_gaps import align_interruptions

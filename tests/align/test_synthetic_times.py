@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceconv.align.synthetic_times import Layout, Place, lay_inside, placed_args
+from traceconv.align.duration_layout import Layout, Place, lay_inside, placed_args
 
 
 def column(*values: int) -> np.ndarray:

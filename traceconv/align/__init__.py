@@ -21,15 +21,16 @@ from dataclasses import replace
 from itertools import chain
 
 from traceconv.align.constraint_parser import NO_FACTS, Facts
-from traceconv.align.decision import Decision, on_trace_time
-from traceconv.align.duplicate_inputs import warnings_of_duplicates
-from traceconv.align.hosts import warnings_of_unnamed_hosts
 from traceconv.align.identity import together
+from traceconv.align.input_warnings import (
+    warnings_of_duplicates,
+    warnings_of_jobs,
+    warnings_of_no_overlap,
+    warnings_of_unnamed_hosts,
+)
 from traceconv.align.inputs import Inputs, Key, Policy, gathered
-from traceconv.align.jobs import warnings_of_jobs
 from traceconv.align.messages import Message
-from traceconv.align.non_overlapping import warnings_of_no_overlap
-from traceconv.align.placement import Placed, place
+from traceconv.align.placement import Placed, place, related_ways
 from traceconv.align.receipt import Alignment, ReceiptLine, receipt_line
 from traceconv.clocks import ClockMap
 from traceconv.ir.trace import Trace
@@ -77,7 +78,7 @@ def align(
         pairs, warnings = doubts(inputs, placed.ways, policy, placed.pairs)
         placed = replace(placed, pairs=[*placed.pairs, *pairs], warnings=[*placed.warnings, *warnings])
     else:
-        placed = place(inputs, Decision(on_trace_time(inputs, inputs.graph)), policy)
+        placed = place(inputs, Placed(related_ways(inputs, inputs.graph)), policy)
     return _alignment(traces, inputs, placed, facts)
 
 

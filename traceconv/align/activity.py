@@ -17,7 +17,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Bins, Estimate, Events, Method, Prior, Rival, Samples, insufficient
+from traceconv.align.estimate import (
+    MOST_RIVALS,
+    Array,
+    Bins,
+    Estimate,
+    Events,
+    Method,
+    Prior,
+    Rival,
+    Samples,
+    insufficient,
+)
 from traceconv.align.geometry import F64, Chain, Line, box
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import margin_of, null_margin
@@ -576,7 +587,7 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
         Chain((Line(best.offset, best.drift, seen.busy.middle, region=region),)),
         len(seen.t),
         margin=margin,
-        rivals=tuple(Rival(rival.offset, rival.total) for rival in rivals[:10]),
+        rivals=tuple(Rival(rival.offset, rival.total) for rival in rivals[:MOST_RIVALS]),
         landscape=landscape,
     )
 

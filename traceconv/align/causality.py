@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
-from traceconv.clocks import ClockMap, Verdict
+from traceconv.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
 from traceconv.ir.trace import I64, Layer, Trace
 
@@ -74,8 +74,6 @@ def _limit(alignment: Alignment, clocks: tuple[Clock, Clock], wrong: float) -> L
     A clock that lies beside the others, or that the user placed where nothing says how exactly, contradicts nothing.
     Where files call two clocks one, or say nothing of their bound, these are no better than such clocks were measured.
     """
-    from traceconv.align.network import UNSTATED_BOUND_NS  # conversions have no use for it
-
     ways = [alignment.maps[index][clock] for index, clock in clocks]
     if Verdict.SEPARATE in (way.verdict for way in ways):
         return Limit()

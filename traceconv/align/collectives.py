@@ -23,8 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.causality import on_trace_time
-from traceconv.align.network import UNSTATED_BOUND_NS
-from traceconv.clocks import ClockMap
+from traceconv.clocks import UNSTATED_BOUND_NS, ClockMap
 from traceconv.ir.collectives import CollectiveArgs, Collectives, Group, parse_ranks
 from traceconv.ir.trace import I64, Trace
 

@@ -31,6 +31,7 @@ from traceconv.align.messages import Message, Text
 from traceconv.clocks import (
     DRIFT_UNIT,
     FREE_DRIFT,
+    MOST_UNSTATED_NS,
     REALTIME,
     SLEW_DRIFT,
     ClockDomain,
@@ -51,8 +52,6 @@ from traceconv.registry import Importer, importer_class, option_names
 
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000
-#: What no snapshot whose bound nobody knows is off.
-_UNSTATED_BOUND_NS = 10**9
 #: So far from the events of its file an anchor can be, however short the recording is.
 _NEAR_ANCHOR_NS = 10 * 10**9
 #: So many names of a kind are looked through for similar ones.
@@ -699,7 +698,7 @@ def _disagreement(
     if way is None:
         return None
     apart = stated.other_ts - way.at(stated.ts)
-    allowed = (stated.bound_ns or 0) + (_UNSTATED_BOUND_NS if way.bound_ns is None else way.bound_ns)
+    allowed = (stated.bound_ns or 0) + (MOST_UNSTATED_NS if way.bound_ns is None else way.bound_ns)
     allowed += _drifted_ns(stated.ts, stated.clock, traces) + _drifted_ns(stated.other_ts, stated.other, traces)
     if abs(apart) <= allowed:
         return None

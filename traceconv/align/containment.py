@@ -30,7 +30,6 @@ from traceconv.align.matching import NONE, Matcher
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretches, most_fitting, sticking_out
-from traceconv.align.network import UNSTATED_BOUND_NS
 from traceconv.align.pairs import stated_outer
 from traceconv.align.sequences import could_match
 from traceconv.clocks import ClockMap, Verdict
@@ -139,10 +138,9 @@ def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) 
     if not len(could):
         return None
     some = some_of(could, _MOST_CALLS)
-    bound = UNSTATED_BOUND_NS if way.bound_ns is None else way.bound_ns
     steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (outer, inner))
     nest = nest_of(outer.trace, inner.trace, views)
-    within = bound + steps + _STICKING_OUT_NS
+    within = way.stated_bound_ns + steps + _STICKING_OUT_NS
     return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within)
 
 

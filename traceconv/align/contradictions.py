@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from traceconv.align.constraints import Instant
-from traceconv.align.duplicate_inputs import same_recording
-from traceconv.align.estimate import Method
+from traceconv.align.estimate import MOST_RIVALS, Method
 from traceconv.align.estimators import estimate_pair
-from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Ways, is_timed
+from traceconv.align.input_warnings import local_time_of, same_recording, zone_behind, zone_text
+from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Warnings, Ways, is_timed
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
-from traceconv.align.network import UNSTATED_BOUND_NS
-from traceconv.align.non_overlapping import local_time_of, zone_behind, zone_text
 from traceconv.align.pairs import PairEstimate, is_accepted, stated_outer
 from traceconv.align.sequences import LEAST_MARGIN
 from traceconv.clocks import ClockMap, Verdict
@@ -34,27 +32,12 @@ _LEAST_CONTRADICTION_NS = 1_000_000
 _CONTRADICTED_BOUNDS = 10
 #: So far from where the user puts a clock events are looked for that fit in several places, ns.
 _NEAR_NS = (50_000, _LEAST_CONTRADICTION_NS)
-#: An estimate lists no more rivals than this.
-_ALL_RIVALS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Contradicted:
-    """What events say against what files state of two clocks.
-
-    Attributes:
-        pair: what they are certain of, instead; None if they are certain of nothing.
-        warnings: what is to be said of a clock, where that is all.
-    """
-
-    pair: PairEstimate | None = None
-    warnings: tuple[tuple[Key, Message], ...] = ()
 
 
 def contradiction(
     a: ClockInput, b: ClockInput, known: ClockMap, policy: Policy, made: PairEstimate | None
-) -> Contradicted:
-    """Return what the events say, if it is certain and something else than what files say.
+) -> tuple[PairEstimate | None, Warnings]:
+    """Return what the events are certain of, if it is something else than what files say, and what is to be said.
 
     The two must be further apart than the bounds of both allow. Against what a file states, activity counts only from
     far away, since its bound is a probable one. What the user says is not judged here.
@@ -63,64 +46,56 @@ def contradiction(
         a, b: two clocks.
         known: from a to b, as files have it.
         policy: which names mean the same work, and whether the user says that all is of one run.
-        made: what the events said without anything known, where no bound is stated; else it is not looked at.
+        made: what the events said near to that; it is not asked again unless that was too near.
     """
     stated = known.verdict is Verdict.OK
     if known.by_user or (known.bound_ns is None and not stated):
-        return Contradicted()
+        return None, ()
     if stated and known.bound_ns is not None and _too_many(a, b):
-        if stated_outer(a, b) is None or Layer.DEVICE in (a.layer, b.layer):
-            return _warned(a, Text.TOO_MANY_TO_CHECK(other=b.name, most=_MOST_SLICES))
-        return Contradicted()  # the calls in operators are checked, in parts of the traces
-    left_open = stated_bound(known) + _steps(a, b)
-    found = made
+        checked_in_parts = stated_outer(a, b) is not None and Layer.DEVICE not in (a.layer, b.layer)
+        text = Text.TOO_MANY_TO_CHECK(other=b.name, most=_MOST_SLICES)
+        return None, () if checked_in_parts else [(a.key, text)]
+    left_open, found = _left_open(known, a, b), made
     if known.bound_ns is not None:
-        near = replace(known, bound_ns=max(known.bound_ns, _LEAST_CONTRADICTION_NS))
-        found = estimate_pair(a, b, near, policy.names)
-        if found is None or (found.estimate.verdict.refused and not _is_looked_for_elsewhere(found, stated=stated)):
-            elsewhere = stated and found is not None and _fits_elsewhere(found) and not _fits(found, known, left_open)
-            return _warned(a, Text.WRONG_OR_TWO_RUNS(other=b.name)) if elsewhere else Contradicted()
+        said = [(a.key, Text.WRONG_OR_TWO_RUNS(other=b.name))]
+        if known.bound_ns < _LEAST_CONTRADICTION_NS:
+            found = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), policy.names)
+        if found is None:
+            return None, ()
         if found.estimate.verdict.refused:
+            # Events that tell no place near to what files say may tell one far from it.
+            by_names = found.estimate.method is Method.SEQUENCE
+            settled = found.estimate.verdict is not Verdict.INSUFFICIENT if by_names else stated
+            if settled:
+                elsewhere = stated and _fits_elsewhere(found) and not _fits(found, known, left_open)
+                return None, said if elsewhere else ()
             found = estimate_pair(a, b, None, policy.names)
             if stated and found is not None and _fits_elsewhere(found):
-                return _warned(a, Text.WRONG_OR_TWO_RUNS(other=b.name))
-    if found is None or not _is_certain(found, stated=stated, same_run=policy.same_run):
-        return Contradicted()
-    apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
+                return None, said
+    if found is None or not is_accepted(found.estimate, same_run=policy.same_run):
+        return None, ()
+    # What files state is refused, what they assume is moved: by named events only if these are very certain.
+    by_names = found.estimate.method is Method.SEQUENCE
+    if by_names and not stated and found.estimate.margin < 2 * LEAST_MARGIN:
+        return None, ()
     least = left_open + found.bound_ns
-    if stated and found.estimate.method not in (Method.SEQUENCE, Method.LAUNCHES):
+    if stated and not by_names and found.estimate.method is not Method.LAUNCHES:
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
-    return Contradicted(found if apart > least else None)
-
-
-def _warned(clock: ClockInput, text: Message) -> Contradicted:
-    return Contradicted(warnings=((clock.key, text),))
-
-
-def stated_bound(known: ClockMap) -> int:
-    """Return how far off what files state of two clocks can be, ns: as for similar files where they do not say."""
-    return UNSTATED_BOUND_NS if known.bound_ns is None else known.bound_ns
+    apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
+    return found if apart > least else None, ()
 
 
 def _too_many(a: ClockInput, b: ClockInput) -> bool:
     return max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES
 
 
-def _is_looked_for_elsewhere(near: PairEstimate, *, stated: bool) -> bool:
-    """Whether events that tell no place near to what files say may tell one far from it."""
-    by_names = near.estimate.method is Method.SEQUENCE
-    return near.estimate.verdict is Verdict.INSUFFICIENT if by_names else not stated
+def _left_open(known: ClockMap, a: ClockInput, b: ClockInput) -> int:
+    """How far off what files state of two clocks can be, and how coarse their times are, together, ns."""
+    return known.stated_bound_ns + _steps(a, b)
 
 
 def _fits_elsewhere(found: PairEstimate) -> bool:
     return found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method is Method.SEQUENCE
-
-
-def _is_certain(found: PairEstimate, *, stated: bool, same_run: bool) -> bool:
-    """Whether files are contradicted on it: what they state is refused then, but what was assumed is moved."""
-    if not is_accepted(found.estimate, same_run=same_run):
-        return False
-    return stated or found.estimate.method is not Method.SEQUENCE or found.estimate.margin >= 2 * LEAST_MARGIN
 
 
 def _stated_by(known: ClockMap) -> Message | str:
@@ -188,24 +163,13 @@ def refuse_early_work(host: ClockInput, device: ClockInput, ways: tuple[ClockMap
     known = ways[0].then(ways[1].inverse())
     if known.verdict is not Verdict.OK or known.by_user:
         return
-    left_open = stated_bound(known) + _steps(host, device)
+    left_open = _left_open(known, host, device)
     early = early_work(host.trace, host.clock, device.trace, device.clock, ways)
-    if early is None or not early.beyond(left_open):
-        return
-    names = {"host": host.name, "device": device.name}
-    raise InconsistentClocks(
-        Text.WORK_TOO_EARLY(**names, by=_stated_by(known), early=early.describe(), most=left_open),
-        hint=Text.OFFSET_OR_LEAVE(file=device.name, move=early.worst_ns),
-    )
-
-
-def _early_work_doubt(host: ClockInput, device: ClockInput, ways: tuple[ClockMap, ClockMap]) -> Message | None:
-    """The warning if work starts before its calls, by more than is possible where the user put it."""
-    left_open = stated_bound(ways[0].then(ways[1].inverse())) + _steps(host, device)
-    early = early_work(host.trace, host.clock, device.trace, device.clock, ways)
-    if early is None or not early.beyond(left_open):
-        return None
-    return Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early.describe())
+    if early is not None and early.beyond(left_open):
+        text = Text.WORK_TOO_EARLY(
+            host=host.name, device=device.name, by=_stated_by(known), early=early.describe(), most=left_open
+        )
+        raise InconsistentClocks(text, hint=Text.OFFSET_OR_LEAVE(file=device.name, move=early.worst_ns))
 
 
 # -- what the user says -----------------------------------------------------------------------------------------------
@@ -273,9 +237,11 @@ def doubts(
     files = host_and_device(inputs.traces)
     hosts, devices = ([one for one in placed if files and one.index == files[end]] for end in (0, 1))
     for host, device in product(hosts, devices):
-        by_user = [one for one in (host, device) if ways[one.key].by_user]
-        text = _early_work_doubt(host, device, (ways[host.key], ways[device.key])) if by_user else None
-        if text is not None:
+        both = ways[host.key], ways[device.key]
+        by_user = [one for one, way in zip((host, device), both, strict=True) if way.by_user]
+        early = early_work(host.trace, host.clock, device.trace, device.clock, both) if by_user else None
+        if early is not None and early.beyond(_left_open(both[0].then(both[1].inverse()), host, device)):
+            text = Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early.describe())
             said.setdefault(by_user[-1].key, text)
     return new, list(said.items())
 
@@ -309,32 +275,25 @@ def doubt(
     within = max((one.within_ns for one in instants), default=said.bound_ns or 0)
     left_open = within + _steps(a, b)
     if found.estimate.verdict is not Verdict.OK:
-        near = [pair for within in _NEAR_NS if (pair := _near(a, b, said, names, within)) is not None]
+        bounds = (replace(said, bound_ns=max(said.bound_ns or 0, within)) for within in _NEAR_NS)
+        near = [pair for way in bounds if (pair := estimate_pair(a, b, way, names)) is not None]
         fits = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
         if not fits:
             if _fits_elsewhere(found):
                 return None if any(_fits(pair, said, left_open) for pair in near) else Doubt(found, 0, 0, 0)
-            return _weak_doubt(found, said, left_open)
+            weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
+            if not weak or _fits(found, said, left_open):
+                return None
+            begin, end = (found.way.at(ts) - said.at(ts) for ts in found.a.span())
+            allowed = left_open + (found.way.bound_ns or _LEAST_CONTRADICTION_NS)
+            return Doubt(found, begin, end, allowed, weak=True)
         found = fits[0]
     if found.way.bound_ns is None:
         return None
-    begin, end = (found.way.at(ts) - said.at(ts) for ts in (_ends_of(instants) or a.span()))
+    seen = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span()
+    begin, end = (found.way.at(ts) - said.at(ts) for ts in seen)
     allowed = found.way.bound_ns + left_open
     return Doubt(found, begin, end, allowed) if max(abs(begin), abs(end)) > allowed else None
-
-
-def _weak_doubt(found: PairEstimate, said: ClockMap, left_open: int) -> Doubt | None:
-    """What events say that are not certain of any place, if the user's is none of those that they name."""
-    weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
-    if not weak or _fits(found, said, left_open):
-        return None
-    begin, end = (found.way.at(ts) - said.at(ts) for ts in found.a.span())
-    return Doubt(found, begin, end, left_open + (found.way.bound_ns or _LEAST_CONTRADICTION_NS), weak=True)
-
-
-def _ends_of(instants: Sequence[Instant]) -> tuple[int, int] | None:
-    """The first and the last of some anchors, on their first clock."""
-    return (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else None
 
 
 def leaves_anchor_out(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
@@ -366,13 +325,9 @@ def _fits(pair: PairEstimate, said: ClockMap, left_open: int) -> bool:
     """Whether one of the places of an estimate, which is not certain of any, is that of the user."""
     if pair.estimate.verdict is Verdict.INSUFFICIENT:
         return False
-    if len(pair.estimate.rivals) >= _ALL_RIVALS:
+    if len(pair.estimate.rivals) >= MOST_RIVALS:
         return True  # there may be more than are listed
     begin = pair.a.span()[0]
     apart, sign = pair.way.at(begin) - said.at(begin), -1 if pair.turned else 1
     places = [apart, *(apart + sign * offset for offset in pair.rival_offsets())]
     return any(abs(place) <= left_open + (pair.way.bound_ns or _LEAST_CONTRADICTION_NS) for place in places)
-
-
-def _near(a: ClockInput, b: ClockInput, said: ClockMap, names: NameMap, within_ns: int) -> PairEstimate | None:
-    return estimate_pair(a, b, replace(said, bound_ns=max(said.bound_ns or 0, within_ns)), names)

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from traceconv.align.contradictions import moved_by_zone
-from traceconv.align.decision import Decision, Warnings, beside, not_aligned, on_trace_time, taken_as_best
-from traceconv.align.estimates import Finding, Findings, Role, without_drifts
-from traceconv.align.inputs import ClockInput, Inputs, Key, Policy
+from traceconv.align.estimates import Finding, Findings, without_drifts
+from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Warnings
 from traceconv.align.messages import Message, Text
 from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
+from traceconv.align.placement import Placed, beside, not_aligned, related_ways, taken_as_best
 from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 
 
-def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Decision:
+def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:
     """Return where each clock lies on trace time; those that nothing relates are left out.
 
     Raises:
@@ -30,9 +30,9 @@ def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Decision:
     """
     overruled, warnings = _overruled(findings.found)
     accepted = [
-        finding.pair if finding.role is Role.CONTRADICTS else without_drifts(finding.pair)
+        without_drifts(finding.pair) if finding.known is None else finding.pair
         for finding in findings.found
-        if finding.role is not Role.NOT_USED
+        if finding.pair.taken
     ]
     related = relate_all(findings.clocks, accepted, inputs.graph, inputs.target, overruled)
     left_out = {pair.keys for pair in related.left_out}
@@ -42,7 +42,7 @@ def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Decision:
     ]
     settled = _settled(inputs, findings.clocks, pairs, related.graph, policy)
     said = [*findings.warnings, *warnings, *related.warnings, *settled.warnings]
-    return Decision(on_trace_time(inputs, settled.graph), settled.pairs, said)
+    return replace(settled, warnings=said)
 
 
 def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, Message]]]:
@@ -50,7 +50,7 @@ def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, M
     overruled: set[Key] = set()
     warnings: list[tuple[Key, Message]] = []
     for finding in findings:
-        if finding.role is Role.CONTRADICTS and finding.known is not None:
+        if finding.known is not None:
             both = zip((finding.pair.a, finding.pair.b), finding.ways, strict=True)
             assumed = [clock for clock, way in both if way.verdict is Verdict.ASSUMED]
             wrong, text = moved_by_zone(finding.pair, finding.known, assumed)
@@ -191,19 +191,10 @@ def _dropped(
 # -- what nothing places for certain ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Settled:
-    """The graph with clocks that lie where the user asks for it, all estimates, and what is said of the clocks."""
-
-    graph: ClockGraph
-    pairs: Sequence[PairEstimate]
-    warnings: Warnings
-
-
 def _settled(
     inputs: Inputs, clocks: Sequence[ClockInput], pairs: Sequence[PairEstimate], graph: ClockGraph, policy: Policy
-) -> _Settled:
-    """What to do with the clocks whose place nothing tells for certain.
+) -> Placed:
+    """Where clocks lie, once it is decided what to do with those whose place nothing tells for certain.
 
     Raises:
         AmbiguousAlignment: one fits in several places, and the user does not say what to do.
@@ -238,4 +229,4 @@ def _settled(
                         hint=Text.SETTLE_AMBIGUITY(files=files),
                         pairs=found,
                     )
-    return _Settled(graph, found, warnings)
+    return Placed(related_ways(inputs, graph), found, warnings)

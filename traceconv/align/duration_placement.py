@@ -6,25 +6,86 @@ a log stay invented, but no longer wrong by more than the slice that each lies i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
+from traceconv.align.duration_layout import Placement, placement_in
 from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
 from traceconv.align.features import shared_work
-from traceconv.align.inputs import ClockInput
+from traceconv.align.input_warnings import same_recording
+from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Warnings, Ways, is_timed
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted
-from traceconv.clocks import ClockMap, Provenance, Step, Verdict
+from traceconv.align.placement import Placed, beside, is_related, not_aligned, taken_as_best
+from traceconv.clocks import ClockMap, Provenance, Run, Step, Verdict
+from traceconv.ir.trace import Trace
 
 #: So many slices are looked at to see whether two hosts agree.
 _LOOKED_AT = 200
 
 
-def placement_of(
+def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
+    """Inputs without times where their durations say that they belong."""
+    hosts = {one: placed.ways[one.key] for one in inputs.clocks if is_timed(one, placed.ways)}
+    ways, pairs, warnings = dict(placed.ways), list(placed.pairs), list(placed.warnings)
+    placements: dict[int, Placement] = {}
+    for index in range(len(inputs.traces)):
+        alone = [one for one in inputs.of(index) if one.domain.run is Run.NONE]
+        if not alone or is_related(inputs, placed.ways, index):
+            continue
+        tried = _tried(alone[0], hosts, policy.names, same_run=policy.same_run)
+        best, placement = _best(tried)
+        accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
+        if best is not None and placement is not None and (accepted or policy.on_ambiguous == "best"):
+            placements[index] = placement
+            step = Step(Text.DURATIONS_IN(file=best.a.name), Provenance.ESTIMATED)
+            verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
+            way = ClockMap(hosts[best.a].at(best.a.span()[0]), None, (step,), verdict)
+            said = [] if accepted else [taken_as_best(best)]
+            tried = [replace(pair, taken=pair is best) for pair in tried]
+        elif policy.on_ambiguous == "separate" and hosts:
+            way, said = beside(min(its.at(host.span()[0]) for host, its in hosts.items())), [not_aligned(tried)]
+        else:
+            pairs += tried
+            continue
+        pairs += tried
+        for one in alone:
+            ways[one.key] = replace(way, offset_ns=way.offset_ns - one.span()[0])
+            warnings += [(one.key, text) for text in said]
+    warnings += _shared_slices(inputs.traces, placements, ways)
+    return Placed(ways, pairs, warnings, placements)
+
+
+def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement | None]:
+    """The first estimate by which a log can be laid somewhere, and where."""
+    for pair in tried:
+        if pair.rows is not None and len(pair.rows[0]):
+            placement = placement_in(pair.a.trace, pair.a.index, pair.b.trace, pair.b.clock, pair.rows)
+            if placement is not None:
+                return pair, placement
+    return None, None
+
+
+def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement], ways: Ways) -> Warnings:
+    """Two logs of one tool in the same slices: a tool prints what it does once, so one of them is of another run."""
+    found: list[tuple[Key, Message]] = []
+    for one, other in combinations(placements, 2):
+        parents = placements[one].parents(), placements[other].parents()
+        shared = len(np.intersect1d(parents[0], parents[1]))
+        sources = [traces[index].sources[0] for index in (one, other)]
+        alike = placements[one].host == placements[other].host and sources[0].format == sources[1].format
+        if alike and 2 * shared > min(map(len, parents)) and not same_recording(traces[one], traces[other]):
+            names = {one: sources[1].name, other: sources[0].name}
+            found += [(key, Text.IN_THE_SAME_SLICES(other=names[key[0]])) for key in ways if key[0] in names]
+    return found
+
+
+def _tried(
     guest: ClockInput, hosts: Mapping[ClockInput, ClockMap], names: NameMap, *, same_run: bool
 ) -> list[PairEstimate]:
     """What durations say about where an input without times belongs, the best answer first.

@@ -23,7 +23,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
+from traceconv.align.estimate import (
+    MOST_RIVALS,
+    OTHER_RUN,
+    Array,
+    Estimate,
+    Events,
+    Method,
+    Residuals,
+    Rival,
+    insufficient,
+)
 from traceconv.align.geometry import F64
 from traceconv.align.iterations import correlation_of_deviations, log_durations, period_of
 from traceconv.align.messages import Message, Text
@@ -101,8 +111,6 @@ _LEAST_DEVIATIONS = 20
 _LEAST_SHARE = 0.5
 #: Correlation has to be so many sigma above none (simulated).
 _LEAST_SIGMA = 3.0
-#: How many other places are listed. Not tuned: for reports.
-_RIVALS = 10
 #: What every refusal advises.
 _SETTLE = Text.LOG_WITH_TIMES_SETTLES()
 
@@ -594,7 +602,7 @@ def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple
     offsets = times - times[best]
     left = path.heights.copy()
     found = []
-    for _ in range(_RIVALS + 1):
+    for _ in range(MOST_RIVALS + 1):
         at = int(np.argmax(left))
         if not np.isfinite(left[at]):
             break

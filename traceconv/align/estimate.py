@@ -21,6 +21,8 @@ from traceconv.clocks import FREE_DRIFT, Verdict
 from traceconv.ir.trace import I32
 
 Array = npt.NDArray[Any]
+#: An estimate lists so many other places at most.
+MOST_RIVALS = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ Nothing is decided here: `decide` makes one time axis of it.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from traceconv.align.contradictions import contradiction, leaves_anchor_out, of_one_tool, refuse_early_work
 from traceconv.align.estimators import estimate_pair
-from traceconv.align.inputs import ClockInput, Inputs, Key, Policy
+from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Warnings
 from traceconv.align.launches import host_and_device
 from traceconv.align.messages import Message
 from traceconv.align.pairs import PairEstimate, is_accepted
@@ -24,26 +23,16 @@ _ALL_PAIRS = 6
 _WELL_KNOWN_NS = 20_000
 
 
-class Role(enum.Enum):
-    """What becomes of an estimate."""
-
-    BELIEVED = enum.auto()
-    CONTRADICTS = enum.auto()  # certain of something else than what the files say
-    NOT_USED = enum.auto()
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What the events say about two clocks.
 
     Attributes:
-        role: what becomes of it.
-        pair: what they say.
-        known: how files and user relate the two, from a to b; None if they do not.
-        ways: how these put the two on trace time; empty if they do not.
+        pair: what they say, with whether it is believed.
+        known: where they are certain of something else: how files relate the two, from a to b.
+        ways: how these put the two on trace time then.
     """
 
-    role: Role
     pair: PairEstimate
     known: ClockMap | None = None
     ways: tuple[ClockMap, ...] = ()
@@ -61,7 +50,7 @@ class Findings:
 
     clocks: Sequence[ClockInput] = ()
     found: Sequence[Finding] = ()
-    warnings: Sequence[tuple[Key, Message]] = ()
+    warnings: Warnings = ()
 
 
 def estimates(inputs: Inputs, policy: Policy) -> Findings:
@@ -73,10 +62,15 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
         InconsistentClocks: work starts before the calls that launched it, by what the files say.
     """
     clocks = [one for one in inputs.clocks if not one.domain.synthetic and one.offset is None]
-    clocks = [one for one in clocks if not (_has_drift(one, inputs) and _is_related(one, clocks, inputs.graph))]
+    drifting = {one.index for one in inputs.clocks if one.correction.steps}  # the user says how
+    clocks = [one for one in clocks if one.index not in drifting or not _is_related(one, clocks, inputs.graph)]
     work = inputs.graph.copy()
-    stated = _Relations(work.copy(), inputs.target)
-    _check_launches(inputs, clocks, stated)
+    stated = _Relations(work, inputs.target)
+    files = host_and_device(inputs.traces)
+    for host, device in product(*([one for one in clocks if one.index == file] for file in files)) if files else ():
+        way = stated.between(host, device)
+        if way is not None:
+            refuse_early_work(host, device, (way, ClockMap()))
     everything = len({one.index for one in clocks}) <= _ALL_PAIRS
     found: list[Finding] = []
     warnings: list[tuple[Key, Message]] = []
@@ -84,9 +78,9 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
     progress = True
     while progress:
         progress = False
-        known = _Relations(work.copy(), inputs.target)
+        known = _Relations(work, inputs.target)
         for a, b in combinations(clocks, 2):
-            neither = a.domain not in known and b.domain not in known
+            neither = a.domain not in known.known and b.domain not in known.known
             if a.index == b.index or (a, b) in asked or (neither and not everything):
                 continue
             asked.add((a, b))
@@ -95,7 +89,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
             warnings += said
             if finding is not None:
                 found.append(finding)
-                if finding.role is Role.BELIEVED:
+                if finding.pair.taken and finding.known is None:
                     pair = without_drifts(finding.pair)
                     work.relate(a.domain, b.domain, pair.way, pair.back)
                     progress = True
@@ -104,7 +98,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
 
 def _asked(
     a: ClockInput, b: ClockInput, there: _Relations, clocks: Sequence[ClockInput], inputs: Inputs, policy: Policy
-) -> tuple[Finding | None, Sequence[tuple[Key, Message]]]:
+) -> tuple[Finding | None, Warnings]:
     """What the events of two clocks say, and the warnings; None if there is nothing to ask."""
     rough = there.between(a, b)
     if rough is not None:
@@ -116,17 +110,16 @@ def _asked(
     believed = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
     if believed and pair is not None and pair.way.verdict is Verdict.UNVERIFIED:
         pair = replace(pair, way=replace(pair.way, verdict=Verdict.ASSUMED))  # the user says that it is one run
-    warnings: Sequence[tuple[Key, Message]] = ()
+    warnings: Warnings = ()
     if rough is not None and (not believed or rough.bound_ns is None):
-        against = contradiction(a, b, rough, policy, pair)
-        warnings = against.warnings
-        if against.pair is not None:
-            ways = there.to_trace_time(a.domain), there.to_trace_time(b.domain)
-            return Finding(Role.CONTRADICTS, replace(against.pair, taken=True), rough, ways), warnings
+        against, warnings = contradiction(a, b, rough, policy, pair)
+        if against is not None:
+            ways = there.known[a.domain], there.known[b.domain]
+            return Finding(replace(against, taken=True), rough, ways), warnings
     if pair is None:
         return None, warnings
     taken = believed and not leaves_anchor_out(pair, inputs.stated.instants)
-    return Finding(Role.BELIEVED if taken else Role.NOT_USED, replace(pair, taken=taken), rough), warnings
+    return Finding(replace(pair, taken=taken)), warnings
 
 
 class _Relations:
@@ -135,31 +128,22 @@ class _Relations:
     By way of trace time, mostly. Two clocks of another host than that of trace time are related by way of its wall
     clock: how well the clocks of the hosts agree has nothing to do with how these two do.
 
-    Args:
-        graph: the clocks.
-        target: trace time.
+    Attributes:
+        known: for each clock that is related to trace time, its map.
     """
 
     def __init__(self, graph: ClockGraph, target: ClockDomain) -> None:
-        self._graph, self._known = graph, graph.maps_to(target)
-
-    def __contains__(self, domain: ClockDomain) -> bool:
-        """Whether a clock is related to trace time."""
-        return domain in self._known
+        self._graph, self.known = graph.copy(), graph.maps_to(target)
 
     def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
         """Return the map from the one to the other; None unless both are related to trace time."""
-        if one.domain not in self or other.domain not in self:
+        way, there = self.known.get(one.domain), self.known.get(other.domain)
+        if way is None or there is None:
             return None
-        way, there = self._known[one.domain], self._known[other.domain]
         if way.two_hosts and there.two_hosts and one.wall == other.wall:
             known = self._graph.maps_to(one.wall)
             way, there = known.get(one.domain, way), known.get(other.domain, there)
         return way.then(there.inverse())
-
-    def to_trace_time(self, domain: ClockDomain) -> ClockMap:
-        """Return the map from a clock that is related to it."""
-        return self._known[domain]
 
 
 def without_drifts(pair: PairEstimate) -> PairEstimate:
@@ -177,26 +161,10 @@ def without_drifts(pair: PairEstimate) -> PairEstimate:
     return replace(pair, way=way, back_bound_ns=way.bound_ns)
 
 
-def _has_drift(one: ClockInput, inputs: Inputs) -> bool:
-    """Whether the user says how any clock of the input drifts."""
-    return any(other.correction.steps for other in inputs.of(one.index))
-
-
 def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph) -> bool:
     """Whether a clock is related to that of any other input."""
     known = graph.maps_to(one.domain)
     return any(other.domain in known for other in clocks if other.index != one.index)
-
-
-def _check_launches(inputs: Inputs, clocks: Sequence[ClockInput], known: _Relations) -> None:
-    """Hold what files state against the order of calls in one file and the work in another one that they launched."""
-    files = host_and_device(inputs.traces)
-    if files is not None:
-        hosts, devices = ([one for one in clocks if one.index == index and one.domain in known] for index in files)
-        for host, device in product(hosts, devices):
-            way = known.between(host, device)
-            if way is not None:
-                refuse_early_work(host, device, (way, ClockMap()))
 
 
 def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:

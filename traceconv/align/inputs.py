@@ -9,13 +9,11 @@ from itertools import combinations
 
 import numpy as np
 
-from traceconv.align.boot_sessions import with_clocks_of_boots
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import Stated, graph_of, moved_by_user, state
 from traceconv.align.domains import rows_on, spans
-from traceconv.align.hosts import with_wall_clocks_of_hosts
-from traceconv.align.machines import machines_of, with_one_name
-from traceconv.align.messages import Text
+from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
+from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
@@ -25,6 +23,8 @@ from traceconv.ir.trace import I64, Layer, Trace
 Key = tuple[int, int]
 #: How clocks become times of trace time.
 Ways = Mapping[Key, ClockMap]
+#: What is to be said of clocks.
+Warnings = Sequence[tuple[Key, Message]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Launches:
     """Launches of a host (clock x) and what they launched (clock y), in order of the launches, with the waits.
 
     Attributes:
@@ -125,17 +125,6 @@ class Pairs:
         return Constraints(returned, lower, launch, self.begin[kept] + self.quantum_y - launch)
 
 
-def are_apart(host: Trace, device: Trace) -> bool:
-    """Whether one file has the calls and no work, the other one the work and no calls: cheap, and says no in doubt."""
-    return _has_calls_and_work(host) == (True, False) and _has_calls_and_work(device) == (False, True)
-
-
-def _has_calls_and_work(trace: Trace) -> tuple[bool, bool]:
-    """Whether the categories of calls and of work are among the texts of a trace."""
-    marks, texts = _marks(trace), set(trace.strings)
-    return not texts.isdisjoint(marks.calls), not texts.isdisjoint(marks.work)
-
-
 def _marks(trace: Trace) -> LaunchMarks:
     """How launches are told in a trace; nothing is one where its format has none."""
     return trace.sources[0].marks.launches or LaunchMarks()
@@ -164,9 +153,12 @@ def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
 
     Each process counts its ids from 1: where several files could be the other half, none is taken for it.
     """
-    places = permutations(range(len(traces)), 2)
-    apart = [(host, device) for host, device in places if are_apart(traces[host], traces[device])]
-    return apart[0] if len(apart) == 1 else None
+    alone: dict[tuple[bool, bool], list[int]] = defaultdict(list)
+    for index, trace in enumerate(traces):
+        marks, texts = _marks(trace), set(trace.strings)  # cheap, and says no in doubt
+        alone[not texts.isdisjoint(marks.calls), not texts.isdisjoint(marks.work)].append(index)
+    hosts, devices = alone[True, False], alone[False, True]
+    return (hosts[0], devices[0]) if len(hosts) == len(devices) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,20 +192,18 @@ def early_work(
     return EarlyWork(ways[0].apply(host.slices.ts[both.calls]) - ways[1].apply(device.slices.ts[both.work]))
 
 
-def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Pairs | None:
+def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Launches | None:
     """What is known of the launches that two files have in common; None if there are none."""
     both = joined(host, clock_host, device, clock_device)
-    return None if both is None else _paired(host, device, both, clock_host)
-
-
-def _paired(host: Trace, device: Trace, both: Joined, clock: int) -> Pairs:
+    if both is None:
+        return None
     hosts, devices, calls, work = host.slices, device.slices, both.calls, both.work
     zero_x, zero_y = int(hosts.ts[calls[0]]), int(np.min(devices.ts[work]))
     begin = (devices.ts[work] - zero_y).astype(np.float64)
     stream = np.array([track if own.lane_of < 0 else own.lane_of for track, own in enumerate(device.tracks)])
     stream = stream[devices.track[work]]
-    wait_rows, waited = _waits(host, clock, calls, device, work, stream)
-    return Pairs(
+    wait_rows, waited = _waits(host, clock_host, calls, device, work, stream)
+    return Launches(
         (hosts.ts[calls] - zero_x).astype(np.float64),
         begin,
         begin + devices.dur[work],
@@ -224,7 +214,7 @@ def _paired(host: Trace, device: Trace, both: Joined, clock: int) -> Pairs:
         waited,
         zero_x,
         zero_y,
-        max(float(host.clocks[clock].resolution_ns), 1.0),
+        max(float(host.clocks[clock_host].resolution_ns), 1.0),
         max(float(device.clocks[int(device.tracks[int(devices.track[work[0]])].clock)].resolution_ns), 1.0),
         both,
     )
@@ -327,7 +317,7 @@ def _last_before(ts: Array, track: Array, calls: Array, stream: Array, waits: Ar
 # -- the estimate ---------------------------------------------------------------------------------------------------
 
 
-def align_launches(pairs: Pairs, prior: Prior) -> Estimate:
+def align_launches(pairs: Launches, prior: Prior) -> Estimate:
     """Relate the clock of a host (x) to that of a device (y).
 
     Args:
@@ -340,7 +330,7 @@ def align_launches(pairs: Pairs, prior: Prior) -> Estimate:
     return replace(found, reason=Text.IDS_LEFT_OUT(reason=found.reason, slices=pairs.joined.repeated))
 
 
-def _estimate(pairs: Pairs, prior: Prior) -> Estimate:
+def _estimate(pairs: Launches, prior: Prior) -> Estimate:
     if len(pairs) < _LEAST_PAIRS:
         return insufficient(Method.LAUNCHES, Text.FEW_LAUNCH_IDS(ids=len(pairs)))
     if pairs.joined.share < LEAST_SHARE:
@@ -391,7 +381,7 @@ def _judged(
     return Verdict.OK, Text.LAUNCHES_FIT(kernels=launches, waits=waits, compared=compared), region
 
 
-def _in_order(pairs: Pairs) -> Array:
+def _in_order(pairs: Launches) -> Array:
     """The pairs of each thread and stream whose work begins in the order of the launches: the most that do together."""
     kept = np.zeros(len(pairs), bool)
     lanes = pairs.thread.astype(np.int64) * (int(pairs.stream.max()) + 1) + pairs.stream
@@ -435,7 +425,7 @@ def _line(bounds: Constraints, prior: Prior) -> Line:
     return min(found, key=lambda one: one[0])[1]
 
 
-def _same_gaps(pairs: Pairs, kept: Array) -> tuple[float, int]:
+def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:
     """How well gaps go up and down together: the better of launches and waits, and how many gaps were compared.
 
     Where the device is idle it works when it is asked to; where it is busy, calls that wait return when it is done.

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from traceconv.align.geometry import F64
-from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict
+from traceconv.clocks import DRIFT_UNIT, UNSTATED_BOUND_NS, ClockMap, Verdict
 
 #: The next best explanation must be worse by this sum of squares, in units of the bounds, for a relation to be dropped:
 #: by as much as one relation that is off by five of its bounds.
@@ -29,10 +29,8 @@ _RARE = 3.09
 _LEAST_BOUND = 1.0
 #: What a map is off by integers alone, ns.
 _ROUNDING_NS = 2
-#: How far off files can be that state how their clocks relate, but not how well, ns: like those that were measured.
-UNSTATED_BOUND_NS = 40_000
-#: Stands for a bound that nobody knows, ns: such a relation places a clock and checks nothing.
-_UNKNOWN_BOUND = 1e12
+#: What a relation is measured by whose bound nobody knows, ns: with so little weight it checks nothing.
+_WEIGHTLESS_NS = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class Edge:
     def bound(self) -> float:
         """What its residuals are measured by, ns."""
         if self.way.bound_ns is None:
-            return UNSTATED_BOUND_NS if self.exact and self.way.verdict is Verdict.OK else _UNKNOWN_BOUND
+            return UNSTATED_BOUND_NS if self.exact and self.way.verdict is Verdict.OK else _WEIGHTLESS_NS
         return max(float(self.way.bound_ns), _LEAST_BOUND)
 
 

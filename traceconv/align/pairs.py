@@ -13,8 +13,6 @@ from traceconv.align.inputs import ClockInput, Key
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
 
-#: Stands for a bound that nobody knows.
-_NO_BOUND = 2**62
 #: So many rivals are named.
 _MOST_NAMED = 4
 
@@ -64,7 +62,7 @@ class PairEstimate:
     @property
     def bound_ns(self) -> int:
         """How wrong the map is at most, over the events of a."""
-        return self.way.bound_ns if self.way.bound_ns is not None else _NO_BOUND
+        return self.way.uncertainty
 
     @property
     def back(self) -> ClockMap:

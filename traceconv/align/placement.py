@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from traceconv.align.decision import Decision, Warnings, beside, not_aligned, taken_as_best
 from traceconv.align.domains import one_machine_advice, zone_option
-from traceconv.align.duplicate_inputs import same_recording
-from traceconv.align.inputs import Inputs, Key, Policy, Ways, is_timed
+from traceconv.align.inputs import Inputs, Key, Policy, Warnings, Ways, without_other_hosts
 from traceconv.align.messages import Message, Text
-from traceconv.align.pairs import PairEstimate, is_accepted
-from traceconv.clocks import DRIFT_UNIT, MOST_DRIFT, ClockMap, Provenance, Run, Step, Verdict
+from traceconv.align.pairs import PairEstimate
+from traceconv.clocks import DRIFT_UNIT, MOST_DRIFT, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
-from traceconv.ir.trace import Trace
 from traceconv.times import LIMIT_NS
 
 if TYPE_CHECKING:
@@ -26,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where all clocks lie.
+    """Where clocks lie.
 
     Attributes:
-        ways: for each clock that lies somewhere, its map to trace time.
-        pairs: what the events say.
+        ways: for each clock that is related to trace time, its map.
+        pairs: what the events say, with whether it is used.
         warnings: what is to be said of clocks.
         placements: for inputs without times whose slices lie inside those of others, which in which.
     """
@@ -41,12 +35,39 @@ class Placed:
     placements: Mapping[int, Placement] = field(default_factory=dict)
 
 
-def place(inputs: Inputs, decision: Decision, policy: Policy) -> Placed:
+def related_ways(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
+    """The maps of all clocks that are related to trace time, without what --offset adds."""
+    related = graph.maps_to(inputs.target)
+    found: dict[Key, ClockMap] = {}
+    for one in inputs.clocks:
+        moved = one.offset is not None
+        known = without_other_hosts(related, graph, inputs.target, one.wall) if moved else related
+        if one.domain in known:
+            found[one.key] = one.correction.then(known[one.domain])
+    return found
+
+
+def beside(offset: int) -> ClockMap:
+    """Return the map of a clock that nothing relates and that stands beside the others."""
+    return ClockMap(offset, None, (Step(Text.BESIDE_OTHERS(), Provenance.ASSUMED),), Verdict.SEPARATE)
+
+
+def taken_as_best(pair: PairEstimate) -> Message:
+    """Return what is said of a clock that lies where it fits best."""
+    return Text.TAKEN_AS_BEST(verdict=pair.estimate.verdict, why=pair.why_refused())
+
+
+def not_aligned(tried: Sequence[PairEstimate]) -> Message:
+    """Return what is said of a clock that lies beside the others."""
+    return Text.NOT_ALIGNED_BECAUSE(reason=tried[0].estimate.reason) if tried else Text.NOT_ALIGNED()
+
+
+def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
     """Return where all clocks lie.
 
     Args:
         inputs: the clocks.
-        decision: where those with times lie.
+        decided: where those with times lie.
         policy: whether to ask durations, and what to do where they do not tell.
 
     Raises:
@@ -54,10 +75,15 @@ def place(inputs: Inputs, decision: Decision, policy: Policy) -> Placed:
         InconsistentClocks: what is said of a clock makes it run faster than any does.
         UsageError: a time lies farther from zero than can be written.
     """
-    ways = _with_offsets(inputs, _with_synthetic(inputs, decision.ways))
-    found = Placed(ways, decision.pairs, decision.warnings)
+    ways = _with_synthetic(inputs, decided.ways)
+    for one in inputs.clocks:
+        if one.offset is not None:
+            ways[one.key] = ways.get(one.key, one.correction).then(one.offset)
+    found = replace(decided, ways=ways)
     if policy.estimate and any(not is_related(inputs, ways, index) for index in range(len(inputs.traces))):
-        found = _with_durations(inputs, found, policy)
+        from traceconv.align.duration_placement import with_durations  # most merges have no use for it
+
+        found = with_durations(inputs, found, policy)
     found = replace(found, ways=_with_totals(inputs, found.ways))
     _refuse_unrelated(inputs, found, policy)
     _refuse_far(inputs, found.ways)
@@ -70,7 +96,7 @@ def is_related(inputs: Inputs, ways: Ways, index: int) -> bool:
     return not clocks or any(one.key in ways for one in clocks)
 
 
-def _with_synthetic(inputs: Inputs, ways: Ways) -> Ways:
+def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
     """Tracks without times, beside others of the same file that have times: from the first of these on."""
     found = dict(ways)
     for one in inputs.clocks:
@@ -81,14 +107,6 @@ def _with_synthetic(inputs: Inputs, ways: Ways) -> Ways:
     return found
 
 
-def _with_offsets(inputs: Inputs, ways: Ways) -> Ways:
-    """What the user moves."""
-    moved = {
-        one.key: ways.get(one.key, one.correction).then(one.offset) for one in inputs.clocks if one.offset is not None
-    }
-    return {**ways, **moved}
-
-
 def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
     """Tables without times stand at the start of everything that has times."""
     totals = [one for one in inputs.clocks if one.domain.run is Run.TOTALS]
@@ -97,69 +115,6 @@ def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
         return ways
     way = ClockMap(min(starts), 0, (Step(Text.TOTALS(), Provenance.ASSUMED),))
     return {**ways, **{one.key: way for one in totals}}
-
-
-# -- logs without times -----------------------------------------------------------------------------------------------
-
-
-def _with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
-    """Inputs without times where their durations say that they belong."""
-    from traceconv.align.duration_placement import placement_of  # most merges have no use for it
-
-    hosts = {one: placed.ways[one.key] for one in inputs.clocks if is_timed(one, placed.ways)}
-    ways, pairs, warnings = dict(placed.ways), list(placed.pairs), list(placed.warnings)
-    placements: dict[int, Placement] = {}
-    for index in range(len(inputs.traces)):
-        alone = [one for one in inputs.of(index) if one.domain.run is Run.NONE]
-        if not alone or is_related(inputs, placed.ways, index):
-            continue
-        tried = placement_of(alone[0], hosts, policy.names, same_run=policy.same_run)
-        best, placement = _best(tried)
-        accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
-        if best is not None and placement is not None and (accepted or policy.on_ambiguous == "best"):
-            placements[index] = placement
-            step = Step(Text.DURATIONS_IN(file=best.a.name), Provenance.ESTIMATED)
-            verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
-            way = ClockMap(hosts[best.a].at(best.a.span()[0]), None, (step,), verdict)
-            said = [] if accepted else [taken_as_best(best)]
-            tried = [replace(pair, taken=pair is best) for pair in tried]
-        elif policy.on_ambiguous == "separate" and hosts:
-            way, said = beside(min(its.at(host.span()[0]) for host, its in hosts.items())), [not_aligned(tried)]
-        else:
-            pairs += tried
-            continue
-        pairs += tried
-        for one in alone:
-            ways[one.key] = replace(way, offset_ns=way.offset_ns - one.span()[0])
-            warnings += [(one.key, text) for text in said]
-    warnings += _shared_slices(inputs.traces, placements, ways)
-    return Placed(ways, pairs, warnings, placements)
-
-
-def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement | None]:
-    """The first estimate by which a log can be laid somewhere, and where."""
-    from traceconv.align.duration_layout import placement_in
-
-    for pair in tried:
-        if pair.rows is not None and len(pair.rows[0]):
-            placement = placement_in(pair.a.trace, pair.a.index, pair.b.trace, pair.b.clock, pair.rows)
-            if placement is not None:
-                return pair, placement
-    return None, None
-
-
-def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement], ways: Ways) -> Warnings:
-    """Two logs of one tool in the same slices: a tool prints what it does once, so one of them is of another run."""
-    found: list[tuple[Key, Message]] = []
-    for one, other in combinations(placements, 2):
-        parents = placements[one].parents(), placements[other].parents()
-        shared = len(np.intersect1d(parents[0], parents[1]))
-        sources = [traces[index].sources[0] for index in (one, other)]
-        alike = placements[one].host == placements[other].host and sources[0].format == sources[1].format
-        if alike and 2 * shared > min(map(len, parents)) and not same_recording(traces[one], traces[other]):
-            names = {one: sources[1].name, other: sources[0].name}
-            found += [(key, Text.IN_THE_SAME_SLICES(other=names[key[0]])) for key in ways if key[0] in names]
-    return found
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from msgspec import structs
 from traceconv.align.checks import Breaches, Check, Contradiction, Rule
 from traceconv.align.collectives import Impossible, Occurrences, Odd, match_collectives
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import Verdict
+from traceconv.clocks import NO_BOUND_NS, Verdict
 from traceconv.ir.trace import Trace
 
 if TYPE_CHECKING:
@@ -173,8 +173,8 @@ def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
     both = np.bincount(pair.number)[pair.number] == 2 if len(pair.number) else np.zeros(0, bool)
     pair = pair.where(both)
     one, other = pair.where(pair.input == first), pair.where(pair.input == second)
-    least = int(np.max(one.start - other.end, initial=-(2**62)))
-    most = int(np.min(one.end - other.start, initial=2**62))
+    least = int(np.max(one.start - other.end, initial=-NO_BOUND_NS))
+    most = int(np.min(one.end - other.start, initial=NO_BOUND_NS))
     if least > most or not len(one.number):
         return stay
     return Text.MOVE_IT_OR_LEAVE_IT(name=name, move=_short(least, most), leave=stay)

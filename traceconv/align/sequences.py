@@ -27,6 +27,7 @@ from itertools import pairwise
 import numpy as np
 
 from traceconv.align.estimate import (
+    MOST_RIVALS,
     OTHER_RUN,
     Array,
     Estimate,
@@ -809,7 +810,7 @@ def _judged(
         dropped,
         residuals,
         rivalry.margin,
-        tuple(Rival(rival.line.offset, float(rival.score.sum())) for rival in rivalry.rivals[:10]),
+        tuple(Rival(rival.line.offset, float(rival.score.sum())) for rival in rivalry.rivals[:MOST_RIVALS]),
         landscape,
         (pairs.a, pairs.b),
         a.start[pairs.a],

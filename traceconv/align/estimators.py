@@ -1,0 +1,423 @@
+"""The estimators: each says from the events of two clocks how these relate, or why it cannot.
+
+To add one, write a class as `Estimator` describes, and put it into `ESTIMATORS`. They are asked in this order, from the
+surest kind of evidence that two traces can have in common to the boldest. What is known beforehand, however roughly,
+narrows the search: it turns a weak but right answer into a certain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Final, Protocol, TypeVar
+
+import numpy as np
+
+from traceconv.align.activity import align_bins, align_samples
+from traceconv.align.estimate import (
+    Bins,
+    Estimate,
+    Events,
+    Method,
+    Prior,
+    Rival,
+    SampledThreads,
+    Samples,
+    insufficient,
+    refused,
+)
+from traceconv.align.features import (
+    SharedWork,
+    bins_of,
+    busy_slices,
+    libraries_of,
+    nested_work,
+    sampled_threads,
+    samples_of,
+    shared_work,
+)
+from traceconv.align.geometry import Chain, Line, Region
+from traceconv.align.input_warnings import same_recording
+from traceconv.align.inputs import ClockInput
+from traceconv.align.launches import Launches, align_launches, launches_of
+from traceconv.align.messages import Text
+from traceconv.align.names import NameMap
+from traceconv.align.nesting import ThreadStretches
+from traceconv.align.pairs import PairEstimate, both_ways, common_times, made, narrowing, rests_on, stated_outer, turned
+from traceconv.align.sampling_gaps import align_interruptions
+from traceconv.align.sequences import align_sequences
+from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
+from traceconv.ir.trace import Layer
+
+#: So many views of a recording are tried (threads, runtimes, counters), the surest first. Not tuned: real recordings
+#: have one to three.
+_MOST_VIEWS = 4
+#: What is known is searched as a whole for gaps of sampling if it is no wider than this on either side, ns.
+_NARROW_NS = 12_000_000
+#: It is searched in windows of this length, ns. Not tuned: it bounds the memory of one search.
+_WINDOW_NS = 2_000_000
+#: So far on either side of where labels are certain, gaps are looked for, ns: the worst of 24 recordings was off by
+#: 60 µs.
+_CERTAIN_NS = 150_000
+#: So far on either side of where labels are not certain, ns: at 4 kHz, a quarter of a millisecond off looks alike.
+_AROUND_NS = 400_000
+
+_Timed = TypeVar("_Timed", Events, Samples, Bins, Launches, ThreadStretches)
+
+
+# -- what is known beforehand -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known beforehand of two clocks. A known drift is taken out of their events before these are compared.
+
+    An estimator that searches a window of offsets would else have to search all that the drift makes of it on the way,
+    and would find other iterations there. With a known drift d, clock y is taken as (1 + d) * y'. What is found of x
+    and y' is y' = x + o' + d' * (x - x0), so that y = x + (1 + d) * o' + d * x0 + (d + (1 + d) * d') * (x - x0).
+
+    Attributes:
+        prior: for what `without_drift` leaves of the times of clock y.
+        drift: how much faster clock y runs than clock x, as a ratio.
+    """
+
+    prior: Prior
+    drift: float
+
+    @classmethod
+    def of(cls, known: ClockMap | None, span: tuple[int, int], zeros: tuple[int, int]) -> Known:
+        """What a map says between two times of clock x.
+
+        Args:
+            known: from clock x to clock y.
+            span: ns of clock x.
+            zeros: what the times of both count from.
+        """
+        if known is None or known.bound_ns is None:
+            return cls(Prior(max_drift=FREE_DRIFT), 0.0)
+        drift = 0.0 if known.bends else known.drift * DRIFT_UNIT
+        knots = [bend.at_ns for bend in known.bends if min(span) < bend.at_ns < max(span)]
+        # A clock that was set on the way was at either side of the step there.
+        times = [*span, *knots, *(knot - 1 for knot in knots)]
+        offsets = [(known.at(ts) - zeros[1]) / (1 + drift) - (ts - zeros[0]) for ts in times]
+        return cls(Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT), drift)
+
+    def without_drift(self, seen: _Timed) -> _Timed:
+        """The same with times on clock y as they would be without the drift."""
+        rate = 1 + self.drift
+        if not self.drift:
+            return seen
+        if isinstance(seen, Events):
+            return replace(seen, start=seen.start / rate, dur=seen.dur / rate)
+        if isinstance(seen, Samples):
+            return replace(seen, t=seen.t / rate)
+        if isinstance(seen, Bins):
+            return replace(seen, edge=seen.edge / rate)
+        if isinstance(seen, ThreadStretches):
+            return replace(seen, calls=self.without_drift(seen.calls))
+        return replace(seen, begin=seen.begin / rate, end=seen.end / rate)
+
+    def with_drift(self, found: Estimate) -> Estimate:
+        """An estimate of clock y itself, from one that rests on without_drift times."""
+        if not self.drift:
+            return found
+        rate, moved, landscape = 1 + self.drift, self.drift * found.line.x0, found.landscape
+        return replace(
+            found,
+            chain=Chain(tuple(map(self._line, found.chain.lines))),
+            rivals=tuple(Rival(rate * rival.offset_ns + moved, rival.score) for rival in found.rivals),
+            landscape=landscape and (rate * landscape[0] + moved, landscape[1]),
+        )
+
+    def _line(self, line: Line) -> Line:
+        rate, old = 1 + self.drift, line.region
+        region = old and Region(old.x0, rate * old.offsets + self.drift * old.x0, self.drift + rate * old.drifts)
+        offset, drift = rate * line.offset + self.drift * line.x0, self.drift + rate * line.drift
+        return replace(line, offset=offset, drift=drift, region=region)
+
+
+def _pair(
+    a: ClockInput, b: ClockInput, zeros: tuple[int, int], known: ClockMap | None, align: Callable[[Known], Estimate]
+) -> PairEstimate:
+    """What is found by what is known of two clocks, whose events count from zeros."""
+    before = Known.of(known, common_times(a, b, known), zeros)
+    return made(a, b, before.with_drift(align(before)), zeros, known)
+
+
+class Estimator(Protocol):
+    """Relates two clocks by their events.
+
+    Attributes:
+        method: what it compares.
+        settles: with these verdicts it settles the matter, and no later estimator is asked. With no verdicts at all,
+            none is asked where this one applies.
+        explains: where several answers are as good, such as where all are refused, that of the estimator with the least
+            number is reported.
+    """
+
+    method: Method
+    settles: frozenset[Verdict]
+    explains: int
+
+    def applies(self, a: ClockInput, b: ClockInput) -> bool:
+        """Whether the two have what it compares. Cheap, and may be wrong where `estimate` then says None."""
+        ...
+
+    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+        """Return how the two relate, or why that cannot be told; None if they have nothing in common to compare.
+
+        Args:
+            a, b: the two clocks.
+            known: a rough relation from a to b, None if there is none.
+            names: which names mean the same work.
+        """
+        ...
+
+
+# -- one recording that is given twice: equal times are one instant ---------------------------------------------------
+
+
+class DuplicateEstimator:
+    """See `Estimator`."""
+
+    method = Method.DUPLICATE
+    settles: frozenset[Verdict] = frozenset()
+    explains = 0
+
+    def applies(self, a: ClockInput, b: ClockInput) -> bool:
+        """Whether both inputs hold the same events at the same times."""
+        return same_recording(a.trace, b.trace)
+
+    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+        """Return that both are one clock; None of two different clocks of the recording."""
+        if a.clock != b.clock:
+            return None
+        events = sum(len(table.ts) for _, table in a.trace.timed_tables())
+        estimate = Estimate(self.method, Verdict.OK, Text.ALL_EQUAL(events=events), matches=events)
+        way = ClockMap(0, 0, (Step(self.method, Provenance.ESTIMATED),), rests_on=rests_on(a, b))
+        return PairEstimate(a, b, estimate, 0, 0, way, 0, known)
+
+
+# -- calls of a host and the device work that they launched, told by the ids that both wrote down ---------------------
+
+
+class LaunchEstimator:
+    """See `Estimator`. What it is not certain of, named events and activity may be."""
+
+    method = Method.LAUNCHES
+    settles = frozenset({Verdict.OK})
+    explains = 2
+
+    def applies(self, a: ClockInput, b: ClockInput) -> bool:
+        """Whether the formats of both say how launches are told."""
+        return all(side.trace.sources[0].marks.launches is not None for side in (a, b))
+
+    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+        """Return what calls in one say about the work of a device in the other one."""
+        found = both_ways(_one_way, a, b, known)
+        return min(found, key=lambda pair: pair.estimate.verdict.refused, default=None)
+
+
+def _one_way(host: ClockInput, device: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+    launches = launches_of(host.trace, host.clock, device.trace, device.clock)
+    if launches is None:
+        return []
+
+    def align(before: Known) -> Estimate:
+        return align_launches(before.without_drift(launches), before.prior)
+
+    pair = _pair(host, device, (launches.zero_x, launches.zero_y), known, align)
+    return [narrowing(pair, Text.LAUNCHES_TELL_NO_MORE)]
+
+
+# -- the same work in both, by name: that of one trace lies inside that of the other one ------------------------------
+
+
+class NamedEventEstimator:
+    """See `Estimator`."""
+
+    method = Method.SEQUENCE
+    settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
+    explains = 1  # names tell people most
+
+    def applies(self, a: ClockInput, b: ClockInput) -> bool:
+        """Whether both have slices."""
+        return bool(len(a.trace.slices.ts) and len(b.trace.slices.ts))
+
+    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+        """Return where the sequence of the inner events fits into that of the outer ones; None with no names in common.
+
+        Which side is outer is what the formats say. If they say nothing, it is the one with the longer events, and that
+        its events are around the others has to be seen.
+        """
+        views = shared_work(a.trace, a.clock, b.trace, b.clock, names)
+        if views is None:
+            return None
+        stated = stated_outer(a, b)
+        if stated is not None and Layer.DEVICE in (a.layer, b.layer):
+            return made(a, b, insufficient(self.method, Text.QUEUED()), (0, 0), known)
+        outer = stated or (a if _typical(views[0].events) >= _typical(views[1].events) else b)
+        if outer is a:
+            return _nested(a, b, views, known, inside=stated is not None)
+        back = known.inverse() if known else None
+        return turned(_nested(b, a, (views[1], views[0]), back, inside=stated is not None))
+
+
+def _nested(
+    a: ClockInput, b: ClockInput, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
+) -> PairEstimate:
+    """What the work of b says that lies inside that of a.
+
+    Args:
+        a, b: the outer one and the inner one.
+        views: what both know.
+        known: what is known beforehand.
+        inside: whether the formats say that it does lie inside; else that has to be seen.
+    """
+    one, other = (view.events for view in views)
+    nest = nested_work(a.trace, b.trace, views)
+
+    def align(before: Known) -> Estimate:
+        calls = nest and before.without_drift(nest)
+        return align_sequences(one, before.without_drift(other), before.prior, calls, inside=inside)
+
+    pair = _pair(a, b, (one.zero_ns, other.zero_ns), known, align)
+    matched = pair.estimate.pairs
+    return pair if matched is None else replace(pair, rows=(views[0].rows[matched[0]], views[1].rows[matched[1]]))
+
+
+def _typical(events: Events) -> float:
+    """How long the events are, kind by kind: those of the outer trace are longer, unless work runs in a queue."""
+    return float(sum(np.median(events.dur[events.kind == kind]) for kind in np.unique(events.kind).tolist()))
+
+
+# -- busy times of one trace against what samples or counters saw in the other one ------------------------------------
+
+
+class ActivityEstimator:
+    """See `Estimator`. Gaps that sampling leaves in slices are part of it: where to look for them, labels tell."""
+
+    method = Method.ACTIVITY
+    settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
+    explains = 3
+
+    def applies(self, a: ClockInput, b: ClockInput) -> bool:
+        """Whether one has slices and the other one samples or counters."""
+        watched = (
+            len(one.trace.slices.ts) and (len(other.trace.samples.ts) or len(other.trace.counters.ts))
+            for one, other in ((a, b), (b, a))
+        )
+        return any(watched)
+
+    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+        """Return the first view that is certain, else the best one. Two that are certain of two places are refused."""
+        found = both_ways(_views, a, b, known)
+        certain = [pair for pair in found if not pair.estimate.verdict.refused]
+        middle = sum(a.span()) // 2
+        for pair in certain:
+            apart = abs(pair.way.at(middle) - certain[0].way.at(middle))
+            if apart > 2 * (pair.bound_ns + certain[0].bound_ns):
+                estimate = refused(certain[0].estimate.method, Verdict.AMBIGUOUS, Text.VIEWS_APART())
+                return replace(certain[0], estimate=estimate)
+        best = certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
+        return None if best is None else narrowing(best, Text.ACTIVITY_TELLS_NO_MORE)
+
+
+def _views(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+    """Busy times of a against each view of what b saw; the surest first."""
+    slices = busy_slices(a.trace, a.clock)
+    if slices is None:
+        return []
+    labelled = samples_of(b.trace, b.clock, libraries_of(a.trace))[:_MOST_VIEWS]
+    views: list[Samples | Bins] = [*labelled, *bins_of(b.trace, b.clock)[:_MOST_VIEWS]]
+    found = [_pair(a, b, (slices.zero_ns, seen.zero_ns), known, partial(_compared, slices, seen)) for seen in views]
+    return [*_by_gaps(a, b, known, found[: len(labelled)]), *found]
+
+
+def _compared(slices: Events, seen: Samples | Bins, before: Known) -> Estimate:
+    if isinstance(seen, Samples):
+        return align_samples(slices, before.without_drift(seen), before.prior)
+    return align_bins(slices, before.without_drift(seen), before.prior)
+
+
+def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:
+    """Where the samples of b keep away from the slices of a: within what is known, else near what the labels say."""
+    narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
+    certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
+    found = []
+    for sampled in sampled_threads(a.trace, a.clock, b.trace, b.clock):
+        # What is known may span some sampling periods, which look alike, where labels tell one from the next.
+        tries = []
+        if narrow is not None:
+            offset, bound = _offset(sampled, narrow), narrow.bound_ns or 0
+            count = max(1, -(-2 * bound // _WINDOW_NS))
+            tries = [list(pairwise(np.linspace(offset - bound, offset + bound, count + 1).tolist()))]
+        tries += [_near(sampled, certain, certain=True)] if certain else []
+        tries = tries or [_near(sampled, rough, certain=False)]
+        for windows in filter(None, tries):
+            estimate = align_interruptions(sampled, windows, FREE_DRIFT, hard=bool(narrow or certain))
+            found.append(made(a, b, estimate, (sampled.zero_reads_ns, sampled.zero_ns), known))
+            if not estimate.verdict.refused:
+                break
+    return found
+
+
+def _half_width(pair: PairEstimate) -> float:
+    """How far from the estimate the offset may be in the middle of the evidence, ns: a drift adds to it elsewhere."""
+    region = pair.estimate.region
+    return np.inf if region is None else region.width(region.x0) / 2
+
+
+def _offset(sampled: SampledThreads, way: ClockMap) -> float:
+    """What a map adds to the readings in the middle of the samples, both from their zeros."""
+    middle = sampled.zero_ns + round(max(float(np.median(samples)) for _, samples in sampled.threads))
+    return float(middle - way.inverse().at(middle) - sampled.zero_ns + sampled.zero_reads_ns)
+
+
+def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
+    """The offsets around those that labels find good: the best ones if they are certain of them, else all."""
+    around = [
+        (_offset(sampled, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
+        for pair in rough
+        if pair.estimate.landscape is not None
+        for away in (0, *(() if certain else pair.rival_offsets()))
+    ]
+    windows: list[tuple[float, float]] = []
+    for low, high in sorted((place - reach, place + reach) for place, reach in around):
+        if windows and low <= windows[-1][1]:
+            low, last = windows.pop()
+            high = max(high, last)
+        windows.append((low, high))
+    return windows
+
+
+# -- all of them ------------------------------------------------------------------------------------------------------
+
+
+ESTIMATORS: Final[tuple[Estimator, ...]] = (
+    DuplicateEstimator(),
+    LaunchEstimator(),
+    NamedEventEstimator(),
+    ActivityEstimator(),
+)
+
+
+def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+    """Return what the events of two clocks say; None if they have nothing in common that could say anything.
+
+    The arguments are those of `Estimator.estimate`.
+    """
+    found: list[tuple[tuple[bool, bool, int], PairEstimate]] = []
+    for estimator in ESTIMATORS:
+        if not estimator.applies(a, b):
+            continue
+        pair = estimator.estimate(a, b, known, names)
+        if pair is not None:
+            # Accepted answers come first, and within these and the others what explains most.
+            verdict = pair.estimate.verdict
+            found.append(((verdict.refused, verdict is not Verdict.OK, estimator.explains), pair))
+        if not estimator.settles or (pair is not None and pair.estimate.verdict in estimator.settles):
+            break
+    return min(found, key=lambda one: one[0], default=(None, None))[1]

@@ -1,0 +1,264 @@
+"""What is odd about whole inputs: given twice, ranks of two jobs or of no host, without overlap with any other one.
+
+Where an input overlaps with no other one, most often a local time was taken for one of another zone. Nothing is moved
+for that: it is said, with what to type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date, timedelta
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from traceconv.align.constraint_parser import Facts
+from traceconv.align.domains import spans
+from traceconv.align.messages import Message, Text
+from traceconv.clocks import ClockDomain, ClockMap, LocalTime, Run
+from traceconv.ir.trace import I64, TABLES, Trace, Track, occurring
+
+#: Fewer events than this may be equal by chance.
+_LEAST_EVENTS = 8
+#: Where something stands in the file is no part of what was recorded.
+_PLACES = ("args_at", "origin")
+_MINUTE_NS = 60 * 10**9
+_HOUR_NS = 60 * _MINUTE_NS
+_DAY_NS = 24 * _HOUR_NS
+#: All zones are so far ahead of UTC, in steps of this.
+_LEAST_ZONE_NS, _MOST_ZONE_NS, _ZONE_STEP_NS = -12 * _HOUR_NS, 14 * _HOUR_NS, 15 * _MINUTE_NS
+#: Where so many zones fit, or more, they are not listed.
+_MOST_ZONES = 4
+
+
+# -- given twice ------------------------------------------------------------------------------------------------------
+
+
+def same_recording(one: Trace, other: Trace) -> bool:
+    """Whether two traces say the same of the same things: all events with times as written, values, stacks and args.
+
+    Almost all pairs differ in what is compared first, which costs next to nothing.
+    """
+    if one.sources[0].format != other.sources[0].format or one.counts() != other.counts():
+        return False
+    if sum(one.counts().values()) < _LEAST_EVENTS:
+        return False
+    if one.strings != other.strings or one.frames != other.frames or _tracks(one) != _tracks(other):
+        return False
+    tables = [(getattr(one, name), getattr(other, name)) for name in TABLES]
+    return all(_same_columns(*pair) for pair in tables) and all(_same_args(one, other, *pair) for pair in tables)
+
+
+def _tracks(trace: Trace) -> list[Track]:
+    """The tracks of one input; those that are called like its file without that name."""
+    file = trace.sources[0].name
+    return [replace(track, name="") if track.name == file else track for track in trace.tracks]
+
+
+def _same_columns(table: Any, other: Any) -> bool:
+    columns = [column.name for column in fields(table) if column.name not in _PLACES]
+    return all(np.array_equal(getattr(table, column), getattr(other, column)) for column in columns)
+
+
+def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
+    """Whether the args of rows that are otherwise equal, and so are as long, have the same bytes."""
+    if not hasattr(table, "args_at"):
+        return True
+    rows = np.flatnonzero(table.args_len)
+    places = (column[rows].tolist() for column in (table.args_at, its.args_at, table.args_len))
+    return all(one.args.get(here, n) == other.args.get(there, n) for here, there, n in zip(*places, strict=True))
+
+
+def shared_samples(one: Trace, other: Trace) -> int:
+    """How many samples of two inputs are of one event, thread and time, as written and as far as both have digits.
+
+    A recording of perf and what is printed of it have nothing else in common.
+    """
+    if not len(one.samples.ts) or not len(other.samples.ts):
+        return 0
+    step = max(
+        trace.clocks[trace.tracks[track].clock].resolution_ns
+        for trace in (one, other)
+        for track in occurring(trace.samples.track)
+    )
+    names: dict[str, int] = {}
+    first, second = (_thread_times(trace, step, names) for trace in (one, other))
+    either = _different(np.concatenate((first, second), axis=1))
+    return len(first[0]) + len(second[0]) - len(either[0])
+
+
+def _thread_times(trace: Trace, step: int, names: dict[str, int]) -> I64:
+    """The events, threads and times of the samples of an input, each once; times in steps.
+
+    Args:
+        trace: the input.
+        step: ns.
+        names: a number for each name of an event; new ones are added.
+    """
+    samples = trace.samples
+    tids = np.array([-1 if track.tid is None else track.tid for track in trace.tracks], np.int64)[samples.track]
+    events = np.zeros(len(trace.strings), np.int64)
+    for name in occurring(samples.name):
+        events[name] = names.setdefault(trace.strings[name], len(names))
+    return _different(np.stack((events[samples.name], tids, samples.ts // step))[:, tids >= 0])
+
+
+def _different(pairs: I64) -> I64:
+    """Columns in order, each once; `np.unique` would load numpy's masked arrays."""
+    pairs = pairs[:, np.lexsort(pairs)]
+    return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
+
+
+def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator[tuple[int, Message]]:
+    """For inputs that are an earlier one, or have its samples, what to say of that: both are drawn.
+
+    Args:
+        traces: the inputs.
+        hosts: for each the host of its clocks, "" where nothing says it.
+    """
+    for (first, one), (index, other) in combinations(enumerate(traces), 2):
+        name = one.sources[0].name
+        if same_recording(one, other):
+            yield index, Text.SAME_RECORDING(other=name)
+        elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
+            shared, samples = shared_samples(one, other), len(other.samples.ts)
+            if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), samples):
+                yield index, Text.SAME_SAMPLES(shared=shared, samples=samples, other=name)
+
+
+# -- jobs and hosts ---------------------------------------------------------------------------------------------------
+
+
+def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, Message]]:
+    """For inputs that state another size of their job than the first one, what to say of that."""
+    sources = enumerate(trace.sources[0] for trace in traces)
+    stated = [(index, source) for index, source in sources if source.world_size is not None]
+    for index, source in stated[1:]:
+        _, first = stated[0]
+        if source.world_size != first.world_size:
+            yield index, Text.ANOTHER_JOB(ranks=source.world_size, other=first.name, its_ranks=first.world_size)
+
+
+def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> Iterator[tuple[int, Message]]:
+    """What is to be said of ranks that do not state their host, with the number of the input."""
+    for index, (trace, wall) in enumerate(zip(traces, walls, strict=True)):
+        if wall.owner and not trace.host and trace.sources[0].rank is not None:
+            yield index, Text.HOST_NOT_NAMED()
+
+
+# -- inputs that overlap with no other one ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """An input on trace time.
+
+    Attributes:
+        index: which.
+        name: of the file.
+        begin, end: ns.
+        bound_ns: how wrong that can be; 0 where nobody knows.
+        clock: the first of its clocks, by number.
+        local: what its local time was taken for; None if it is placed by none.
+    """
+
+    index: int
+    name: str
+    begin: int
+    end: int
+    bound_ns: int
+    clock: int
+    local: LocalTime | None
+
+    def gap(self, other: _Placed, shift: int = 0) -> int:
+        """How far apart the two are if this one is moved, ns; 0 or less if they overlap."""
+        return max(other.begin - self.end - shift, self.begin + shift - other.end)
+
+    def meets(self, other: _Placed, shift: int) -> bool:
+        """Whether the two may overlap if this one is moved."""
+        return self.gap(other, shift) <= self.bound_ns + other.bound_ns
+
+
+def zone_text(ahead_ns: int) -> str:
+    """A zone as --tz takes it, such as "+05:30"."""
+    minutes = abs(ahead_ns) // _MINUTE_NS
+    return f"{'-' if ahead_ns < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if minutes else "UTC"
+
+
+def zone_behind(local: LocalTime, shift: int, within_ns: int) -> int | None:
+    """The zone, in ns ahead of UTC, in which a local time would be so much later; None if there is none."""
+    steps = round(shift / _ZONE_STEP_NS)
+    ahead = local.ahead_ns - steps * _ZONE_STEP_NS
+    fits = steps and abs(shift - steps * _ZONE_STEP_NS) <= within_ns
+    return ahead if fits and _LEAST_ZONE_NS <= ahead <= _MOST_ZONE_NS else None
+
+
+def local_time_of(trace: Trace, clock: int) -> LocalTime | None:
+    """What the local time that a clock of a trace is placed by was taken for; None if it is placed by none."""
+    return next((snap.local for snap in trace.snapshots if snap.clock == trace.clocks[clock] and snap.local), None)
+
+
+def warnings_of_no_overlap(
+    traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], facts: Facts, without: set[int]
+) -> Iterator[tuple[tuple[int, int], Message]]:
+    """What to say of each input that overlaps with no other one, with the numbers of the input and of its clock.
+
+    Args:
+        traces: the inputs.
+        maps: for each one the way to trace time, by clock.
+        facts: what the user says, for the day.
+        without: inputs that are left out, since their events are put elsewhere.
+    """
+    placed = [one for one in _placed(traces, maps) if one.index not in without]
+    alone = [one for one in placed if len(placed) > 1 and all(one.gap(other) > 0 for other in placed if other != one)]
+    for one in alone:
+        others = [other for other in placed if other != one]
+        near = min(others, key=one.gap)
+        text = Text.OVERLAPS_WITH_NONE(gap=one.gap(near), other=near.name)
+        hints = [_hint(one, others, facts)]
+        hints += [_hint(other, [one], facts, only_if_some=True) for other in others if other not in alone]
+        yield (one.index, one.clock), Text.WITH_HINTS(said=(text, *filter(None, hints)))
+
+
+def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Iterator[_Placed]:
+    for index, (trace, found) in enumerate(zip(traces, maps, strict=True)):
+        timed = [number for number in found if trace.clocks[number].run is not Run.TOTALS]
+        spanned = spans(trace)
+        ends = [found[number].at(end) for number in timed for end in spanned[number]]
+        if ends:
+            locals_ = [local for number in timed if (local := local_time_of(trace, number))]
+            bound = max(found[number].bound_ns or 0 for number in timed)
+            name = trace.sources[0].name
+            yield _Placed(index, name, min(ends), max(ends), bound, timed[0], locals_[0] if locals_ else None)
+
+
+def _hint(one: _Placed, others: Sequence[_Placed], facts: Facts, *, only_if_some: bool = False) -> Message | None:
+    """How the local time of an input was read, and what would let it overlap with one of some others.
+
+    Returns:
+        None if it is placed by no local time, or if nothing would and only that is wanted.
+    """
+    if one.local is None:
+        return None
+    options, zone = _options(one, one.local, others, facts.dates.get(one.index)), zone_text(one.local.ahead_ns)
+    if options is not None:
+        return Text.ZONE_WOULD_OVERLAP(file=one.name, zone=zone, options=options)
+    return None if only_if_some else Text.NO_ZONE_WOULD_OVERLAP(file=one.name, zone=zone)
+
+
+def _options(one: _Placed, local: LocalTime, others: Sequence[_Placed], day: date | None) -> Message | None:
+    """The day or the zones that would let an input overlap with one of some others, as options; None if none would."""
+    for days in (-1, 1):
+        if day is not None and any(one.meets(other, days * _DAY_NS) for other in others):
+            return Text.DATE_IS(file=one.name, day=day + timedelta(days))
+    zones = [
+        ahead
+        for ahead in range(_LEAST_ZONE_NS, _MOST_ZONE_NS + 1, _ZONE_STEP_NS)
+        if any(one.meets(other, local.ahead_ns - ahead) for other in others)
+    ]
+    if len(zones) > _MOST_ZONES:
+        return Text.ANY_ZONE_OF(file=one.name, count=len(zones))
+    options = tuple(Text.ZONE_OPTION(file=one.name, zone=zone_text(ahead)) for ahead in zones)
+    return Text.ONE_OPTION_OF(options=options) if options else None
