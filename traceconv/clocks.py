@@ -271,9 +271,8 @@ class ClockSnapshot:
         other: another domain, and `other_ts` its reading in ns.
         bound_ns: how far apart the readings can be at most: |true - stated| <= bound_ns; None when nobody knows.
         method: where this is known from, for the receipt: "baseTimeNanoseconds of the file".
-        assumed: whether this rests on the word of the user or on an assumption, and not on the file.
         local: what a local time was taken for, where it rests on one.
-        provenance: who says so.
+        provenance: who says so; what rests on how a local time is read is assumed.
     """
 
     clock: ClockDomain
@@ -282,9 +281,13 @@ class ClockSnapshot:
     other_ts: int
     bound_ns: int | None
     method: Message | str
-    assumed: bool = False
     local: LocalTime | None = None
     provenance: Provenance = Provenance.METADATA
+
+    @property
+    def assumed(self) -> bool:
+        """Whether this rests on the word of the user or on an assumption, and not on the file."""
+        return self.provenance is not Provenance.METADATA
 
     @property
     def step(self) -> Step:

@@ -38,7 +38,18 @@ from traceconv.align.constraints import state
 from traceconv.align.geometry import line_through
 from traceconv.api import estimate
 from traceconv.cli._common import inputs_of
-from traceconv.clocks import DRIFT_UNIT, REALTIME, SLEW_DRIFT, ClockDomain, ClockSnapshot, Run, Step, Verdict, Zero
+from traceconv.clocks import (
+    DRIFT_UNIT,
+    REALTIME,
+    SLEW_DRIFT,
+    ClockDomain,
+    ClockSnapshot,
+    Provenance,
+    Run,
+    Step,
+    Verdict,
+    Zero,
+)
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.importers import timed_log
 from traceconv.ir.builder import Builder
@@ -402,7 +413,9 @@ def test_a_file_without_a_clock_relates_no_others() -> None:
 
 def test_an_anchor_of_clocks_that_files_relate_holds_at_all_times() -> None:
     """The files say that the two run alike, if not where exactly."""
-    guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, 500 * US, "start time in the file name", assumed=True)
+    guess = ClockSnapshot(
+        RUN, 0, REALTIME, UNIX, 500 * US, "start time in the file name", provenance=Provenance.ASSUMED
+    )
     both = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX])]
     (line, _) = align(both, facts=anchors(f"a@0s=b@{UNIX + 300 * US}ns~1us", traces=both)).receipt
     assert (line.method, line.offset_ns, line.bound_ns) == ("--anchor", UNIX + 300 * US, US + 1)
@@ -457,7 +470,7 @@ def test_the_same_clock_cannot_be_anchored_elsewhere() -> None:
 
 
 def test_a_guess_of_an_importer_gives_way_to_an_anchor() -> None:
-    guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", assumed=True)
+    guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", provenance=Provenance.ASSUMED)
     both = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX])]
     found = align(both, facts=anchors(f"a@0s=b@{UNIX + 7200 * S}ns~5ms", traces=both))
     assert mapped(found, 0, 0) == UNIX + 7200 * S
@@ -469,7 +482,7 @@ def test_a_guess_of_an_importer_gives_way_to_an_anchor() -> None:
 
 
 def test_what_was_read_stays_as_it_is() -> None:
-    guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", assumed=True)
+    guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", provenance=Provenance.ASSUMED)
     three = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX]), trace("c", BOOT, [5 * S])]
     texts = [f"a@0s=b@{UNIX + 7200 * S}ns~5ms", f"c@5s=b@{UNIX}ns"]
     facts = parse_facts("abc", anchors=texts, clocks=["c=monotonic@vm"], drifts=["c=1ppm"])

@@ -9,7 +9,7 @@ import pytest
 
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.constraint_parser import NO_FACTS, ClockFact, ClockKind, Facts, parse_clock
-from traceconv.align.identity import By, Finding, Recording, Seen, Together, View, Why, decide
+from traceconv.align.identity import By, Identity, Recording, Seen, Together, View, Why, identified
 from traceconv.align.machines import Basis, Machine, machines_of
 from traceconv.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name
 from traceconv.errors import InconsistentClocks, UsageError
@@ -43,14 +43,14 @@ def stray(input: int, start: int = 0, inside: tuple[int, int] | None = None) -> 
 
 
 def pids(recordings: list[Recording], *seen: Seen) -> Together:
-    return decide(View(recordings, list(seen)))
+    return identified(View(recordings, list(seen)))
 
 
-def joined_by(found: Together) -> list[Finding]:
+def joined_by(found: Together) -> list[Identity]:
     return [one for one in found.found if isinstance(one.why, By)]
 
 
-def apart_by(found: Together) -> list[Finding]:
+def apart_by(found: Together) -> list[Identity]:
     return [one for one in found.found if isinstance(one.why, Why)]
 
 
@@ -187,7 +187,7 @@ def test_equal_pids_that_nobody_says_are_of_one_machine() -> None:
 
 
 def tids(recordings: list[Recording], processes: list[Seen], threads: list[Seen]) -> Together:
-    return decide(View(recordings, processes, threads))
+    return identified(View(recordings, processes, threads))
 
 
 def test_a_thread_is_of_the_process_that_has_its_number() -> None:
@@ -247,7 +247,7 @@ def test_a_thread_that_can_be_of_two_ranks_is_of_none(order: tuple[int, ...]) ->
 
 
 def strays(recordings: list[Recording], processes: list[Seen], *logs: Seen) -> Together:
-    return decide(View(recordings, processes, [], list(logs)))
+    return identified(View(recordings, processes, [], list(logs)))
 
 
 LOG = {"runs_in": ("kineto", "mxnet")}
@@ -353,7 +353,7 @@ def trace(name: str, host: str = "", boot: str = "", domain: ClockDomain = REALT
 
 def keys(*traces: Trace, facts: Facts = NO_FACTS, same_machine: bool = False) -> list[str]:
     """For each input a letter for its machine, "" where nothing says which."""
-    found = machines_of(traces, traces, facts, {}, same_machine=same_machine)
+    found = machines_of(traces, traces, replace(facts, same_machine=same_machine), {})
     letters: dict[str, str] = {"": ""}
     return [letters.setdefault(machine.key, "ABCDEF"[len(letters) - 1]) for machine in found]
 

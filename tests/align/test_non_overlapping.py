@@ -12,7 +12,7 @@ from tests.align.test_constraint_parser import LOCAL, PRIVATE, REALTIME, RUN, TI
 from traceconv.align import align
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.input_warnings import zone_behind, zone_text
-from traceconv.clocks import ClockSnapshot, LocalTime
+from traceconv.clocks import ClockSnapshot, LocalTime, Provenance
 from traceconv.ir.trace import Trace
 
 HOUR = 3600 * S
@@ -21,7 +21,9 @@ HOUR = 3600 * S
 def named(start: int, name: str = "ort.json", zone: int = 0, bound: int = 500_000, *, guessed: bool = True) -> Trace:
     """10 s of which the name of the file says when they began."""
     local = LocalTime(zone, guessed)
-    snap = ClockSnapshot(RUN, 0, REALTIME, start, bound, "start time in the file name", assumed=True, local=local)
+    snap = ClockSnapshot(
+        RUN, 0, REALTIME, start, bound, "start time in the file name", local=local, provenance=Provenance.ASSUMED
+    )
     return trace(name, RUN, snapshots=[snap], format="onnxruntime")
 
 

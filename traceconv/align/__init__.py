@@ -21,14 +21,15 @@ from dataclasses import replace
 from itertools import chain
 
 from traceconv.align.constraint_parser import NO_FACTS, Facts
-from traceconv.align.identity import together
+from traceconv.align.domains import Key
+from traceconv.align.identity import identified, viewed
 from traceconv.align.input_warnings import (
     warnings_of_duplicates,
     warnings_of_jobs,
     warnings_of_no_overlap,
     warnings_of_unnamed_hosts,
 )
-from traceconv.align.inputs import Inputs, Key, Policy, gathered
+from traceconv.align.inputs import Inputs, Policy, gathered
 from traceconv.align.messages import Message
 from traceconv.align.placement import Placed, place, related_ways
 from traceconv.align.receipt import Alignment, ReceiptLine, receipt_line
@@ -68,7 +69,8 @@ def align(
         from traceconv.align.features import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
-    inputs = gathered(traces, facts, offsets, offsets_within, same_machine=same_machine)
+    said = replace(facts, offsets=offsets or {}, offsets_within=offsets_within or {}, same_machine=same_machine)
+    inputs = gathered(traces, said)
     if policy.estimate and len(traces) > 1:
         from traceconv.align.contradictions import doubts
         from traceconv.align.decide import decide
@@ -108,7 +110,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, facts: F
         inputs.stated.notes,
         [wall.owner for wall in inputs.stated.walls],
     )
-    return alignment if len(traces) == 1 else replace(alignment, together=together(inputs.traces, alignment))
+    return alignment if len(traces) == 1 else replace(alignment, together=identified(viewed(inputs.traces, alignment)))
 
 
 def _warnings(

@@ -398,7 +398,10 @@ def _blocks(count: int, blocks: int) -> Array:
 def _align(seen: _Evidence, prior: Prior) -> Estimate:
     places: list[_Place] = []
     for _ in range(2):  # once with usual labels, once with those of these data
-        offsets, heights = _allowed(*seen.coarse(), prior)
+        offsets, heights = seen.coarse()
+        step = float(offsets[1] - offsets[0])
+        near = (offsets >= prior.low - step) & (offsets <= prior.high + step)
+        offsets, heights = offsets[near], heights[near]
         if not len(offsets):
             return insufficient(Method.ACTIVITY, Text.NO_OVERLAP())
         if not places and isinstance(seen, _Counted):  # there are no usual rates
@@ -414,12 +417,6 @@ def _align(seen: _Evidence, prior: Prior) -> Estimate:
     best = _place(seen, best.offset, best.drift)
     rivals = _rivals(seen, best, [*found, *places[_REFINED:_MOST_RIVALS]], prior)
     return _judged(seen, best, rivals, prior, (offsets, heights))
-
-
-def _allowed(offsets: F64, heights: F64, prior: Prior) -> tuple[F64, F64]:
-    step = float(offsets[1] - offsets[0])
-    keep = (offsets >= prior.low - step) & (offsets <= prior.high + step)
-    return offsets[keep], heights[keep]
 
 
 def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:

@@ -22,6 +22,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule
+from traceconv.align.domains import Key
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
@@ -31,14 +32,8 @@ from traceconv.ir.trace import I64, Layer, Trace
 if TYPE_CHECKING:
     from traceconv.align import Alignment
     from traceconv.align.estimate import Array
-    from traceconv.align.inputs import ClockInput
     from traceconv.align.launches import Joined
     from traceconv.align.pairs import PairEstimate
-
-#: What nothing is measured against.
-_NO_LIMIT = Limit()
-#: A clock by the number of its input and its own there.
-Clock = tuple[int, int]
 
 
 def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | None = None) -> Causality:
@@ -50,7 +45,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
         names: which names mean the same work; those that are built in if it is None.
     """
     checks = [check for trace, maps in zip(traces, alignment.maps, strict=True) for check in _arrows(trace, maps)]
-    checks += [_inside(pair, alignment) for pair in alignment.pairs if _tells(pair, alignment)]
+    checks += _inside(alignment)
     checks += _launches(traces, alignment)
     if {Layer.FRAMEWORK, Layer.LIBRARY} <= {trace.sources[0].layer for trace in traces}:
         from traceconv.align.containment import check_of_calls
@@ -63,12 +58,12 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
     return Causality(tuple(checks))
 
 
-def _pairs_of(alignment: Alignment, clocks: tuple[Clock, Clock]) -> list[PairEstimate]:
+def _pairs_of(alignment: Alignment, clocks: tuple[Key, Key]) -> list[PairEstimate]:
     """What was estimated of two clocks."""
     return [pair for pair in alignment.pairs if {pair.a.key, pair.b.key} == set(clocks)]
 
 
-def _limit(alignment: Alignment, clocks: tuple[Clock, Clock], wrong: float) -> Limit:
+def _limit(alignment: Alignment, clocks: tuple[Key, Key], wrong: float) -> Limit:
     """What pairs of two clocks are measured against: how far off they may be by what the two maps rest on.
 
     A clock that lies beside the others, or that the user placed where nothing says how exactly, contradicts nothing.
@@ -87,7 +82,7 @@ def _limit(alignment: Alignment, clocks: tuple[Clock, Clock], wrong: float) -> L
     return Limit(UNSTATED_BOUND_NS, wrong) if all(way.verdict is Verdict.OK for way in ways) else Limit()
 
 
-def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Clock, Clock]) -> Check:
+def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, Key]) -> Check:
     """The check with what it says against the two clocks, if more pairs are beyond its limit than may be wrong."""
     if not check.exceeds:
         return check
@@ -199,14 +194,14 @@ def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
             limit = _limit(alignment, clocks, wrong)
             known = _known(alignment, clocks)
             ways = alignment.maps[host][clock_host], alignment.maps[device][clock_device]
-            after, beyond = _early(traces[host], traces[device], both, ways, limit)
+            after, beyond = _early(traces[host], traces[device], both, ways, limit.bound_ns)
             before = None if known is None else _early(traces[host], traces[device], both, known)[0]
             files = (traces[host].sources[0].name, traces[device].sources[0].name)
             check = Check(Rule.LAUNCH, files, len(both.calls), after, before, limit=limit, beyond=beyond)
             yield _with_contradictions(check, alignment, clocks)
 
 
-def _known(alignment: Alignment, clocks: tuple[Clock, Clock]) -> tuple[ClockMap, ClockMap] | None:
+def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, ClockMap] | None:
     """The maps of two clocks to a common time, by what the files themselves say; None if they say nothing."""
     for pair in _pairs_of(alignment, clocks):
         if pair.known is None:
@@ -217,78 +212,71 @@ def _known(alignment: Alignment, clocks: tuple[Clock, Clock]) -> tuple[ClockMap,
 
 
 def _early(
-    host: Trace, device: Trace, both: Joined, ways: tuple[ClockMap, ClockMap], limit: Limit = _NO_LIMIT
+    host: Trace, device: Trace, both: Joined, ways: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
     """How much work begins before its call, and how much of it by more than is possible."""
     launched = ways[0].apply(host.slices.ts[both.calls])
     began = ways[1].apply(device.slices.ts[both.work])
     clock = int(device.tracks[int(device.slices.track[both.work[0]])].clock)
     late = launched - began - max(device.clocks[clock].resolution_ns, 1)
-    return _breaches(late, (device, both.work), (host, both.calls), limit)
+    return _breaches(late, (device, both.work), (host, both.calls), bound_ns)
 
 
 # -- matched slices of two files ------------------------------------------------------------------------------------
 
 
-def _tells(pair: PairEstimate, alignment: Alignment) -> bool:
-    """Whether slices were matched that have times of their own: not those that were laid into others."""
-    sides = pair.a, pair.b
-    real = not any(side.trace.clocks[side.clock].synthetic for side in sides)
-    placed = all(side.clock in alignment.maps[side.index] for side in sides)
-    matched = pair.rows is not None and len(pair.rows[0]) > 0 and not pair.estimate.verdict.refused
-    return real and placed and matched and pair.b.index not in alignment.placements
+def _inside(alignment: Alignment) -> Iterator[Check]:
+    """Whether the inner slices of each pair lie inside the outer ones.
+
+    Slices were matched that have times of their own: not those that were laid into others.
+    """
+    for pair in alignment.pairs:
+        sides, clocks = (pair.a, pair.b), pair.keys
+        placed = all(side.clock in alignment.maps[side.index] and not side.domain.synthetic for side in sides)
+        if pair.rows is None or not len(pair.rows[0]) or pair.estimate.verdict.refused or not placed:
+            continue
+        if pair.b.index not in alignment.placements:
+            limit = _limit(alignment, clocks, pair.estimate.wrong) if pair.taken else Limit()
+            way_a, way_b = (alignment.maps[index][clock] for index, clock in clocks)
+            after, beyond = _outside(pair, pair.rows, (way_a, way_b), limit.bound_ns)
+            before = None if pair.known is None else _outside(pair, pair.rows, (pair.known, ClockMap()))[0]
+            files, count = (pair.a.name, pair.b.name), len(pair.rows[0])
+            check = Check(Rule.INSIDE, files, count, after, before, limit=limit, beyond=beyond)
+            yield _with_contradictions(check, alignment, clocks)
 
 
-def _inside(pair: PairEstimate, alignment: Alignment) -> Check:
-    """Whether the inner slices of a pair lie inside the outer ones."""
-    assert pair.rows is not None
-    clocks = pair.a.key, pair.b.key
-    limit = _limit(alignment, clocks, pair.estimate.wrong) if pair.taken else Limit()
-    way_a, way_b = (alignment.maps[index][clock] for index, clock in clocks)
-    after, beyond = _outside(pair, way_a, way_b, limit)
-    before = None if pair.known is None else _outside(pair, pair.known, ClockMap())[0]
-    check = Check(Rule.INSIDE, (pair.a.name, pair.b.name), len(pair.rows[0]), after, before, limit=limit, beyond=beyond)
-    return _with_contradictions(check, alignment, clocks)
-
-
-def _outside(pair: PairEstimate, way_a: ClockMap, way_b: ClockMap, limit: Limit = _NO_LIMIT) -> tuple[Breaches, int]:
+def _outside(
+    pair: PairEstimate, rows: tuple[Array, Array], ways: tuple[ClockMap, ClockMap], bound_ns: int | None = None
+) -> tuple[Breaches, int]:
     """How many inner slices stick out of the outer ones, and how many of them by more than is possible."""
-    assert pair.rows is not None
-    one, other = (pair.a, pair.rows[0], way_a), (pair.b, pair.rows[1], way_b)
-    outer, inner = (other, one) if pair.turned else (one, other)
-    outer_starts, outer_ends = _times(*outer)
-    inner_starts, inner_ends = _times(*inner)
-    early = outer_starts - inner_starts - _step(inner[0])
-    late = inner_ends - outer_ends - 2 * _step(outer[0])
-    return _breaches(np.maximum(early, late), (inner[0].trace, inner[1]), (outer[0].trace, outer[1]), limit)
-
-
-def _times(side: ClockInput, rows: Array, way: ClockMap) -> tuple[I64, I64]:
-    slices = side.trace.slices
-    return way.apply(slices.ts[rows]), way.apply(slices.ts[rows] + slices.dur[rows])
-
-
-def _step(side: ClockInput) -> int:
-    """The least difference of two times as printed, ns."""
-    return max(side.trace.clocks[side.clock].resolution_ns, 1)
+    sides = [(side.trace, own, way) for side, own, way in zip((pair.a, pair.b), rows, ways, strict=True)]
+    steps = [max(side.domain.resolution_ns, 1) for side in (pair.a, pair.b)]
+    times = [
+        (way.apply(trace.slices.ts[own]), way.apply(trace.slices.ts[own] + trace.slices.dur[own]))
+        for trace, own, way in sides
+    ]
+    outer, inner = (1, 0) if pair.turned else (0, 1)
+    early = times[outer][0] - times[inner][0] - steps[inner]
+    late = times[inner][1] - times[outer][1] - 2 * steps[outer]
+    return _breaches(np.maximum(early, late), sides[inner][:2], sides[outer][:2], bound_ns)
 
 
 def _breaches(
-    by: I64, effects: tuple[Trace, Array], causes: tuple[Trace, Array], limit: Limit = _NO_LIMIT
+    by: I64, effects: tuple[Trace, Array], causes: tuple[Trace, Array], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
     """What is wrong, from how much each pair is, and how much of it is so by more than is possible.
 
     Args:
         by: by how much each pair breaks its rule, ns: not at all if that is 0 or less.
         effects, causes: the rows of both in the slices of their traces.
-        limit: what is possible.
+        bound_ns: what is possible; None if nothing is said of that.
     """
     count = int((by > 0).sum())
     if not count:
         return Breaches(0, 0), 0
     worst = int(np.argmax(by))
     effect, cause = (place_of(trace, int(rows[worst])) for trace, rows in (effects, causes))
-    beyond = 0 if limit.bound_ns is None else int((by > limit.bound_ns).sum())
+    beyond = 0 if bound_ns is None else int((by > bound_ns).sum())
     return Breaches(count, int(by[worst]), Text.EFFECT_AND_CAUSE(effect=effect, cause=cause)), beyond
 
 

@@ -156,6 +156,8 @@ class Check(Struct, frozen=True):
         if self.alone and not self.checked:
             return Text.CALLS_TOO_FEW(count=self.alone, files=self.files)
         worst = Text.BY_UP_TO(time=self.after.worst_ns)
+        fault: Message | str = Text.FAULT_OF_RECORDING() if self.after.count else ""
+        rest = fault if self.in_one_file else self._of_alignment()
         return Text.CHECKED(
             rule=_RULES[self.rule][0](),
             count=self.after.count,
@@ -163,11 +165,8 @@ class Check(Struct, frozen=True):
             files=self.files,
             outside=Text.CALLS_BESIDE(count=self.alone) if self.alone else "",
             worst=Text.WORST_AT(worst=worst, place=self.after.place) if self.after.count else "",
-            rest=self._of_recording() if self.in_one_file else self._of_alignment(),
+            rest=rest,
         )
-
-    def _of_recording(self) -> Message | str:
-        return Text.FAULT_OF_RECORDING() if self.after.count else ""
 
     def _of_alignment(self) -> Message:
         """How much is more than is possible, and how it was before."""
@@ -228,7 +227,14 @@ class Causality(Struct, frozen=True):
         for check in self.checks:
             counts[check.what] += check.checked
         sizes = [what(count=count) for what, count in counts.items() if count]
-        found = [check for check in self.checks if check.alone or check.rule is Rule.COLLECTIVE or _says(check)]
+        found = [
+            check
+            for check in self.checks
+            if check.alone
+            or check.rule is Rule.COLLECTIVE
+            or check.after.count > 0
+            or (check.before is not None and check.before.count > 0)
+        ]
         if not sizes and not found:
             return []
         total = Text.OUT_OF_ORDER(count=self.violations) if self.violations else Text.ALL_IN_ORDER()
@@ -238,8 +244,3 @@ class Causality(Struct, frozen=True):
     def as_json(self) -> list[dict[str, Any]]:
         """For the report."""
         return [check.as_json() for check in self.checks]
-
-
-def _says(check: Check) -> bool:
-    """Whether a check found something, now or before."""
-    return check.after.count > 0 or (check.before is not None and check.before.count > 0)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import moved_by_user
-from traceconv.align.domains import one_machine_advice, spans, timed_clocks, zone_option
-from traceconv.align.inputs import clock_graph, prepared, without_other_hosts
+from traceconv.align.domains import spans, timed_clocks, zone_option
+from traceconv.align.inputs import ClockInput, Inputs, gathered, without_other_hosts
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
+from traceconv.align.placement import one_machine_advice
+from traceconv.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
 from traceconv.ir.trace import Trace
 from traceconv.registry import importer_class
 
@@ -79,26 +80,24 @@ def survey(
         InconsistentClocks: the facts contradict themselves or the files.
         UsageError: a fact does not fit its input.
     """
-    hosts = [trace.host for trace in traces]
-    stated = prepared(traces, facts, offsets, same_machine=same_machine)
-    traces, graph = stated.traces, clock_graph(stated, same_machine=same_machine)
-    ways = _Ways(graph, offsets or {}, stated.walls)
+    inputs = gathered(traces, replace(facts, offsets=offsets or {}, same_machine=same_machine))
+    ways = _Ways(inputs, offsets or {})
+    used = {one.key: one for one in inputs.clocks}
     clocks = [
         ClockLine(
             trace.sources[0].name,
             domain,
-            domain.machine or hosts[index],
-            number in used,
-            ways.to(stated.walls[index], index, domain),
+            domain.machine or traces[index].host,
+            (index, number) in used,
+            ways.to(inputs.stated.walls[index], index, domain),
         )
-        for index, trace in enumerate(traces)
-        for used in (spans(trace),)
+        for index, trace in enumerate(inputs.traces)
         for number, domain in enumerate(trace.clocks)
-        if number in used or domain.run is not Run.TOTALS
+        if (index, number) in used or domain.run is not Run.TOTALS
     ]
     sides = [
-        _Side(index, trace, trace.clocks[number])
-        for index, trace in enumerate(traces)
+        used[index, number]
+        for index, trace in enumerate(inputs.traces)
         for number in timed_clocks(trace, spans(trace))[:1]
     ]
     anchored = any(trace.sources[0].marks.reads_clocks for trace in traces)
@@ -111,62 +110,49 @@ def survey(
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """An input with the clock of its events."""
-
-    index: int
-    trace: Trace
-    clock: ClockDomain
-
-    @property
-    def name(self) -> str:
-        """The file."""
-        return self.trace.sources[0].name
-
-
-@dataclass(frozen=True, slots=True)
 class _Ways:
     """How clocks are related, with what the user adds to the times of inputs."""
 
-    graph: ClockGraph
+    inputs: Inputs
     offsets: Mapping[int, int]
-    walls: Sequence[ClockDomain]
 
     def to(self, target: ClockDomain, index: int, domain: ClockDomain) -> ClockMap | None:
         """From a clock of an input to another clock; --offset alone places a file, too."""
-        offset, maps = self.offsets.get(index), self.graph.maps_to(target)
+        offset, graph = self.offsets.get(index), self.inputs.graph
+        maps = graph.maps_to(target)
         if offset is None:
             return maps.get(domain)
-        known = without_other_hosts(maps, self.graph, target, self.walls[index]).get(domain)
+        known = without_other_hosts(maps, graph, target, self.inputs.stated.walls[index]).get(domain)
         return (known or ClockMap()).then(moved_by_user(offset, 0))
 
-    def between(self, one: _Side, other: _Side) -> ClockMap | None:
+    def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
         """From the clock of one input to that of another one, by way of what --offset counts on."""
+        graph = self.inputs.graph
         if not {one.index, other.index} & set(self.offsets):
-            return self.graph.maps_to(other.clock).get(one.clock)
-        known = self.graph.maps_to(REALTIME)
+            return graph.maps_to(other.domain).get(one.domain)
+        known = graph.maps_to(REALTIME)
         stays = one if other.index in self.offsets else other
-        target = REALTIME if one.clock in known or other.clock in known else stays.clock
-        ways = [self.to(target, side.index, side.clock) for side in (one, other)]
+        target = REALTIME if one.domain in known or other.domain in known else stays.domain
+        ways = [self.to(target, side.index, side.domain) for side in (one, other)]
         return None if ways[0] is None or ways[1] is None else ways[0].then(ways[1].inverse())
 
 
-def _advice(one: _Side, other: _Side, ways: _Ways, *, anchored: bool) -> list[Message]:
+def _advice(one: ClockInput, other: ClockInput, ways: _Ways, *, anchored: bool) -> list[Message]:
     """What would relate two inputs: what their formats say of themselves, then what the user can."""
-    lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.clock) is None]
+    lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.domain) is None]
     words = [Text.SAID_OF_FILE(file=side.name, text=_line_up(side)) for side in lost]
-    zones = [(side, zone_option(side.trace, side.clock)) for side in lost]
+    zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
     words += [Text.SAID_OF_FILE(file=side.name, text=zone) for side, zone in zones if zone is not None]
-    one_machine = one_machine_advice(one.trace, one.clock, other.trace, other.clock)
+    one_machine = one_machine_advice(one, other)
     if one_machine is not None:
         words.append(one_machine)
     else:
         words += [
             Text.IF_MONOTONIC(file=side.name, option=Text.IS_MONOTONIC(file=side.name))
             for side in lost
-            if side.clock.zero is Zero.BOOT and not side.clock.machine
+            if side.domain.zero is Zero.BOOT and not side.domain.machine
         ]
-    if Zero.BOOT in (one.clock.zero, other.clock.zero) and not anchored:
+    if Zero.BOOT in (one.domain.zero, other.domain.zero) and not anchored:
         words.append(Text.READ_CLOCKS())
     return [
         *words,
@@ -176,13 +162,13 @@ def _advice(one: _Side, other: _Side, ways: _Ways, *, anchored: bool) -> list[Me
     ]
 
 
-def _line_up(side: _Side) -> str:
+def _line_up(side: ClockInput) -> str:
     """What the format of an input says would line it up, with the name of the file, to be typed."""
     advice = importer_class(side.trace.sources[0].format).line_up
     return advice.replace("FILE=", f"{shlex.quote(side.name)}=")
 
 
-def _anchor(one: _Side, other: _Side) -> str:
+def _anchor(one: ClockInput, other: ClockInput) -> str:
     """An anchor of two inputs: of events if both have some that can be told by name, else of times.
 
     A sample or a log line of some name is hardly ever a known instant.

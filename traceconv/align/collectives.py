@@ -232,7 +232,7 @@ def _rows(trace: Trace, declared: Collectives) -> I64:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stated:
+class _GroupStated:
     """A group as a process states it: its ranks, None if it does not; what it is for; its name in this process."""
 
     ranks: Group | None
@@ -245,7 +245,7 @@ class _Told:
     """What name and args tell of a collective: "" for a kind that is not meant, -1 for no number."""
 
     kind: str
-    group: _Stated
+    group: _GroupStated
     sizes: tuple[str, ...]
     seq: int
 
@@ -262,7 +262,7 @@ def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[_Told]:
     categories = slices.category[rows].tolist()
     telling = {category for category, one in zip(categories, args, strict=True) if _tells(one)}
     names = slices.name[rows].tolist()
-    groups: dict[str, _Stated] = {}
+    groups: dict[str, _GroupStated] = {}
     for name, category, one in zip(names, categories, args, strict=True):
         silent = category in telling and not _tells(one)
         kind = declared.kinds[name, category] or declared.said.get(str(one.get("kind", "")), "")
@@ -298,7 +298,7 @@ def _decoder(args: CollectiveArgs) -> Any:
     return members_of
 
 
-def _group(args: Mapping[str, Any], declared: Collectives) -> _Stated:
+def _group(args: Mapping[str, Any], declared: Collectives) -> _GroupStated:
     """The group that args state."""
     name, size = str(args.get("group", "")), args.get("group_size")
     ranks = parse_ranks(args.get("ranks")) or declared.groups.get(name)
@@ -306,10 +306,10 @@ def _group(args: Mapping[str, Any], declared: Collectives) -> _Stated:
         ranks = declared.world if declared.world and size == len(declared.world) else declared.only_group
     if ranks is not None and size is not None and size != len(ranks):
         ranks = None
-    return _Stated(ranks, str(args.get("about", "")), name)
+    return _GroupStated(ranks, str(args.get("about", "")), name)
 
 
-def _groups(stated: Set[_Stated], declared: Mapping[str, Group], rank: int) -> dict[_Stated, Hashable]:
+def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int) -> dict[_GroupStated, Hashable]:
     """For groups of one process that are known what tells them from others, and is the same in all of their processes.
 
     Names are those of the process. Of groups that have equal ranks, the order in which all of them made their groups
@@ -328,7 +328,7 @@ def _groups(stated: Set[_Stated], declared: Mapping[str, Group], rank: int) -> d
     for one in stated:
         if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
             alike[one.ranks, one.about].add(one.name)
-    found: dict[_Stated, Hashable] = {}
+    found: dict[_GroupStated, Hashable] = {}
     for (ranks, about), names in alike.items():
         listed = of_ranks.get(ranks, [])
         for name in names:
@@ -337,7 +337,7 @@ def _groups(stated: Set[_Stated], declared: Mapping[str, Group], rank: int) -> d
                 key = (ranks, about, listed.index(name), len(listed))
             elif len(names) == 1 and not (name and listed):
                 key = (ranks, about, 0, 1)
-            found[_Stated(ranks, about, name)] = key
+            found[_GroupStated(ranks, about, name)] = key
     return found
 
 
@@ -432,10 +432,10 @@ def _without_shifted(seen: Occurrences, members: list[I64]) -> tuple[list[I64], 
     """
     if len(members) < 2 or not _impossible(seen, members).count:
         return members, []
-    start, end, bound = (np.array([column[rows] for rows in members]) for column in (seen.start, seen.end, seen.bound))
+    start, end, within = (np.array([column[rows] for rows in members]) for column in (seen.start, seen.end, seen.bound))
     middle = len(members) // 2
-    late = start - np.sort(end, axis=0)[middle] > bound
-    early = np.sort(start, axis=0)[middle] - end > bound
+    late = start - np.sort(end, axis=0)[middle] > within
+    early = np.sort(start, axis=0)[middle] - end > within
     reference = members[int(np.argmin(np.count_nonzero(late | early, axis=1)))]
     kept: list[I64] = []
     odd: list[Odd] = []
@@ -444,7 +444,10 @@ def _without_shifted(seen: Occurrences, members: list[I64]) -> tuple[list[I64], 
         if rows is reference or not wrong.count:
             kept.append(rows)
         elif not _fit_shifted(seen, reference, rows):
-            least, most = _moves(seen, reference, rows)
+            # From where to where the recording can be moved so that each collective can happen.
+            bound = seen.bound[reference] + seen.bound[rows]
+            least = seen.start[reference] - seen.end[rows] - bound
+            most = seen.end[reference] - seen.start[rows] + bound
             if np.max(least) <= np.min(most):
                 kept.append(rows)
             else:
@@ -456,12 +459,6 @@ def _impossible(seen: Occurrences, members: list[I64]) -> Impossible:
     """The collectives of some ranks that cannot have happened as drawn."""
     numbers = np.tile(np.arange(len(members[0])), len(members))
     return seen.where(np.concatenate(members)).numbered(numbers).impossible()
-
-
-def _moves(seen: Occurrences, one: I64, other: I64) -> tuple[I64, I64]:
-    """For each collective of two ranks from where to where the other recording can be moved so that it can happen."""
-    bound = seen.bound[one] + seen.bound[other]
-    return seen.start[one] - seen.end[other] - bound, seen.end[one] - seen.start[other] + bound
 
 
 def _set_meanwhile(least: I64, most: I64) -> int | None:

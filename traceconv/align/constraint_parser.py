@@ -126,6 +126,8 @@ class Facts:
         clocks: what the clocks are.
         zones: the zones of local times, such as "+02:00" or "UTC".
         dates: the day of the first time, where times have none.
+        offsets, offsets_within: ns to add to each of the times of an input, and how wrong that can be.
+        same_machine: whether all inputs were recorded on one machine, since one boot of it.
     """
 
     anchors: tuple[Anchor, ...] = ()
@@ -133,6 +135,9 @@ class Facts:
     clocks: Mapping[int, ClockFact] = field(default_factory=dict)
     zones: Mapping[int, str] = field(default_factory=dict)
     dates: Mapping[int, date] = field(default_factory=dict)
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    offsets_within: Mapping[int, int] = field(default_factory=dict)
+    same_machine: bool = False
 
 
 NO_FACTS = Facts()

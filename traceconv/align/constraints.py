@@ -18,12 +18,14 @@ import numpy as np
 from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, EventPoint, Facts, Point, zone_ns
 from traceconv.align.domains import (
     STATED_CLOCKS,
+    Key,
+    Said,
     against_clock,
     base_of,
+    ends_of,
     is_definition,
     main_clock,
     spans,
-    with_own_domains,
 )
 from traceconv.align.geometry import line_through
 from traceconv.align.machines import UNNAMED, Machine
@@ -57,10 +59,6 @@ _NEAR_ANCHOR_NS = 10 * 10**9
 #: So many names of a kind are looked through for similar ones.
 _MOST_NAMES = 2000
 _DAY_NS = 86400 * 10**9
-#: The numbers of an input and of a clock of it.
-Clock = tuple[int, int]
-#: What is to be said of the place of a clock.
-Said = tuple[Clock, Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +88,15 @@ class Instant:
         text: as the user wrote it.
     """
 
-    one: Clock
-    other: Clock
+    one: Key
+    other: Key
     ts: int
     other_ts: int
     within_ns: int
     text: str
 
     @property
-    def sides(self) -> tuple[tuple[Clock, int], tuple[Clock, int]]:
+    def sides(self) -> tuple[tuple[Key, int], tuple[Key, int]]:
         """Both clocks, each with its time."""
         return (self.one, self.ts), (self.other, self.other_ts)
 
@@ -136,28 +134,25 @@ class Stated:
     notes: dict[int, list[Message]] = field(default_factory=dict)
 
 
-def state(
-    traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain], offsets: Mapping[int, int] | None = None
-) -> Stated:
+def state(traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain]) -> Stated:
     """Add the facts to the inputs.
 
     Args:
-        traces: the inputs, as read with `importer_options`.
-        facts: what the user says.
+        traces: the inputs, as read with `importer_options`, with domains marked as their own.
+        facts: what the user says; its offsets must leave anchors where they are.
         walls: for each input the wall clock of its host.
-        offsets: the values of --offset by input, ns; they must leave anchors where they are.
 
     Raises:
         UsageError: a fact does not fit its input.
         InconsistentClocks: the facts contradict themselves or the files.
     """
-    own = [with_own_domains(trace, index) for index, trace in enumerate(traces)]
-    dated = [_with_date(trace, index, facts, wall) for index, (trace, wall) in enumerate(zip(own, walls, strict=True))]
+    both = enumerate(zip(traces, walls, strict=True))
+    dated = [_with_date(trace, index, facts, wall) for index, (trace, wall) in both]
     clocked = _with_clocks(dated, facts, walls)
     instants = [_instant(anchor, clocked) for anchor in facts.anchors]
     corrections = _corrections(clocked, facts, instants)
     corrected = [_corrected(trace, corrections.get(index, {})) for index, trace in enumerate(clocked)]
-    found, relations, dropped = _anchored(corrected, instants, corrections, offsets or {})
+    found, relations, dropped = _anchored(corrected, instants, corrections, facts.offsets)
     warnings = [*_unknown_machines(dated, facts), *_far_away(clocked, instants), *dropped]
     return Stated(found, relations, corrections, instants, warnings, walls=list(walls))
 
@@ -194,8 +189,7 @@ def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Tra
     if handed:
         if day is not None and not {"date", "year"} & set(handed):
             raise UsageError(Text.DATE_IN_FILE(file=source.name, format=source.format), hint=Text.LEAVE_IT_OUT())
-        ends = [end for snap in trace.snapshots for end in (snap.clock, snap.other)]
-        if not any(domain.is_wall_clock for domain in (*trace.clocks, *ends)):
+        if not any(domain.is_wall_clock for domain in (*trace.clocks, *ends_of(trace))):
             raise UsageError(
                 Text.GIVES_NO_UNIX_TIME(option=option, file=source.name, format=source.format),
                 hint=Text.NO_LOCAL_TIME_OR_MORE_NEEDED(option=other),
@@ -224,7 +218,7 @@ def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: dat
     start = (day - date(1970, 1, 1)).days * _DAY_NS if day is not None else 0
     method = Text.LOCAL_TIME_READ_FROM(zone=zone, day=day) if day else Text.LOCAL_TIME_READ(zone=zone)
     local = LocalTime(zone_ns(zone))
-    return ClockSnapshot(domain, 0, wall, start - local.ahead_ns, 0, method, assumed=True, local=local)
+    return ClockSnapshot(domain, 0, wall, start - local.ahead_ns, 0, method, local, Provenance.ASSUMED)
 
 
 # -- what a clock is --------------------------------------------------------------------------------------------------
@@ -286,14 +280,14 @@ def _is_clock(stated: ClockDomain) -> Message:
 
 def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: Message) -> ClockSnapshot:
     """The snapshot by which one clock is another one, on the word of the user."""
-    return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, assumed=True, provenance=Provenance.USER)
+    return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, provenance=Provenance.USER)
 
 
 def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
     """An input whose times were taken as those of the wall clock for their size alone: now the user says so."""
     if base.bound_ns is not None or base.ts != base.other_ts:
         return trace
-    exact = replace(base, bound_ns=0, method=_is_clock(REALTIME), assumed=True, provenance=Provenance.USER)
+    exact = replace(base, bound_ns=0, method=_is_clock(REALTIME), provenance=Provenance.USER)
     return trace.with_tables(snapshots=[exact if snap is base else snap for snap in trace.snapshots])
 
 
@@ -340,7 +334,12 @@ def _corrections(traces: Sequence[Trace], facts: Facts, instants: Sequence[Insta
         number = main_clock(traces[index], "--drift")
         domain = traces[index].clocks[number]
         _refuse_other_drift(traces, traces[index], domain, drift)
-        same = _counting(traces, (index, number))
+        same = {  # that count the same; of the wall clock a drift is of that file alone
+            (input, clock): its
+            for input, trace in enumerate(traces)
+            for clock, its in enumerate(trace.clocks)
+            if ((input, clock) == (index, number) if domain.is_wall_clock else its.same_timebase(domain))
+        }
         at = [ts for instant in instants for key, ts in instant.sides if key in same]
         read = [snap for trace in traces for snap in trace.snapshots if snap.clock in same.values()]
         at += [snap.ts for snap in read if not is_definition(snap)]
@@ -351,19 +350,6 @@ def _corrections(traces: Sequence[Trace], facts: Facts, instants: Sequence[Insta
                 name = traces[index].sources[0].name
                 raise InconsistentClocks(Text.TWO_DRIFTS(file=name, clock=domain.name), hint=Text.SAY_ONE_DRIFT())
     return found
-
-
-def _counting(traces: Sequence[Trace], clock: Clock) -> dict[Clock, ClockDomain]:
-    """The clocks of all inputs that count the same as one of them. Of the wall clock a drift is of that file alone."""
-    domain = traces[clock[0]].clocks[clock[1]]
-    if domain.is_wall_clock:
-        return {clock: domain}
-    return {
-        (index, number): its
-        for index, trace in enumerate(traces)
-        for number, its in enumerate(trace.clocks)
-        if its.same_timebase(domain)
-    }
 
 
 def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
@@ -416,7 +402,7 @@ def _instant(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
     return Instant(one, other, ts, other_ts, within, anchor.text)
 
 
-def _time(point: Point, trace: Trace, text: str) -> tuple[Clock, int, int]:
+def _time(point: Point, trace: Trace, text: str) -> tuple[Key, int, int]:
     """The clock of a point, its time on it, and to how many ns that is known."""
     if isinstance(point, EventPoint):
         clock, ts = _event(point, trace, text)
@@ -485,9 +471,10 @@ def _anchored(
     Returns:
         The inputs, without the guesses of importers that contradict anchors, the relations, and what is to be said.
     """
-    groups: dict[tuple[Clock, Clock], list[Instant]] = defaultdict(list)
+    groups: dict[tuple[Key, Key], list[Instant]] = defaultdict(list)
     for instant in instants:
-        groups[instant.one, instant.other].append(_without_drift(instant, corrections))
+        ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
+        groups[instant.one, instant.other].append(replace(instant, ts=ts, other_ts=other_ts))
     found, relations, said = list(traces), list[Relation](), list[Said]()
     exact: list[Relation] = []  # as they are at the instants: there they are checked
     for group in groups.values():
@@ -501,12 +488,6 @@ def _anchored(
         exact.append(at_instant)
         relations.append(everywhere)
     return found, relations, said
-
-
-def _without_drift(instant: Instant, corrections: Mapping[int, Mapping[int, ClockMap]]) -> Instant:
-    """The anchor on clocks whose stated drift is taken out."""
-    ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
-    return replace(instant, ts=ts, other_ts=other_ts)
 
 
 def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
@@ -557,27 +538,26 @@ def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -
     return replace(relation, way=way, back=back)
 
 
-def _span(traces: Sequence[Trace], key: Clock, ts: int) -> tuple[int, int]:
+def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
     """The first and the last time of the events on a clock; without any, the given one."""
     return spans(traces[key[0]]).get(key[1], (ts, ts))
 
 
 def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
     """The line through several anchors of two clocks, and the way back, each with its bound for the events there."""
-    ends, its_ends = (_span(traces, key, ts) for key, ts in group[0].sides)
-    way = _way(group, ends, traces, max_drift)
-    first, last = (way.inverse().at(end) for end in its_ends)
-    return way, _way(group, (first, last), traces, max_drift).inverse()
-
-
-def _way(group: Sequence[Instant], span: tuple[int, int], traces: Sequence[Trace], max_drift: float) -> ClockMap:
-    """The line through several anchors of two clocks; its bound holds for the whole span of the first one."""
     readings = [(one.ts, one.other_ts, one.within_ns) for one in group]
     step = Step(f"{len(group)} x --anchor", Provenance.USER)
-    way = line_through(readings, span, max_drift, step, Verdict.ASSUMED)
-    if way is None:
-        raise _contradict_each_other(group, traces, max_drift)
-    return way
+
+    def line(span: tuple[int, int]) -> ClockMap:
+        way = line_through(readings, span, max_drift, step, Verdict.ASSUMED)
+        if way is None:
+            raise _contradict_each_other(group, traces, max_drift)
+        return way
+
+    ends, its_ends = (_span(traces, key, ts) for key, ts in group[0].sides)
+    way = line(ends)
+    back = way.inverse()
+    return way, line((back.at(its_ends[0]), back.at(its_ends[1]))).inverse()
 
 
 # -- contradictions ---------------------------------------------------------------------------------------------------

@@ -26,12 +26,11 @@ from traceconv.align.estimate import Array, Events, some_of
 from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
-from traceconv.align.matching import NONE, Matcher
+from traceconv.align.matching import NONE, Matcher, could_match
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretches, most_fitting, sticking_out
 from traceconv.align.pairs import stated_outer
-from traceconv.align.sequences import could_match
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.ir.trace import I64, Layer, Trace, take
 
@@ -112,18 +111,19 @@ def _checks(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: N
     """The check of one log against one framework, if files relate the two and enough calls can be looked at."""
     ways = [alignment.maps[side.index][side.clock] for side in (outer, inner)]
     ranks = {side.trace.sources[0].rank for side in (outer, inner)} - {None}
-    if len(ranks) > 1 or not all(_is_stated(way) for way in ways):
+    # A clock is stated where files put it, alone: neither the user nor events, nor two hosts taken for one.
+    stated = all(
+        (way.bound_ns is not None or way.verdict is Verdict.OK)
+        and way.verdict in (Verdict.OK, Verdict.ASSUMED)
+        and not (way.by_user or way.two_hosts or way.rests_on)
+        for way in ways
+    )
+    if len(ranks) > 1 or not stated:
         return
     way = ways[1].then(ways[0].inverse())
     found = _calls(*_in_windows(outer, inner, way), way, names)
     if found is not None:
         yield _check(found)
-
-
-def _is_stated(way: ClockMap) -> bool:
-    """Whether a clock is where files put it, alone: neither the user nor events, nor two hosts taken for one."""
-    known = way.bound_ns is not None or way.verdict is Verdict.OK
-    return known and way.verdict in (Verdict.OK, Verdict.ASSUMED) and not (way.by_user or way.two_hosts or way.rests_on)
 
 
 def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) -> _Calls | None:
@@ -291,10 +291,7 @@ def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
 def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
     """Whether operators hold no call while calls lie in none, though no better place is known.
 
-    Args:
-        found: the calls.
-        beyond: whether each sticks out.
-        empty: when operators without a call begin.
+    The arguments are those of `_fits_elsewhere`.
     """
     outside, without = int(np.count_nonzero(beyond)), _during(found, empty, np.arange(len(beyond)))
     if without <= CHANCE:

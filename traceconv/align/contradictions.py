@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from traceconv.align.constraints import Instant
+from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimate import MOST_RIVALS, Method
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.input_warnings import local_time_of, same_recording, zone_behind, zone_text
-from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Warnings, Ways, is_timed
+from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, is_timed
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted, stated_outer
-from traceconv.align.sequences import LEAST_MARGIN
+from traceconv.align.sequence_candidates import LEAST_MARGIN
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.errors import InconsistentClocks
 from traceconv.ir.trace import Layer
@@ -164,12 +165,12 @@ def refuse_early_work(host: ClockInput, device: ClockInput, ways: tuple[ClockMap
     if known.verdict is not Verdict.OK or known.by_user:
         return
     left_open = _left_open(known, host, device)
-    early = early_work(host.trace, host.clock, device.trace, device.clock, ways)
-    if early is not None and early.beyond(left_open):
+    early = early_work(host.trace, host.clock, device.trace, device.clock, ways, left_open)
+    if early is not None:
         text = Text.WORK_TOO_EARLY(
-            host=host.name, device=device.name, by=_stated_by(known), early=early.describe(), most=left_open
+            host=host.name, device=device.name, by=_stated_by(known), early=early[0], most=left_open
         )
-        raise InconsistentClocks(text, hint=Text.OFFSET_OR_LEAVE(file=device.name, move=early.worst_ns))
+        raise InconsistentClocks(text, hint=Text.OFFSET_OR_LEAVE(file=device.name, move=early[1]))
 
 
 # -- what the user says -----------------------------------------------------------------------------------------------
@@ -239,9 +240,11 @@ def doubts(
     for host, device in product(hosts, devices):
         both = ways[host.key], ways[device.key]
         by_user = [one for one, way in zip((host, device), both, strict=True) if way.by_user]
-        early = early_work(host.trace, host.clock, device.trace, device.clock, both) if by_user else None
-        if early is not None and early.beyond(_left_open(both[0].then(both[1].inverse()), host, device)):
-            text = Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early.describe())
+        left_open = _left_open(both[0].then(both[1].inverse()), host, device)
+        sides = host.trace, host.clock, device.trace, device.clock
+        early = early_work(*sides, both, left_open) if by_user else None
+        if early is not None:
+            text = Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early[0])
             said.setdefault(by_user[-1].key, text)
     return new, list(said.items())
 

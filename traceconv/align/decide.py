@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from traceconv.align.contradictions import moved_by_zone
+from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimates import Finding, Findings, without_drifts
-from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Warnings
+from traceconv.align.inputs import ClockInput, Inputs, Policy
 from traceconv.align.messages import Message, Text
 from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
@@ -101,7 +102,10 @@ def relate_all(
         return Related(graph)
     number = {one.key: at for at, one in enumerate(clocks)}
     stated = _stated_edges(clocks, graph, target, {number[key] for key in overruled})
-    edges = [*stated, *(_edge(pair, number) for pair in accepted)]
+    edges = list(stated)
+    edges += [
+        Edge(number[pair.a.key], number[pair.b.key], pair.way, pair.a.span(), back_way=pair.back) for pair in accepted
+    ]
     solution = solve(range(len(clocks)), edges, len(clocks))
     if solution.verdict is Verdict.INCONSISTENT:
         raise _inconsistent(solution, clocks, target, accepted)
@@ -144,10 +148,6 @@ def _stated_edges(
 
 def _stated_edge(at: int, root: int, way: ClockMap, clock: ClockInput) -> Edge:
     return Edge(at, root, way, clock.span(), way.by_user or way.verdict is Verdict.OK)
-
-
-def _edge(pair: PairEstimate, number: dict[Key, int]) -> Edge:
-    return Edge(number[pair.a.key], number[pair.b.key], pair.way, pair.a.span(), back_way=pair.back)
 
 
 def _inconsistent(

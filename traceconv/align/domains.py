@@ -14,7 +14,6 @@ from traceconv.clocks import (
     MONOTONIC_RAW,
     OS_CLOCKS,
     REALTIME,
-    SINCE_BOOT,
     ClockDomain,
     ClockSnapshot,
     LocalForm,
@@ -25,6 +24,11 @@ from traceconv.clocks import (
 from traceconv.errors import UsageError
 from traceconv.ir.trace import I32, I64, Trace, occurring
 
+#: A clock: the number of its input, and its number there.
+Key = tuple[int, int]
+#: What is to be said of a clock, and of several.
+Said = tuple[Key, Message]
+Warnings = Sequence[Said]
 #: The clocks that --clock can name.
 STATED_CLOCKS = {
     ClockKind.REALTIME: REALTIME,
@@ -35,11 +39,6 @@ STATED_CLOCKS = {
 }
 
 
-def own(domain: ClockDomain, trace: Trace, index: int) -> ClockDomain:
-    """A domain of the input of that index: as it is if files can share it, else as the private one of the input."""
-    return domain if domain.shared else domain.owned_by(f"{index}:{trace.sources[0].name}")
-
-
 def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> Trace:
     """The trace with other domains in the places of its own, also in its snapshots."""
     snapshots = [snap.between(named(snap.clock), named(snap.other)) for snap in trace.snapshots]
@@ -47,8 +46,14 @@ def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> T
 
 
 def with_own_domains(trace: Trace, index: int) -> Trace:
-    """The trace with its private domains marked as its own."""
-    return with_domains(trace, lambda domain: own(domain, trace, index))
+    """The trace, the input of that index: domains that files cannot share are marked as its own."""
+    owner = f"{index}:{trace.sources[0].name}"
+    return with_domains(trace, lambda domain: domain if domain.shared else domain.owned_by(owner))
+
+
+def ends_of(trace: Trace) -> list[ClockDomain]:
+    """The clocks that the snapshots of a trace relate."""
+    return [end for snap in trace.snapshots for end in (snap.clock, snap.other)]
 
 
 def rows_on(trace: Trace, clock: int, tracks: I32) -> I64:
@@ -78,40 +83,6 @@ def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
         return None
     text = Text.ZONE_AND_DATE_OF_TIMES if domain.local is LocalForm.TIME_OF_DAY else Text.ZONE_OF_TIMES
     return text(file=trace.sources[0].name)
-
-
-def one_machine_advice(one: Trace, clock: ClockDomain, other: Trace, other_clock: ClockDomain) -> Message | None:
-    """What relates two inputs if they are of one machine; None if nothing does."""
-    options = _monotonic_options(((one, clock), (other, other_clock)))
-    if options:
-        return Text.BOTH_MONOTONIC(options=options)
-    elsewhere = clock.host and other_clock.host and clock.host != other_clock.host
-    same_boot = clock.zero in SINCE_BOOT and clock.zero is other_clock.zero and not elsewhere
-    return Text.BOTH_OF_ONE_MACHINE() if same_boot else None
-
-
-def _monotonic_options(sides: Sequence[tuple[Trace, ClockDomain]]) -> tuple[Message, ...]:
-    """The options under which inputs count the monotonic clock of one machine; none if their times exclude that."""
-    spanned = [_span_on(trace, domain) for trace, domain in sides]
-    if not all(
-        span is not None and _may_be_monotonic(trace, domain, span)
-        for (trace, domain), span in zip(sides, spanned, strict=True)
-    ):
-        return ()
-    missing = [trace for trace, domain in sides if not (domain.machine and domain.name == MONOTONIC.name)]
-    if max(span[0] for span in spanned if span) > min(span[1] for span in spanned if span):
-        return ()
-    return tuple(Text.IS_MONOTONIC(file=trace.sources[0].name) for trace in missing)
-
-
-def _span_on(trace: Trace, clock: ClockDomain) -> tuple[int, int] | None:
-    return next((span for number, span in spans(trace).items() if trace.clocks[number] == clock), None)
-
-
-def _may_be_monotonic(trace: Trace, domain: ClockDomain, span: tuple[int, int]) -> bool:
-    """Whether the user may say so of a clock of times from such a first to such a last one."""
-    may_be = domain.zero in (Zero.BOOT, Zero.UNKNOWN) and domain.run is not Run.WALL
-    return may_be and against_clock(trace, domain, span, ClockFact(ClockKind.MONOTONIC)) is None
 
 
 def is_definition(snap: ClockSnapshot) -> bool:

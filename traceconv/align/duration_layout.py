@@ -10,7 +10,7 @@ for its place is shortened, and says so. The order is kept and nothing overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
@@ -326,23 +326,32 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
     """
     said: dict[int, dict[str, object]] = {}
     around = str(Text.PLACED_AROUND())
-    moved: dict[str, Any] = {name: replace(table, ts=table.ts.copy()) for name, table in guest.timed_tables()}
-    moved["slices"] = replace(moved["slices"], dur=guest.slices.dur.copy())
-    apart = {name: np.zeros(len(table.ts), bool) for name, table in moved.items()}
+    times = {name: table.ts.copy() for name, table in guest.timed_tables()}
+    apart = {name: np.zeros(len(ts), bool) for name, ts in times.items()}
+    dur = guest.slices.dur.copy()
     for sequence in placement.sequences:
         layout, wanted = _layout(sequence, guest, host)
-        _move_all(guest, sequence, layout, moved, apart)
+        for name, rows, begin, end, out in _moves(guest, sequence, layout):
+            times[name][rows], apart[name][rows] = begin, out
+            if name == "slices":
+                dur[rows] = end - begin
         names = [host.strings[name] for name in host.slices.name[wanted].tolist()]
         rows_around = np.flatnonzero(sequence.tracks[guest.slices.track] >= 0).tolist()
         said |= {row: {"placed": around} for row in rows_around}
         rows = sequence.rows
         said |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
+    moved: dict[str, Any] = {name: replace(table, ts=times[name]) for name, table in guest.timed_tables()}
+    moved["slices"] = replace(moved["slices"], dur=dur)
     laid = _with_words(guest.with_tables(**moved), said)
     return sort_events(_set_apart(laid, apart))
 
 
-def _move_all(guest: Trace, sequence: Order, layout: Layout, moved: dict[str, Any], apart: dict[str, Array]) -> None:
-    """Write the new times of a sequence, and of what else is on its tracks: it keeps its place in the order."""
+def _moves(guest: Trace, sequence: Order, layout: Layout) -> Iterator[tuple[str, Array, I64, I64, Array]]:
+    """The new times of a sequence, and of what else is on its tracks: it keeps its place in the order.
+
+    Yields:
+        The name of a table, some of its rows, when these begin and end, and which of them are apart.
+    """
     slices = guest.slices
     root = sequence.tracks[slices.track[sequence.rows]]
     known = np.flatnonzero(~_is_apart(layout))
@@ -354,14 +363,11 @@ def _move_all(guest: Trace, sequence: Order, layout: Layout, moved: dict[str, An
             before = slices.ts[sequence.rows[own]], slices.dur[sequence.rows[own]]
             after = layout.ts[own], layout.dur[own]
             start = _carried(table.ts[rows], before, after, begins=name == "slices")
-            moved[name].ts[rows] = start
             end = start
             if name == "slices":
                 end = np.maximum(start, _carried(table.ts[rows] + table.dur[rows], before, after, begins=False))
-                moved[name].dur[rows] = end - start
-            apart[name][rows] = (end <= first) | (start >= last)
-    moved["slices"].ts[sequence.rows], moved["slices"].dur[sequence.rows] = layout.ts, layout.dur
-    apart["slices"][sequence.rows] = _is_apart(layout)
+            yield name, rows, start, end, (end <= first) | (start >= last)
+    yield "slices", sequence.rows, layout.ts, layout.ts + layout.dur, _is_apart(layout)
 
 
 def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins: bool) -> I64:

@@ -12,12 +12,13 @@ from itertools import combinations
 
 import numpy as np
 
+from traceconv.align.domains import Key, Warnings
 from traceconv.align.duration_layout import Placement, placement_in
 from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
 from traceconv.align.features import shared_work
 from traceconv.align.input_warnings import same_recording
-from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Warnings, Ways, is_timed
+from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, is_timed
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted
@@ -106,7 +107,7 @@ def _tried(
         rows = None
         if estimate.pairs is not None:
             rows = (outer.rows[estimate.pairs[0]], inner.rows[estimate.pairs[1]])
-        way = ClockMap(steps=(Step(Text.DURATIONS_ONLY(), Provenance.ESTIMATED),), verdict=estimate.verdict)
+        way = ClockMap(steps=(Step(Text.COMPARED_DURATIONS(), Provenance.ESTIMATED),), verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
         found.append(PairEstimate(host, guest, estimate, *zeros, way, rows=rows))
     found.sort(key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.margin))
@@ -115,7 +116,14 @@ def _tried(
     if not rivals:
         return found
     why = Text.DURATIONS_FIT_FILES(files=[pair.a.name for pair in (accepted[0], *rivals)])
-    refused = [_ambiguous(pair, why) for pair in accepted]
+    refused = [
+        replace(
+            pair,
+            estimate=replace(pair.estimate, verdict=Verdict.AMBIGUOUS, reason=why),
+            way=replace(pair.way, verdict=Verdict.AMBIGUOUS),
+        )
+        for pair in accepted
+    ]
     return [*refused, *found[len(accepted) :]]
 
 
@@ -142,8 +150,3 @@ def _interval(host: ClockInput, row: int, hosts: Mapping[ClockInput, ClockMap]) 
     """Begin and end of a slice on trace time."""
     begin, dur = int(host.trace.slices.ts[row]), int(host.trace.slices.dur[row])
     return hosts[host].at(begin), hosts[host].at(begin + dur)
-
-
-def _ambiguous(pair: PairEstimate, why: Message) -> PairEstimate:
-    estimate = replace(pair.estimate, verdict=Verdict.AMBIGUOUS, reason=why)
-    return replace(pair, estimate=estimate, way=replace(pair.way, verdict=Verdict.AMBIGUOUS))

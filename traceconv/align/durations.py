@@ -18,8 +18,9 @@ memory is that of a block of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -147,16 +148,6 @@ class _Model:
     matched: float = _FIRST_MATCHED
     extra: float = _FIRST_EXTRA
 
-    @property
-    def skip_a(self) -> float:
-        """The score of an event of a that is not in b."""
-        return float(np.log(1 - self.matched))
-
-    @property
-    def skip_b(self) -> float:
-        """The score of an event of b that is not in a."""
-        return float(np.log(self.extra))
-
 
 @dataclass(frozen=True, slots=True)
 class _Window:
@@ -176,10 +167,10 @@ class _Table:
     """
 
     def __init__(self, a: Events, b: Events, model: _Model) -> None:
-        self.tilt = model.skip_a
-        self.skip_b = model.skip_b
+        #: The score of an event of a that is not in b, and of one of b that is not in a.
+        self.tilt, self.skip_b = float(np.log(1 - model.matched)), float(np.log(model.extra))
         self._dur, self._kind = b.dur, b.kind
-        self._bonus = float(np.log(model.matched)) - model.skip_a
+        self._bonus = float(np.log(model.matched)) - self.tilt
         self._model = model
         self._columns: dict[int, tuple[Array, F64, F64, F64]] = {}
         for kind, usual in model.kinds.items():
@@ -187,13 +178,10 @@ class _Table:
             width = np.hypot(model.relative * a.dur[rows], usual.noise)
             self._columns[kind] = rows, a.dur[rows] - usual.bias, 1 / width, -np.log(2 * width)
 
-    def begin(self, window: _Window) -> F64:
-        """The scores before the first row: any place is as good."""
-        scores: F64 = np.arange(window.low, window.high + 1, dtype=np.float64) * -self.tilt
-        return scores
-
-    def moved(self, scores: F64, old: _Window, new: _Window) -> F64:
-        """The scores of one window in another one."""
+    def entered(self, new: _Window, scores: F64 | None = None, old: _Window | None = None) -> F64:
+        """The scores before the first row of a window: those after the one before it; first, any place is as good."""
+        if scores is None or old is None:
+            return np.asarray(np.arange(new.low, new.high + 1, dtype=np.float64) * -self.tilt, np.float64)
         fresh = np.full(new.high - new.low + 1, -np.inf)
         low, high = max(old.low, new.low), min(old.high, new.high)
         if low <= high:
@@ -283,8 +271,8 @@ def align_durations(a: Events, b: Events) -> Estimate:
     seed = _learned(a, b)
     windows = _windows(a, b, seed, period)
     half = max(1, (period or _NO_PERIOD_EVENTS) // 2)
-    path = _path(a, b, seed.model, windows, half, margins=False)
-    model = _refitted(a, b, path.match, seed.model)
+    path = _path(a, b, seed[0], windows, half, margins=False)
+    model = _refitted(a, b, path.match, seed[0])
     path = _path(a, b, model, windows, half)
     path.match[_strays(path.match)] = -1
     return _judged(a, b, model, path, period)
@@ -293,23 +281,12 @@ def align_durations(a: Events, b: Events) -> Estimate:
 # -- what is usual --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Seed:
-    """What a part of b shows.
-
-    Attributes:
-        model: what is usual.
-        first: the first row of the part.
-        match: for each row of the part its row in a, or -1.
-    """
-
-    model: _Model
-    first: int
-    match: Array
+#: What a part of b shows: what is usual, the first row of the part, and for each row of it its row in a, or -1.
+_Seed = tuple[_Model, int, Array]
 
 
 def _learned(a: Events, b: Events) -> _Seed:
-    """The model and the place of that part of b which fits best.
+    """What that part of b shows which fits best.
 
     A part is much shorter than a, since a may hold only a part of b. If a is long, later parts of b are tried only if
     the first one does not fit.
@@ -326,7 +303,7 @@ def _learned(a: Events, b: Events) -> _Seed:
         for _ in range(_LEARNINGS):
             path = _path(a, part, model, everywhere, 1, margins=False)
             match, model = path.match, _refitted(a, part, path.match, model)
-        seeds.append((path.score / len(part), _Seed(model, first, match)))
+        seeds.append((path.score / len(part), (model, first, match)))
         if size == _SEED_ROWS and (match >= 0).mean() >= _LEAST_SHARE:
             break
     return max(seeds, key=lambda one: one[0])[1]
@@ -364,21 +341,14 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
         kinds[number] = replace(
             usual, bias=middle, noise=max(floor, float(np.median(np.abs(own - middle))) / np.log(2))
         )
-    return _Model(kinds, _relative(longer, size, kind, kinds), *_shares(match, rows))
-
-
-def _relative(longer: F64, size: F64, kind: Array, kinds: dict[int, _Kind]) -> float:
-    """The noise of the longest events as a share of them; what the others show is in the noise of their kinds."""
-    bias = np.array([kinds[number].bias for number in kind.tolist()])
+    # The noise of the longest events as a share of them; what the others show is in the noise of their kinds.
+    of_kind = np.array([kinds[number].bias for number in kind.tolist()])
     long = size >= np.percentile(size, 75)
-    return float(np.clip(np.median(np.abs(longer - bias)[long] / size[long]) / np.log(2) / 2, 0.002, 0.1))
-
-
-def _shares(match: Array, rows: Array) -> tuple[float, float]:
-    """The share of a that is matched, and the share of b that is extra, between the first and the last match."""
-    spanned_a = int(match[rows[-1]] - match[rows[0]]) + 1
-    spanned_b = int(rows[-1] - rows[0]) + 1
-    return float(np.clip(len(rows) / spanned_a, 0.05, 0.97)), float(np.clip(1 - len(rows) / spanned_b, 0.02, 0.6))
+    relative = float(np.clip(np.median(np.abs(longer - of_kind)[long] / size[long]) / np.log(2) / 2, 0.002, 0.1))
+    # How much of a is matched and how much of b is extra, between the first and the last match.
+    spanned_a, spanned_b = int(match[rows[-1]] - match[rows[0]]) + 1, int(rows[-1] - rows[0]) + 1
+    matched, extra = np.clip(len(rows) / spanned_a, 0.05, 0.97), np.clip(1 - len(rows) / spanned_b, 0.02, 0.6)
+    return _Model(kinds, relative, float(matched), float(extra))
 
 
 # -- where to search ------------------------------------------------------------------------------------------------
@@ -396,17 +366,18 @@ def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Win
     """The places that are searched: all, or a band."""
     if len(a) * len(b) <= _MOST_CELLS:
         return _blocks(len(b), lambda _: (0, len(a)))
-    rows = np.flatnonzero(seed.match >= 0)
+    model, first, match = seed
+    rows = np.flatnonzero(match >= 0)
     if not len(rows):
         rate, at = len(a) / len(b), 0
     else:
-        rate = (seed.match[rows[-1]] - seed.match[rows[0]] + 1) / (rows[-1] - rows[0] + 1)
-        at = int(seed.match[rows[0]] - rate * rows[0])
+        rate = (match[rows[-1]] - match[rows[0]] + 1) / (rows[-1] - rows[0] + 1)
+        at = int(match[rows[0]] - rate * rows[0])
     pad = max(_LEAST_BAND_EVENTS, _BAND_ITERATIONS * (period or _NO_PERIOD_EVENTS))
-    later = _followed(a, b.take(np.arange(seed.first, len(b))), seed.model, max(at, 0), rate, pad)
-    back_a, back_b = _reversed(a), _reversed(b.take(np.arange(seed.first)))
-    sooner = _followed(back_a, back_b, seed.model, len(a) - max(at, 0), rate, pad) if seed.first else [max(at, 0)]
-    centres = [len(a) - place for place in reversed(sooner[1:])] if seed.first else []
+    later = _followed(a, b.take(np.arange(first, len(b))), model, max(at, 0), rate, pad)
+    back_a, back_b = _reversed(a), _reversed(b.take(np.arange(first)))
+    sooner = _followed(back_a, back_b, model, len(a) - max(at, 0), rate, pad) if first else [max(at, 0)]
+    centres = [len(a) - place for place in reversed(sooner[1:])] if first else []
     centres += later
     return _blocks(
         len(b),
@@ -426,7 +397,7 @@ def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: in
         last = min(first + _BLOCK_ROWS, len(b))
         ahead = int(rate * (last - first) * _LOOK_AHEAD)
         window = _Window(first, last, max(0, min(at, len(a)) - pad), max(1, min(len(a), at + ahead + pad)))
-        scores = table.begin(window) if scores is None or old is None else table.moved(scores, old, window)
+        scores = table.entered(window, scores, old)
         for row in table.rows(scores, window):
             scores = row
         at = window.low + int(np.argmax(table.untilted(scores, window)))
@@ -456,23 +427,23 @@ def _path(a: Events, b: Events, model: _Model, windows: list[_Window], half: int
     """
     table = _Table(a, b, model)
     before: list[F64] = []
-    scores = table.begin(windows[0])
+    scores = table.entered(windows[0])
     for number, window in enumerate(windows):
-        scores = table.moved(scores, windows[number - 1], window) if number else scores
+        scores = table.entered(window, scores, windows[number - 1]) if number else scores
         before.append(scores)
         for row in table.rows(scores, window):
             scores = row
     heights = table.untilted(scores, windows[-1])
     end = int(np.argmax(heights))
     match, margin, alone = np.full(len(b), -1), np.full(len(b), np.inf), np.full(len(b), np.inf)
-    behind = _Behind(a, b, model) if margins else None
+    behind: Iterable[F64 | None] = _behind(a, b, model, windows) if margins else repeat(None)
     place = windows[-1].low + end
-    for window, first in zip(reversed(windows), reversed(before), strict=True):
+    for window, first, after in zip(reversed(windows), reversed(before), behind, strict=False):
         made = np.array([first, *table.rows(first, window)])
         left, right, place = _traced(made, window, place, table.skip_b, match)
-        if behind is not None:
+        if after is not None:
             rows = slice(window.first, window.last)
-            margin[rows], alone[rows] = _compared(made + behind.rows(window), left, right, half)
+            margin[rows], alone[rows] = _compared(made + after, left, right, half)
     ends = np.arange(windows[-1].low, windows[-1].high + 1)
     return _Path(match, margin, alone, float(heights[end]), ends, heights)
 
@@ -497,25 +468,20 @@ def _traced(made: F64, window: _Window, place: int, skip_b: float, match: Array)
     return left, right, window.low + at
 
 
-class _Behind:
-    """The scores of what is left of b after each row, from each place on, made from the last row to the first."""
+def _behind(a: Events, b: Events, model: _Model, windows: Sequence[_Window]) -> Iterator[F64]:
+    """For each window, from the last one on, the scores of what is left of b, from each place on.
 
-    def __init__(self, a: Events, b: Events, model: _Model) -> None:
-        self._table = _Table(_reversed(a), _reversed(b), model)
-        self._a, self._b = len(a), len(b)
-        self._scores: F64 | None = None
-        self._old: _Window | None = None
-
-    def rows(self, window: _Window) -> F64:
-        """The scores before the first and after each row of a window; windows come from the last to the first."""
-        turned = _Window(self._b - window.last, self._b - window.first, self._a - window.high, self._a - window.low)
-        if self._scores is None or self._old is None:
-            self._scores = self._table.begin(turned)
-        else:
-            self._scores = self._table.moved(self._scores, self._old, turned)
-        made = [self._scores, *self._table.rows(self._scores, turned)]
-        self._scores, self._old = made[-1], turned
-        return np.array(made[::-1])[:, ::-1]
+    Yields:
+        Those before the first and after each row.
+    """
+    table = _Table(_reversed(a), _reversed(b), model)
+    scores, old = None, None
+    for window in reversed(windows):
+        turned = _Window(len(b) - window.last, len(b) - window.first, len(a) - window.high, len(a) - window.low)
+        made = [table.entered(turned, scores, old)]
+        made += table.rows(made[0], turned)
+        scores, old = made[-1], turned
+        yield np.array(made[::-1])[:, ::-1]
 
 
 def _compared(total: F64, left: Array, right: Array, half: int) -> tuple[F64, F64]:
@@ -627,7 +593,9 @@ def _verdict(
     """
     margin = _margin(path)
     if margin < least:
-        spacing = _spacing(a, period)
+        spacing = 0.0  # how long an iteration is where b was matched
+        if period is not None and len(a) > period:
+            spacing = float(np.median(a.start[period:] - a.start[:-period]))
         if not spacing:
             return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ELSEWHERE(others=rivals, settle=_SETTLE)
         return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ITERATIONS_AWAY(others=rivals, spacing=spacing, settle=_SETTLE)
@@ -656,10 +624,3 @@ def _verdict(
 def _margin(path: _Path) -> float:
     """What the best way loses if half of the events are half an iteration away, nats."""
     return float(np.median(path.margin[path.rows])) if len(path.rows) else 0.0
-
-
-def _spacing(a: Events, period: int | None) -> float:
-    """How long an iteration is where b was matched, ns; 0 if nothing repeats."""
-    if period is None or len(a) <= period:
-        return 0.0
-    return float(np.median(a.start[period:] - a.start[:-period]))

@@ -191,17 +191,7 @@ class Method(enum.StrEnum):
     @property
     def compared(self) -> Message:
         """What of two inputs is compared, for people."""
-        return _COMPARED[self]
-
-
-_COMPARED = {
-    Method.LAUNCHES: Text.KERNELS_AND_CALLS(),
-    Method.SEQUENCE: Text.SAME_EVENTS(),
-    Method.ACTIVITY: Text.SAME_ACTIVITY(),
-    Method.SAMPLING_GAPS: Text.SAMPLING_GAPS(),
-    Method.DURATIONS: Text.DURATIONS_ONLY(),
-    Method.DUPLICATE: Text.GIVEN_TWICE(),
-}
+        return Text[f"COMPARED_{self.name}"]()
 
 
 @dataclass(frozen=True, slots=True)

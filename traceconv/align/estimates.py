@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from traceconv.align.contradictions import contradiction, leaves_anchor_out, of_one_tool, refuse_early_work
+from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimators import estimate_pair
-from traceconv.align.inputs import ClockInput, Inputs, Key, Policy, Warnings
+from traceconv.align.inputs import ClockInput, Inputs, Policy
 from traceconv.align.launches import host_and_device
 from traceconv.align.messages import Message
 from traceconv.align.pairs import PairEstimate, is_accepted

@@ -119,7 +119,7 @@ def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
     """The kind of work for each name of the slices on a clock."""
     found: dict[int, str] = {}
     for name, typed in _names(trace, rows_on(trace, clock, trace.slices.track)):
-        found[name] = names.kind(typed if typed and names.has_class(typed) else trace.strings[name])
+        found[name] = (names.class_of(typed) if typed else None) or names.kind(trace.strings[name])
     return found
 
 

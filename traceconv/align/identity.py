@@ -124,7 +124,7 @@ class View:
         """How it is known that equal numbers of two inputs mean the same; None if they need not."""
         a, b = self.recordings[one.input], self.recordings[other.input]
         basis = a.machine.same_as(b.machine)
-        counts = (a.source.real_ids and b.source.real_ids) or a.machine.by_user
+        counts = (a.source.real_ids and b.source.real_ids) or (a.machine.by_user and b.machine.by_user)
         return basis if counts and basis is not Basis.NOBODY else None
 
     def bar(self, one: Seen, other: Seen) -> Why | None:
@@ -142,7 +142,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Identity:
     """What is one, or could be and stays apart.
 
     Attributes:
@@ -163,7 +163,7 @@ class Together:
     """Which processes and threads of several inputs are one, and then which are not though they might seem so."""
 
     recordings: list[Recording] = field(default_factory=list)
-    found: list[Finding] = field(default_factory=list)
+    found: list[Identity] = field(default_factory=list)
 
     def without(self, inputs: Collection[int]) -> Together:
         """The same, but for what rests on the times of some inputs."""
@@ -172,7 +172,7 @@ class Together:
 
     def describe(self) -> list[str]:
         """A line for each process and file that joined it, and for each that stays apart."""
-        alike: dict[object, list[Finding]] = defaultdict(list)
+        alike: dict[object, list[Identity]] = defaultdict(list)
         for number, one in enumerate(self.found):
             of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)  # it holds for all processes of these
             if one.why is not Why.UNSAID:
@@ -266,12 +266,7 @@ def gap(one: Span, other: Span) -> int:
 # -- which are one --------------------------------------------------------------------------------------------------
 
 
-def together(traces: Sequence[Trace], alignment: Alignment) -> Together:
-    """Which processes and threads of laid-out inputs are one, as they are put on one time axis."""
-    return decide(viewed(traces, alignment))
-
-
-def decide(view: View) -> Together:
+def identified(view: View) -> Together:
     """Which of the processes and threads that are seen are one."""
     # 0 is the idle task of each CPU, and what tools give to devices.
     numbered = [seen for seen in view.processes if seen.number is not None and seen.number > 0]
@@ -285,60 +280,60 @@ def decide(view: View) -> Together:
     return Together(view.recordings, sorted(found, key=lambda one: isinstance(one.why, Why)))
 
 
-def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process], list[Finding]]:
+def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process], list[Identity]]:
     """Processes, or threads, by which of them are one: equal numbers on one machine, at about the same time."""
     processes: list[Process] = []
-    found: list[Finding] = []
+    found: list[Identity] = []
     for alike in _grouped(seen, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
         for run in _runs(alike, REUSE_NS):
             clusters, apart = _clusters(view, run) if len(run) > 1 else ([run], [])
             processes += clusters
             found += apart
             pairs = [(first, other) for first, *others in clusters for other in others]
-            found += [Finding(by, pair, view.basis(*pair)) for pair in pairs]
+            found += [Identity(by, pair, view.basis(*pair)) for pair in pairs]
     return processes, found
 
 
-def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Finding]]:
+def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Identity]]:
     """What has one number, machine and time, by which of it is one, and what stays apart.
 
     Two that can be one are, unless one of them could as well be one with a third that the other one is not.
     """
     bars = {frozenset(pair): why for pair in combinations(seen, 2) if (why := view.bar(*pair)) is not None}
     clusters: dict[object, Process] = defaultdict(list)
-    apart: list[Finding] = []
+    apart: list[Identity] = []
     for one in seen:
         near = [other for other in seen if frozenset((one, other)) not in bars]
         clear = all(frozenset(pair) not in bars for pair in combinations(near, 2))
         clusters[frozenset(near) if clear else one].append(one)
         if not clear and len({other.input for other in near}) > 1:
-            apart.append(Finding(Why.SEVERAL, (one, *(other for other in near if other != one))))
+            apart.append(Identity(Why.SEVERAL, (one, *(other for other in near if other != one))))
     for why in (Why.RANKS, Why.TWICE):
         apart += _apart(why, seen, {pair for pair, its in bars.items() if its is why})
     return list(clusters.values()), apart
 
 
-def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Finding]:
+def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Identity]:
     """Equal pids at one time that are not known to be of one machine, or known to be of several."""
     for number, one in enumerate(seen):
         for other in seen[:number]:
             if gap(one.span, other.span) <= 0 and view.bar(one, other) is Why.UNSAID:
-                yield Finding(Why.UNSAID, (one, other))
+                yield Identity(Why.UNSAID, (one, other))
                 break
     real = [one for one in seen if view.recordings[one.input].source.real_ids]
     pairs = [(one, other) for one, other in combinations(real, 2) if gap(one.span, other.span) < 0]
     yield from _apart(Why.MACHINES, real, {frozenset(pair) for pair in pairs if view.bar(*pair) is Why.MACHINES})
 
 
-def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Finding]:
+def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Identity]:
     """What stays apart for one reason, by pairs: the first of several, with those that it is apart from."""
     for number, one in enumerate(seen):
         others = [other for other in seen[number + 1 :] if frozenset((one, other)) in pairs]
         if others and not any(frozenset((before, one)) in pairs for before in seen[:number]):
-            yield Finding(why, (one, *others))
+            yield Identity(why, (one, *others))
 
 
-def _threads(view: View, processes: Sequence[Process]) -> list[Finding]:
+def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
     """Threads of unknown processes: of the one that has a thread of that number, or one with others like them."""
     having: dict[int | None, list[Process]] = defaultdict(list)
     for process in processes:
@@ -349,7 +344,7 @@ def _threads(view: View, processes: Sequence[Process]) -> list[Finding]:
     owned, found = _owned(able)
     alone = [thread for thread, owners in able.items() if not owners]
     if processes:
-        found += [Finding(Why.UNKNOWN, tuple(ones)) for ones in _grouped(alone, attrgetter("input"))]
+        found += [Identity(Why.UNKNOWN, tuple(ones)) for ones in _grouped(alone, attrgetter("input"))]
     found += [one for process, threads in owned.items() for one in _moved(By.TID, process, threads)]
     return found + _by_number(view, alone, By.TID)[1]
 
@@ -366,7 +361,7 @@ def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
     return {process: basis for process, (apart, basis) in found.items() if apart <= most}
 
 
-def _strays(view: View, processes: Sequence[Process]) -> list[Finding]:
+def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
     """Tracks of inputs that name no process: of the only one that can have written them."""
     runtimes = {format for recording in view.recordings for format in recording.source.runs_in}
     shown = [(process[0], one) for process in processes for one in process]
@@ -381,7 +376,7 @@ def _strays(view: View, processes: Sequence[Process]) -> list[Finding]:
     owned, found = _owned(able)
     for process, strays in owned.items():
         at_once = _at_once(view, strays)
-        found += [Finding(Why.TWICE, tuple(ones)) for ones in at_once]
+        found += [Identity(Why.TWICE, tuple(ones)) for ones in at_once]
         not_its = {one for ones in at_once for one in ones}
         found += _moved(By.WRITER, process, {one: basis for one, basis in strays.items() if one not in not_its})
     return found
@@ -421,21 +416,21 @@ def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
     return [run for ones, pause in zip(kinds, pauses, strict=True) for run in _runs(ones, pause) if len(run) > 1]
 
 
-def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Finding]]:
+def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity]]:
     """By process what it alone can have, and what stays apart since several can have it."""
     owned: dict[Seen, Bases] = defaultdict(dict)
     for one, owners in able.items():
         if len(owners) == 1:
             ((process, basis),) = owners.items()
             owned[process][one] = basis
-    return owned, [Finding(Why.SEVERAL, (one, *owners)) for one, owners in able.items() if len(owners) > 1]
+    return owned, [Identity(Why.SEVERAL, (one, *owners)) for one, owners in able.items() if len(owners) > 1]
 
 
-def _moved(by: By, process: Seen, bases: Bases) -> list[Finding]:
+def _moved(by: By, process: Seen, bases: Bases) -> list[Identity]:
     """What comes to a process, by input; with no basis it is for its calls, which lie inside of slices."""
     groups = _grouped(bases, lambda one: (one.input, bases[one]))
     why = [By.CALLS if bases[ones[0]] is None else by for ones in groups]
-    return [Finding(its, (process, *ones), bases[ones[0]]) for its, ones in zip(why, groups, strict=True)]
+    return [Identity(its, (process, *ones), bases[ones[0]]) for its, ones in zip(why, groups, strict=True)]
 
 
 def _runs(seen: Iterable[Seen], pause: float) -> list[list[Seen]]:
@@ -465,7 +460,7 @@ def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[S
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def _words(recordings: Sequence[Recording], alike: Sequence[Finding]) -> Message:
+def _words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> Message:
     """What is said of what is found; of what stays apart, for all in the same files for the same reason."""
     if isinstance(alike[0].why, Why):
         return _apart_words(recordings, alike)
@@ -484,7 +479,7 @@ def _words(recordings: Sequence[Recording], alike: Sequence[Finding]) -> Message
     )
 
 
-def _basis_words(recordings: Sequence[Recording], one: Finding) -> Message:
+def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
     """How it is known that both are of one machine."""
     sides = [recordings[seen.input] for seen in one.seen[:2]]
     a, b = (side.machine.host for side in sides)
@@ -503,7 +498,7 @@ def _basis_words(recordings: Sequence[Recording], one: Finding) -> Message:
     return Text.OTHERS_OF_HOST(none=none, host=host) if host else Text.OTHERS_OF_ONE_MACHINE(none=none)
 
 
-def _apart_words(recordings: Sequence[Recording], alike: Sequence[Finding]) -> Message:
+def _apart_words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> Message:
     """What is said of what stays apart in the same files for the same reason."""
     one = alike[0]
     its = [recordings[seen.input] for seen in one.seen]
@@ -545,7 +540,7 @@ def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
     return last(several=shown[:-1], last=shown[-1]) if len(shown) > 1 else Text.ALONE(word=shown[0])
 
 
-def _as_json(recordings: Sequence[Recording], one: Finding) -> dict[str, Any]:
+def _as_json(recordings: Sequence[Recording], one: Identity) -> dict[str, Any]:
     """For the report; of what is one, the two files."""
     is_one = isinstance(one.why, By)
     numbered = [seen for seen in one.seen if seen.number is not None]

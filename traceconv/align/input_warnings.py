@@ -48,18 +48,19 @@ def same_recording(one: Trace, other: Trace) -> bool:
     if one.strings != other.strings or one.frames != other.frames or _tracks(one) != _tracks(other):
         return False
     tables = [(getattr(one, name), getattr(other, name)) for name in TABLES]
-    return all(_same_columns(*pair) for pair in tables) and all(_same_args(one, other, *pair) for pair in tables)
+    same = all(
+        np.array_equal(getattr(table, column.name), getattr(its, column.name))
+        for table, its in tables
+        for column in fields(table)
+        if column.name not in _PLACES
+    )
+    return same and all(_same_args(one, other, *pair) for pair in tables)
 
 
 def _tracks(trace: Trace) -> list[Track]:
     """The tracks of one input; those that are called like its file without that name."""
     file = trace.sources[0].name
     return [replace(track, name="") if track.name == file else track for track in trace.tracks]
-
-
-def _same_columns(table: Any, other: Any) -> bool:
-    columns = [column.name for column in fields(table) if column.name not in _PLACES]
-    return all(np.array_equal(getattr(table, column), getattr(other, column)) for column in columns)
 
 
 def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
@@ -152,7 +153,7 @@ def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDoma
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _OnTraceTime:
     """An input on trace time.
 
     Attributes:
@@ -172,11 +173,11 @@ class _Placed:
     clock: int
     local: LocalTime | None
 
-    def gap(self, other: _Placed, shift: int = 0) -> int:
+    def gap(self, other: _OnTraceTime, shift: int = 0) -> int:
         """How far apart the two are if this one is moved, ns; 0 or less if they overlap."""
         return max(other.begin - self.end - shift, self.begin + shift - other.end)
 
-    def meets(self, other: _Placed, shift: int) -> bool:
+    def meets(self, other: _OnTraceTime, shift: int) -> bool:
         """Whether the two may overlap if this one is moved."""
         return self.gap(other, shift) <= self.bound_ns + other.bound_ns
 
@@ -222,7 +223,7 @@ def warnings_of_no_overlap(
         yield (one.index, one.clock), Text.WITH_HINTS(said=(text, *filter(None, hints)))
 
 
-def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Iterator[_Placed]:
+def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Iterator[_OnTraceTime]:
     for index, (trace, found) in enumerate(zip(traces, maps, strict=True)):
         timed = [number for number in found if trace.clocks[number].run is not Run.TOTALS]
         spanned = spans(trace)
@@ -231,10 +232,12 @@ def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> 
             locals_ = [local for number in timed if (local := local_time_of(trace, number))]
             bound = max(found[number].bound_ns or 0 for number in timed)
             name = trace.sources[0].name
-            yield _Placed(index, name, min(ends), max(ends), bound, timed[0], locals_[0] if locals_ else None)
+            yield _OnTraceTime(index, name, min(ends), max(ends), bound, timed[0], locals_[0] if locals_ else None)
 
 
-def _hint(one: _Placed, others: Sequence[_Placed], facts: Facts, *, only_if_some: bool = False) -> Message | None:
+def _hint(
+    one: _OnTraceTime, others: Sequence[_OnTraceTime], facts: Facts, *, only_if_some: bool = False
+) -> Message | None:
     """How the local time of an input was read, and what would let it overlap with one of some others.
 
     Returns:
@@ -248,7 +251,7 @@ def _hint(one: _Placed, others: Sequence[_Placed], facts: Facts, *, only_if_some
     return None if only_if_some else Text.NO_ZONE_WOULD_OVERLAP(file=one.name, zone=zone)
 
 
-def _options(one: _Placed, local: LocalTime, others: Sequence[_Placed], day: date | None) -> Message | None:
+def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> Message | None:
     """The day or the zones that would let an input overlap with one of some others, as options; None if none would."""
     for days in (-1, 1):
         if day is not None and any(one.meets(other, days * _DAY_NS) for other in others):

@@ -11,20 +11,16 @@ import numpy as np
 
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import Stated, graph_of, moved_by_user, state
-from traceconv.align.domains import rows_on, spans
+from traceconv.align.domains import Key, ends_of, rows_on, spans, with_own_domains
 from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
-from traceconv.align.messages import Message, Text
+from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
 from traceconv.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
 from traceconv.ir.trace import I64, Layer, Trace
 
-#: A clock: the number of its input, and its number there.
-Key = tuple[int, int]
 #: How clocks become times of trace time.
 Ways = Mapping[Key, ClockMap]
-#: What is to be said of clocks.
-Warnings = Sequence[tuple[Key, Message]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,101 +128,57 @@ class Inputs:
         return [one for one in self.clocks if one.index == index]
 
 
-def gathered(
-    traces: Sequence[Trace],
-    facts: Facts = NO_FACTS,
-    offsets: Mapping[int, int] | None = None,
-    offsets_within: Mapping[int, int] | None = None,
-    *,
-    same_machine: bool = False,
-) -> Inputs:
-    """Return the clocks of some inputs with what is said of them.
-
-    Args:
-        traces: the inputs, as read.
-        facts: what the user says about the clocks.
-        offsets: for some inputs, by index, ns to add to each of their times.
-        offsets_within: for some of the offsets how wrong each can be, ns.
-        same_machine: whether the user says that all were recorded on one machine, since one boot of it.
-
-    Raises:
-        InconsistentClocks: the facts contradict themselves or the files.
-        UsageError: a fact does not fit its input.
-    """
-    stated = prepared(traces, facts, offsets, same_machine=same_machine)
-    graph = clock_graph(stated, same_machine=same_machine)
-    within = offsets_within or {}
-    moved = {index: moved_by_user(offset, within.get(index, 0)) for index, offset in (offsets or {}).items()}
-    clocks = [
-        ClockInput(
-            index,
-            number,
-            trace,
-            stated.walls[index],
-            stated.corrections.get(index, {}).get(number, ClockMap()),
-            moved.get(index),
-        )
-        for index, trace in enumerate(stated.traces)
-        for number in spans(trace)
-    ]
-    return Inputs(stated.traces, clocks, graph, _trace_time(clocks, graph), stated)
-
-
-def prepared(
-    traces: Sequence[Trace], facts: Facts, offsets: Mapping[int, int] | None = None, *, same_machine: bool = False
-) -> Stated:
-    """Return the inputs with all that files and user say about their clocks.
+def gathered(traces: Sequence[Trace], facts: Facts = NO_FACTS) -> Inputs:
+    """Return the clocks of some inputs, as read, with all that files and user say of them.
 
     Raises:
         InconsistentClocks: the facts contradict themselves or the files.
         UsageError: a fact does not fit its input.
     """
     traces = with_one_name(traces)
-    by_host, walls = with_wall_clocks_of_hosts(traces, facts, same_machine=same_machine)
-    apart = with_clocks_of_boots(by_host)
-    sure, set_clocks = with_readings_of_set_clocks(apart.traces)
-    stated = state(sure, facts, walls, offsets)
+    by_host, walls = with_wall_clocks_of_hosts(traces, facts)
+    by_boot, notes, boots = with_clocks_of_boots(by_host)
+    own = [with_own_domains(trace, index) for index, trace in enumerate(by_boot)]
+    sure, set_clocks = with_readings_of_set_clocks(own)
+    stated = state(sure, facts, walls)
     found, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
     warnings = [*stated.warnings, *warnings_of_set_clocks(found, relations, set_clocks)]
-    machines = machines_of(traces, stated.traces, facts, apart.named, same_machine=same_machine)
-    return replace(stated, traces=found, relations=relations, warnings=warnings, machines=machines, notes=apart.notes)
-
-
-def clock_graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
-    """Return the clocks of all inputs, whose domains are marked as their own, with everything that relates them.
-
-    Args:
-        stated: the inputs, with what is said of their clocks.
-        same_machine: whether the user says that all were recorded since one boot of one machine.
-    """
-    own = [domain for trace in stated.traces for domain in trace.clocks]
-    ends = [end for relation in stated.relations for end in (relation.clock, relation.other)]
-    domains = [REALTIME, *_walls_of_hosts(stated.traces), *own, *ends]
-    graph = graph_of(domains, stated.traces, stated.relations)
-    if same_machine:
-        _join_boots(graph, [trace.clocks for trace in stated.traces])
-    return graph
-
-
-def _walls_of_hosts(traces: Sequence[Trace]) -> list[ClockDomain]:
-    """The wall clocks of several hosts; first the one that trace time counts: that of the first input with events."""
-    in_order = sorted(traces, key=lambda trace: not any(trace.counts().values()))
-    found = [
-        domain
-        for trace in in_order
-        for domain in (*trace.clocks, *(end for snap in trace.snapshots for end in (snap.clock, snap.other)))
+    machines = machines_of(traces, stated.traces, facts, boots)
+    stated = replace(stated, traces=found, relations=relations, warnings=warnings, machines=machines, notes=notes)
+    graph = _graph(stated, same_machine=facts.same_machine)
+    moved = {index: moved_by_user(ns, facts.offsets_within.get(index, 0)) for index, ns in facts.offsets.items()}
+    clocks = [
+        ClockInput(
+            index,
+            number,
+            trace,
+            walls[index],
+            stated.corrections.get(index, {}).get(number, ClockMap()),
+            moved.get(index),
+        )
+        for index, trace in enumerate(found)
+        for number in spans(trace)
     ]
-    return [domain for domain in found if domain.is_wall_clock and domain.owner]
+    return Inputs(found, clocks, graph, _trace_time(clocks, graph), stated)
 
 
-def _join_boots(graph: ClockGraph, domains: Sequence[Sequence[ClockDomain]]) -> None:
-    """Relate the clocks since boot of different inputs, by whatever names they call the machine: the user knows."""
-    boots = [(index, domain) for index, own in enumerate(domains) for domain in own if domain.zero in SINCE_BOOT]
+def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:
+    """The clocks of all inputs, whose domains are marked as their own, with everything that relates them."""
+    # Of several hosts first the wall clock that trace time counts: that of the first input with events.
+    in_order = sorted(stated.traces, key=lambda trace: not any(trace.counts().values()))
+    hosts = [domain for trace in in_order for domain in (*trace.clocks, *ends_of(trace))]
+    own = [(index, domain) for index, trace in enumerate(stated.traces) for domain in trace.clocks]
+    ends = [end for relation in stated.relations for end in (relation.clock, relation.other)]
+    walls = [domain for domain in hosts if domain.is_wall_clock and domain.owner]
+    graph = graph_of([REALTIME, *walls, *(domain for _, domain in own), *ends], stated.traces, stated.relations)
+    # The user knows that clocks since boot of different inputs are one, by whatever names they call the machine.
     way = ClockMap(0, 0, (Step(Text.ONE_BOOT(), Provenance.USER),), Verdict.ASSUMED)
+    boots = [one for one in own if one[1].zero in SINCE_BOOT] if same_machine else []
     for (index, one), (other_index, other) in combinations(boots, 2):
         if index != other_index and one != other and one.zero is other.zero:
             graph.relate(one, other, way)
+    return graph
 
 
 def without_other_hosts(

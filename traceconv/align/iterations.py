@@ -79,38 +79,23 @@ def period_of(events: Events) -> int | None:
     part = events.take(np.arange(min(len(events), _MOST_EVENTS)))
     if len(part) < 2 * _LEAST_REPEATS:
         return None
+    bin_ns = max(float(np.median(np.diff(part.start))) / 2, float(part.start[-1] - part.start[0]) / _MOST_BINS, 1.0)
+    bins = ((part.start - part.start[0]) / bin_ns).astype(np.int64)
     best, found = _LEAST_SIGMA, None
     for width in _CLASS_WIDTHS:
-        classes = _classes(part, width)
-        for at, least in (np.arange(len(part)), 2), (_bins(part), 4):
+        # Events of one class are of one kind with about one duration.
+        level = np.floor(log_durations(part) / width).astype(np.int64)
+        classes = np.unique(part.kind.astype(np.int64) * (1 << 20) + level, return_inverse=True)[1]
+        for at, least in (np.arange(len(part)), 2), (bins, 4):
             same, expected = _repetition(classes, at)
             sigma, lag = _top(same, expected, least)
             if sigma > best:
-                best, found = sigma, _events_in(at, lag)
+                early = at[at <= at[-1] - lag]
+                between = np.searchsorted(at, early + lag) - np.arange(len(early))  # so many events
+                best, found = sigma, max(2, round(float(np.mean(between))))
                 if least == 2 and same[lag] - expected[lag] > _MOSTLY * (len(part) - lag):
                     return lag
     return found
-
-
-def _events_in(at: Array, lag: int) -> int:
-    """How many events there are to a distance."""
-    early = at[at <= at[-1] - lag]
-    return max(2, round(float(np.mean(np.searchsorted(at, early + lag) - np.arange(len(early))))))
-
-
-def _classes(part: Events, width: float) -> Array:
-    """For each event a number that events of its kind with about its duration share."""
-    level = np.floor(log_durations(part) / width).astype(np.int64)
-    numbers: Array = np.unique(part.kind.astype(np.int64) * (1 << 20) + level, return_inverse=True)[1]
-    return numbers
-
-
-def _bins(part: Events) -> Array:
-    """For each event the bin of its time."""
-    span = float(part.start[-1] - part.start[0])
-    width = max(float(np.median(np.diff(part.start))) / 2, span / _MOST_BINS, 1.0)
-    bins: Array = ((part.start - part.start[0]) / width).astype(np.int64)
-    return bins
 
 
 def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
@@ -141,17 +126,12 @@ def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
             continue
         chance = np.convolve(expected, box, "same")[usable] + 1
         rate = excess / (len(same) - np.arange(len(same))[usable])
-        at = _first_top(rate)
+        high = int(np.flatnonzero(rate >= _NEARLY_BEST * np.max(rate))[0])  # the first of the highest places
+        at = high + int(np.argmax(rate[high : high + _SMEARS[-1]]))
         sigma = float(excess[at] / np.sqrt(chance[at]))
         if sigma > best:
             best, found = sigma, at + least
     return best, found
-
-
-def _first_top(rate: F64) -> int:
-    """The first of the highest places."""
-    high = int(np.flatnonzero(rate >= _NEARLY_BEST * np.max(rate))[0])
-    return high + int(np.argmax(rate[high : high + _SMEARS[-1]]))
 
 
 def positions(events: Events, period: int) -> Array:

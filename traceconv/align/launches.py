@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_alike
 from traceconv.clocks import ClockMap, Verdict
 from traceconv.ir.marks import LaunchMarks
-from traceconv.ir.trace import I64, Trace
+from traceconv.ir.trace import Trace
 
 # "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
 # no recordings. "Not tuned" means that nothing tells that other values were tried; then comes the reason for the size.
@@ -54,7 +55,7 @@ _CHANCE = 0.3  # With less it is another run, or chance. Not tuned: of 20 unrela
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _OwnIds:
     """Slices with an id that no other one on this clock has.
 
     Attributes:
@@ -161,35 +162,23 @@ def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
     return (hosts[0], devices[0]) if len(hosts) == len(devices) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyWork:
-    """By how much each of some work begins before the call that launched it, ns; less than 0 if after it."""
-
-    by_ns: I64
-
-    @property
-    def worst_ns(self) -> int:
-        """The most."""
-        return int(np.max(self.by_ns))
-
-    def beyond(self, left_open: int) -> bool:
-        """Whether most of it is early, and some of it by more than is possible; a few ids may be wrong."""
-        impossible = int((self.by_ns > left_open).sum())
-        return 2 * int((self.by_ns > 0).sum()) > len(self.by_ns) and impossible > WRONG_IDS * len(self.by_ns)
-
-    def describe(self) -> Message:
-        """How much is early, for people."""
-        return Text.EARLY_WORK(early=int((self.by_ns > 0).sum()), kernels=len(self.by_ns), worst=self.worst_ns)
-
-
 def early_work(
-    host: Trace, clock_host: int, device: Trace, clock_device: int, ways: tuple[ClockMap, ClockMap]
-) -> EarlyWork | None:
-    """By how much work begins before its calls, two clocks put on one by maps; None with too few launches in common."""
+    host: Trace, clock_host: int, device: Trace, clock_device: int, ways: tuple[ClockMap, ClockMap], left_open: int
+) -> tuple[Message, int] | None:
+    """How much work begins before its calls, two clocks put on one by maps, and by how much at most, ns.
+
+    Returns:
+        None with too few launches in common, and unless most of the work is early, some of it by more than is left
+        open, ns; a few ids may be wrong.
+    """
     both = joined(host, clock_host, device, clock_device)
     if both is None or both.share < LEAST_SHARE or len(both.ids) < _LEAST_PAIRS:
         return None
-    return EarlyWork(ways[0].apply(host.slices.ts[both.calls]) - ways[1].apply(device.slices.ts[both.work]))
+    by_ns = ways[0].apply(host.slices.ts[both.calls]) - ways[1].apply(device.slices.ts[both.work])
+    early, worst = int((by_ns > 0).sum()), int(np.max(by_ns))
+    if 2 * early <= len(by_ns) or int((by_ns > left_open).sum()) <= WRONG_IDS * len(by_ns):
+        return None
+    return Text.EARLY_WORK(early=early, kernels=len(by_ns), worst=worst), worst
 
 
 def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Launches | None:
@@ -220,22 +209,22 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
     )
 
 
-def _calls_of(trace: Trace, clock: int | None = None) -> _Side | None:
+def _calls_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
     """The calls of a trace with an id, on a clock or on any; None if there are none."""
     return _slices_of(trace, clock, [[text] for text in _marks(trace).calls])
 
 
-def _work_of(trace: Trace, clock: int | None = None) -> _Side | None:
+def _work_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
     """Likewise the work of a device."""
     return _slices_of(trace, clock, [_marks(trace).work])
 
 
-def _meet(side: _Side, other: _Side | None) -> bool:
+def _meet(side: _OwnIds, other: _OwnIds | None) -> bool:
     """Whether the other ends of most ids are these."""
     return other is not None and 2 * len(np.intersect1d(side.ids, other.ids)) > min(len(side.ids), len(other.ids))
 
 
-def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]]) -> _Side | None:
+def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]]) -> _OwnIds | None:
     """The slices of some categories with an id of their own; None if there are none.
 
     Args:
@@ -257,7 +246,7 @@ def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]])
         rows = np.concatenate((rows, here[new][first[count == 1]]))
         repeated += int(count[count > 1].sum())
     order = np.argsort(ids)
-    return _Side(ids[order], rows[order], repeated) if len(ids) else None
+    return _OwnIds(ids[order], rows[order], repeated) if len(ids) else None
 
 
 def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
@@ -295,23 +284,17 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
     waits = rows_on(host, clock, slices.track)
     waits = waits[np.isin(slices.name[waits], names)]
     if len({device.tracks[track].parent for track in np.unique(stream).tolist()}) == 1:  # one device, one context
-        for row, pair in _last_before(slices.ts, slices.track, calls, stream, waits):
-            rows.append(row)
-            waited.append(pair)
+        for thread, target in product(np.unique(slices.track[waits]).tolist(), np.unique(stream).tolist()):
+            # The last launch of the thread to the stream before each call that waits, unless one waited for it.
+            here = waits[slices.track[waits] == thread]
+            pairs = np.flatnonzero((slices.track[calls] == thread) & (stream == target))
+            before = np.searchsorted(slices.ts[calls[pairs]], slices.ts[here], "right") - 1
+            last, first = np.unique(before, return_index=True)
+            rows.append(here[first[last >= 0]])
+            waited.append(pairs[last[last >= 0]])
     done = np.concatenate(waited)
     order = np.argsort(done, kind="stable")
     return np.concatenate(rows)[order], done[order]
-
-
-def _last_before(ts: Array, track: Array, calls: Array, stream: Array, waits: Array) -> Iterator[tuple[Array, Array]]:
-    """For each call that waits the last launch of its thread to each stream before it, unless one waited for it."""
-    for thread in np.unique(track[waits]).tolist():
-        here = waits[track[waits] == thread]
-        for target in np.unique(stream).tolist():
-            pairs = np.flatnonzero((track[calls] == thread) & (stream == target))
-            before = np.searchsorted(ts[calls[pairs]], ts[here], "right") - 1
-            last, first = np.unique(before, return_index=True)
-            yield here[first[last >= 0]], pairs[last[last >= 0]]
 
 
 # -- the estimate ---------------------------------------------------------------------------------------------------

@@ -18,11 +18,11 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from traceconv.align.constraint_parser import Facts
-from traceconv.align.domains import with_domains
+from traceconv.align.domains import ends_of, with_domains
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import REALTIME, SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.errors import InconsistentClocks
@@ -38,15 +38,8 @@ _SET_NS = 10**9
 # -- hosts ------------------------------------------------------------------------------------------------------------
 
 
-def with_wall_clocks_of_hosts(
-    traces: Sequence[Trace], facts: Facts, *, same_machine: bool
-) -> tuple[list[Trace], list[ClockDomain]]:
+def with_wall_clocks_of_hosts(traces: Sequence[Trace], facts: Facts) -> tuple[list[Trace], list[ClockDomain]]:
     """The traces, with a wall clock for each host where they are of several, or may be.
-
-    Args:
-        traces: the inputs, as read.
-        facts: what the user says about the clocks, also of which hosts they are.
-        same_machine: the word of the user that it is one machine for all, whatever their hosts are called.
 
     Returns:
         The traces, and for each the wall clock of its host.
@@ -56,7 +49,7 @@ def with_wall_clocks_of_hosts(
     ranks = [trace.sources[0].rank for trace in traces]
     unnamed = any(rank is not None and not host for rank, host in zip(ranks, hosts, strict=True))
     several = len({host for host in hosts if host}) > 1 or (unnamed and len({*ranks} - {None}) > 1)
-    if same_machine or not several:
+    if facts.same_machine or not several:
         return list(traces), [REALTIME] * len(traces)
     walls = [
         REALTIME.owned_by(host or f"{index}:{trace.sources[0].name}")
@@ -95,23 +88,13 @@ class _Boot:
         return all(abs(zero - its) <= _SET_NS + SLEW_DRIFT * abs(read - then) for (zero, read), (its, then) in common)
 
 
-@dataclass(frozen=True, slots=True)
-class Boots:
-    """Inputs as they are told apart by the boots that they were recorded in.
+def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[Message]], dict[int, str]]:
+    """The inputs, told apart by the boots that they were recorded in.
 
-    Attributes:
-        traces: with clocks for each boot where several boots of one machine were recorded.
-        notes: for some inputs, notes on that.
-        named: for these inputs, what their boot is called.
+    Returns:
+        The inputs, with clocks for each boot where several boots of one machine were recorded; for some of them notes
+        on that; and for these what their boot is called.
     """
-
-    traces: list[Trace]
-    notes: dict[int, list[Message]]
-    named: dict[int, str] = field(default_factory=dict)
-
-
-def with_clocks_of_boots(traces: Sequence[Trace]) -> Boots:
-    """The inputs, told apart by boots."""
     found, notes, named = list(traces), defaultdict[int, list[Message]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
@@ -127,7 +110,7 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> Boots:
                 named[index] = f"{machine} (boot {number})"
                 found[index] = _of_boot(found[index], machine, named[index])
                 notes[index].append(Text.ANOTHER_BOOT(machine=machine, other=traces[other].sources[0].name))
-    return Boots(found, notes, named)
+    return found, notes, named
 
 
 def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
@@ -229,9 +212,7 @@ class Machine:
         return Basis.NOBODY if self.key == _NOBODY else Basis.OTHERS
 
 
-def machines_of(
-    traces: Sequence[Trace], stated: Sequence[Trace], facts: Facts, boots: dict[int, str], *, same_machine: bool
-) -> list[Machine]:
+def machines_of(traces: Sequence[Trace], stated: Sequence[Trace], facts: Facts, boots: dict[int, str]) -> list[Machine]:
     """The machine of each input.
 
     Args:
@@ -239,22 +220,34 @@ def machines_of(
         stated: the same with the snapshots that follow from the facts.
         facts: what the user says about the clocks.
         boots: what the boots of inputs are called that were told apart by when they began.
-        same_machine: the word of the user that it is one machine for all.
 
     Raises:
-        InconsistentClocks: that is said of inputs of several boots.
+        InconsistentClocks: the user says of inputs of several boots that they are of one machine.
     """
     hosts = [next(filter(None, _names(trace, index, facts)), "") for index, trace in enumerate(traces)]
-    by_clock = [not host and _counts_unnamed(trace) for host, trace in zip(hosts, stated, strict=True)]
-    ids = _boot_of(traces, boots)
-    keys = _keys([host or UNNAMED * said for host, said in zip(hosts, by_clock, strict=True)], ids)
-    if same_machine:
-        _refuse_several_boots(traces, ids)
+    # The user says of some that they count the clock of a machine that no input names.
+    unnamed = [any(end.machine == UNNAMED for end in ends_of(trace)) for trace in stated]
+    by_clock = [not host and said for host, said in zip(hosts, unnamed, strict=True)]
+    stated_ids = [trace.sources[0].boot_id for trace in traces]
+    called = {stated_ids[index]: name for index, name in boots.items() if stated_ids[index]}
+    ids = [boots.get(index) or called.get(id, id) for index, id in enumerate(stated_ids)]
+    # Boot ids count first. A name counts for the inputs without one, unless machines of several boots have it: then
+    # nobody knows which is meant.
+    named = [host or UNNAMED * said for host, said in zip(hosts, by_clock, strict=True)]
+    alone = _boot_of_host(zip(named, ids, strict=True))
+    known_ids = [boot or alone.get(host, "") for host, boot in zip(named, ids, strict=True)]
+    keys = [f"boot {boot}" if boot else host for host, boot in zip(named, known_ids, strict=True)]
+    if facts.same_machine:
+        first = next((index for index, boot in enumerate(ids) if boot), 0)
+        for trace, boot in zip(traces, ids, strict=True):
+            if boot not in ("", ids[first]):
+                files = {"file": traces[first].sources[0].name, "other": trace.sources[0].name}
+                raise InconsistentClocks(Text.TWO_BOOTS(**files), hint=Text.LEAVE_SAME_MACHINE_OUT())
         keys = [next(filter(None, keys), UNNAMED)] * len(keys)
     known = {key for key in keys if key}
     assumed = _NOBODY if not known else known.pop() if len(known) == 1 else ""
     return [
-        Machine(key or assumed, host, boot, same_machine or said)
+        Machine(key or assumed, host, boot, facts.same_machine or said)
         for key, host, boot, said in zip(keys, hosts, ids, by_clock, strict=True)
     ]
 
@@ -276,30 +269,7 @@ def _names(trace: Trace, index: int, facts: Facts) -> Iterator[str]:
     yield from (domain.host for domain in trace.clocks)
     if index in facts.clocks:
         yield facts.clocks[index].machine
-    yield from (end.host for snap in trace.snapshots for end in (snap.clock, snap.other))
-
-
-def _counts_unnamed(trace: Trace) -> bool:
-    """Whether the user says that an input counts the clock of a machine that no input names."""
-    return any(end.machine == UNNAMED for snap in trace.snapshots for end in (snap.clock, snap.other))
-
-
-def _boot_of(traces: Sequence[Trace], boots: dict[int, str]) -> list[str]:
-    """What the boot of each input is called, "" if nothing says it."""
-    ids = [trace.sources[0].boot_id for trace in traces]
-    named = {ids[index]: name for index, name in boots.items() if ids[index]}
-    return [boots.get(index) or named.get(id, id) for index, id in enumerate(ids)]
-
-
-def _keys(hosts: Sequence[str], boots: Sequence[str]) -> list[str]:
-    """For each input the same text as for all that are known to be of its machine, "" where it says nothing.
-
-    Boot ids count first. A name counts for the inputs without one, unless machines of several boots have it: then
-    nobody knows which is meant.
-    """
-    alone = _boot_of_host(zip(hosts, boots, strict=True))
-    known = [boot or alone.get(host, "") for host, boot in zip(hosts, boots, strict=True)]
-    return [f"boot {boot}" if boot else host for host, boot in zip(hosts, known, strict=True)]
+    yield from (end.host for end in ends_of(trace))
 
 
 def _boot_of_host(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -309,13 +279,3 @@ def _boot_of_host(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
         if host and boot:
             boots_of.setdefault(host, set()).add(boot)
     return {host: next(iter(boots)) for host, boots in boots_of.items() if len(boots) == 1}
-
-
-def _refuse_several_boots(traces: Sequence[Trace], boots: Sequence[str]) -> None:
-    first = next((index for index, boot in enumerate(boots) if boot), 0)
-    for trace, boot in zip(traces, boots, strict=True):
-        if boot not in ("", boots[first]):
-            raise InconsistentClocks(
-                Text.TWO_BOOTS(file=traces[first].sources[0].name, other=trace.sources[0].name),
-                hint=Text.LEAVE_SAME_MACHINE_OUT(),
-            )

@@ -1,4 +1,4 @@
-"""Which event of one trace is which of another one, when a line between their clocks is known about."""
+"""Which event of one trace is which of another one, where a line between their clocks is known, and what follows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceconv.align.estimate import Array, Events
-from traceconv.align.geometry import F64, Chain, Line
+from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, everything, feasible
+from traceconv.align.robust import spread_of
 
 NONE = -1
 #: Fewer pairs of one class than this say too little about where events of that class lie.
 _LEAST_OF_A_CLASS = 4
+
+# Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs and tuned.
+
+_US = 1e3
+
+#: The least resolution of the search, ns. Not tuned: about the latency of a call, below the length of most operators.
+BIN_NS = 100 * _US
+#: An inner event belongs to an outer one that it sticks out of by no more than this, ns (simulated, tuned).
+NEAR_NS = 20 * _US
+#: So many pairs are needed for a line. Not tuned: a line has two numbers, and some pairs are wrong.
+FEWEST_PAIRS = 5
+#: At most this share of the tightest bounds, and its standard deviation, is left out: some pairs are wrong (simulated).
+TRIM = 0.03
+#: A pair further than so many spreads from the usual place of its class bounds nothing (simulated).
+_UNUSUAL = 6
+#: A profiler that knows nothing for so long may have paused, ns (simulated: pauses between captures).
+_LEAST_PAUSE_NS = 10e6
+#: Or for so many times the pause that one of a hundred exceeds (simulated, likewise).
+_TIMES_USUAL_PAUSE = 10
 
 
 class Matcher:
@@ -105,3 +125,64 @@ def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
         middle = (value[order[first + (size - 1) // 2]] + value[order[first + size // 2]]) / 2
         found.append(middle[index])
     return found
+
+
+# -- what matches mean ---------------------------------------------------------------------------------------------
+
+
+def could_match(a: Events, b: Events, line: Line | Chain) -> Array:
+    """For each event of b whether it could match: unless a is at rest where it is, since a profiler may pause."""
+    at = line.back(b.start)
+    latest = np.maximum.accumulate(a.end)
+    before = np.searchsorted(a.start, at, "right") - 1
+    possible = (at >= a.start[0] - BIN_NS) & (at <= latest[-1] + BIN_NS)
+    pauses = a.start[1:] - latest[:-1]
+    usual = float(np.quantile(pauses, 0.99)) if len(pauses) else 0.0
+    long = max(_LEAST_PAUSE_NS, _TIMES_USUAL_PAUSE * usual)
+    paused = np.append(pauses, 0.0)[before] > long
+    within = (at > latest[before] + BIN_NS) & (at < a.start[np.minimum(before + 1, len(a) - 1)] - BIN_NS)
+    return np.asarray(possible & ~(paused & within))
+
+
+def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
+    """What it means that events of b lie inside events of a: the mapped start is not after, the mapped end not before.
+
+    Printed times are cut to their resolution, so each may be later by that: one for a start, two for an end.
+    """
+    quantum_a, quantum_b = max(a.quantum_ns, 1.0), max(b.quantum_ns, 1.0)
+    start, begins = a.start[pairs.a], b.start[pairs.b]
+    end = start + a.dur[pairs.a] + 2 * quantum_a
+    return Constraints(end, begins + b.dur[pairs.b] - end, start, begins + quantum_b - start)
+
+
+def _alone(b: Events, pairs: Pairs) -> Array:
+    """For each pair whether no other inner event overlaps it in the same outer one.
+
+    A thread works on one thing at a time: of two that overlap, one is written twice, or belongs elsewhere.
+    """
+    order = np.lexsort((b.start[pairs.b], pairs.a))
+    rows, holders = pairs.b[order], pairs.a[order]
+    meet = (holders[1:] == holders[:-1]) & (b.start[rows[1:]] < b.end[rows[:-1]])
+    alone = np.ones(len(order), bool)
+    alone[order[1:][meet]] = False
+    alone[order[:-1][meet]] = False
+    return alone
+
+
+def bounds_of(a: Events, b: Events, pairs: Pairs) -> Constraints | None:
+    """What the pairs say, without those that may be wrong; None if too few are left.
+
+    A pair may be wrong if it lies far from the usual place of its class.
+    """
+    usual = pairs.where(
+        (np.abs(pairs.begin) <= max(_UNUSUAL * spread_of(pairs.begin), NEAR_NS))
+        & (np.abs(pairs.end) <= max(_UNUSUAL * spread_of(pairs.end), NEAR_NS))
+    )
+    usual = usual.where(_alone(b, usual))
+    return containment(a, b, usual) if len(usual) >= FEWEST_PAIRS else None
+
+
+def sure_region(bounds: Constraints, line: Line, max_drift: float) -> tuple[Region | None, Constraints]:
+    """The relations that all but the tightest bounds allow, and these bounds."""
+    kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(bounds.lower)))
+    return feasible(kept, everything(line.x0, max_drift)), kept

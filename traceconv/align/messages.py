@@ -58,7 +58,6 @@ class Text(enum.Enum):
         return Message(self, tuple(fields.items()))
 
     # -- estimators, pairs --------------------------------------------------------------------------------------------
-
     QUEUED = (
         "both name the same work, but that of a device runs when its queue comes to it, in no call for certain: ids "
         "of its launches in both would tell"
@@ -66,17 +65,16 @@ class Text(enum.Enum):
     VIEWS_APART = "different views of the activity are certain of different places"
     LAUNCHES_TELL_NO_MORE = "launches tell to ±{bound:us}, no more than is known without it"
     ACTIVITY_TELLS_NO_MORE = "the activity tells to ±{bound:us}, no more than is known without it"
-    KERNELS_AND_CALLS = "kernels and the calls that launched them"
-    SAME_EVENTS = "the same events in both"
-    SAME_ACTIVITY = "the same activity in both"
-    SAMPLING_GAPS = "the gaps around sampling interrupts"
-    GIVEN_TWICE = "the same recording, given twice"
+    COMPARED_LAUNCHES = "kernels and the calls that launched them"
+    COMPARED_SEQUENCE = "the same events in both"
+    COMPARED_ACTIVITY = "the same activity in both"
+    COMPARED_SAMPLING_GAPS = "the gaps around sampling interrupts"
+    COMPARED_DUPLICATE = "the same recording, given twice"
     ALL_EQUAL = "all {events} events are equal, to the ns"
     OTHER_RUN = "as with two runs, two different parts of one run, or a clock that was set meanwhile"
     OTHER_PLACES = "{reason}; other places, seen from the best one: {rivals:moves}"
 
     # -- sequences ----------------------------------------------------------------------------------------------------
-
     FEW_COMMON_EVENTS = "only {events} events of common kinds, {least} are needed"
     TRACES_DO_NOT_MEET = "the events of both do not overlap where their clocks allow it"
     NO_PLACE_FITS = "no place was found where the events of both fit"
@@ -111,7 +109,6 @@ class Text(enum.Enum):
     )
 
     # -- piecewise_linear ---------------------------------------------------------------------------------------------
-
     LINES_ARE_UNCLEAR = "it is not clear how"
     REST_FITS_NOWHERE = "what comes {after:short} after the begin fits nowhere for certain"
     TIMES_OCCURRED_TWICE = "a clock was set back by {by:short}, so that some of its times occurred twice"
@@ -120,7 +117,6 @@ class Text(enum.Enum):
     DRIFT_CHANGED = "the drift changed from {before:+.2f} to {after:+.2f} ppm {at:short} after the begin"
 
     # -- durations, duration_layout, duration_placement ---------------------------------------------------------------
-
     DURATIONS_ARE_MEANS = "durations of {which} are means of several runs, which are like no run; profile single runs"
     BOTH_LOGS = "both"
     OUTER_LOG = "the outer"
@@ -145,7 +141,7 @@ class Text(enum.Enum):
     FEW_ITERATIONS_COMPARE = "{matches}; too few ({count}) are comparable to exclude another run"
     ITERATIONS_HARDLY_ALIKE = "{matches}; {alike}, which is too little to be certain of one run"
     ITERATIONS_OF_ONE_RUN = "{matches}; {alike} ({count} compared)"
-    DURATIONS_ONLY = "durations of the same work"
+    COMPARED_DURATIONS = "durations of the same work"
     DURATIONS_FIT_FILES = "its durations fit into {files:and}, at different times"
     SLICES_LAID = "{words:list}"
     LIE_INSIDE = "{inside} of {total} slices lie inside those of {host} that they were matched to{room}"
@@ -167,7 +163,6 @@ class Text(enum.Enum):
     PLACED_SHORTENED = "{placed}, shortened"
 
     # -- activity, activity_views -------------------------------------------------------------------------------------
-
     SAMPLES = "samples"
     INTERVALS = "intervals"
     TOO_LITTLE_ACTIVITY = "only {count} {what}, {needed} are needed"
@@ -181,7 +176,6 @@ class Text(enum.Enum):
     ACTIVITY_FITS = "{count} {what} fit, to within {width:short}"
 
     # -- sampling_gaps ------------------------------------------------------------------------------------------------
-
     SAMPLES_AVOID_SLICES = (
         "{samples} samples keep away from the begins and ends of slices: together within ±{half:short}"
     )
@@ -193,7 +187,6 @@ class Text(enum.Enum):
     NO_LINE_THROUGH_GAP = "no line passes through the gap between samples and slices"
 
     # -- launches -----------------------------------------------------------------------------------------------------
-
     EARLY_WORK = "{early} of {kernels} kernels begin before the calls that launched them, by up to {worst:time}"
     IDS_LEFT_OUT = "{reason} ({slices} slices with ids that are not their own are left out)"
     FEW_LAUNCH_IDS = "only {ids} ids of launches are in both files"
@@ -212,7 +205,6 @@ class Text(enum.Enum):
     LAUNCHES_FIT = "{kernels} kernels begin after their launches, {waits} waits end after them ({compared})"
 
     # -- constraints --------------------------------------------------------------------------------------------------
-
     LEAVE_IT_OUT = "leave it out"
     DATE_IN_FILE = "--date: {file} ({format}) states its date itself"
     DATE_IN_TIMES = "--date: the times of {file} have a date already"
@@ -285,7 +277,6 @@ class Text(enum.Enum):
     ANCHOR_BELIEVED = "{guess}: {apart:time} away from --anchor {anchor:repr}, which is believed"
 
     # -- constraint_parser --------------------------------------------------------------------------------------------
-
     OPTION_TWICE = "{option} is given twice for {name:repr}"
     OPTION_FORM = "{option} {text:repr}: expected {form}"
     OPTION_WRONG = "{option}: {reason}"
@@ -324,7 +315,6 @@ class Text(enum.Enum):
     FIRST_OF_NAME = "{file}:{name}#1.{end} is the first of that name, #-1 the last"
 
     # -- domains, hosts, machines, boot_sessions, repeated_snapshots --------------------------------------------------
-
     HOST_NOT_NAMED = (
         "it does not name its host, so that its clock may be that of another host than those of the other ranks: "
         "--same-machine, if all are of one"
@@ -356,7 +346,6 @@ class Text(enum.Enum):
     NO_EVEN_DRIFT = "{files:list}: no even drift leads through the readings of {clock} and {other}"
 
     # -- duplicate_inputs, non_overlapping, jobs, names ---------------------------------------------------------------
-
     SAME_RECORDING = (
         "its events are those of {other}: the same recording given twice is drawn twice; leave one of the two out"
     )
@@ -388,7 +377,6 @@ class Text(enum.Enum):
     NOT_A_MAP = "--map {given:repr}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*"
 
     # -- contradictions -----------------------------------------------------------------------------------------------
-
     TOO_MANY_TO_CHECK = (
         "whether its clock is right was not checked by its events and those of {other}, since there are more than "
         "{most} slices"
@@ -434,7 +422,6 @@ class Text(enum.Enum):
     OFFSET_WOULD_AGREE = "{text}; --offset {file:file}={move:option} would agree"
 
     # -- solve --------------------------------------------------------------------------------------------------------
-
     LOOP_DOES_NOT_CLOSE = (
         "the clocks of {files:list} contradict each other: a time that is taken from one to the next, {path: -> }, "
         "comes back {apart:time} off, and at most {most:time} are possible"
@@ -462,7 +449,6 @@ class Text(enum.Enum):
     NOT_ALIGNED_BECAUSE = "not aligned: its times have nothing to do with those of the other files ({reason})"
 
     # -- inputs, placement --------------------------------------------------------------------------------------------
-
     ONE_BOOT = "both count from the boot of one machine, as --same-machine says"
     NO_TIMES = "no times in the file: placed at its first timed event"
     TOTALS = "totals have no times: placed at the begin of the trace"
@@ -485,14 +471,12 @@ class Text(enum.Enum):
     CHECK_OFFSET_AND_UNIT = "check --offset and the unit of the times (-O ts_unit=...)"
 
     # -- receipts -----------------------------------------------------------------------------------------------------
-
     ITS_OWN_TIMES = "its own times"
     ALONG_LINES = "{method}, along {n} lines"
     BOUND = "{bound:bound}"
     BOUND_OF_TWO_HOSTS = "{bound:bound} (clocks of two hosts)"
 
     # -- causality ----------------------------------------------------------------------------------------------------
-
     CHILD_OUTSIDE_PARENT = "child outside its parent"
     CALL_OUTSIDE_OPERATORS = "call outside of every operator"
     KERNEL_BEFORE_LAUNCH = "kernel before its launch"
@@ -529,7 +513,6 @@ class Text(enum.Enum):
     )
 
     # -- containment --------------------------------------------------------------------------------------------------
-
     CALLS_FIT_ELSEWHERE = (
         "only {inside} of {count} calls{where} lie in operators of {framework} as the two clocks are stated, and "
         "{fitting} would {move:move}: {why}"
@@ -546,7 +529,6 @@ class Text(enum.Enum):
     )
 
     # -- collectives, ranks -------------------------------------------------------------------------------------------
-
     LEFT_BEFORE_ENTERED = "rank {left} left {name:repr} before rank {entered} entered it: {early}, {late}"
     COLLECTIVES_CONTRADICT = (
         "{clocks} contradict their collectives: {count} of {all} cannot have happened as drawn, by up to "
@@ -572,7 +554,6 @@ class Text(enum.Enum):
     WITHOUT_PARTNER = "; of {count} more records no partner is certain"
 
     # -- identity -----------------------------------------------------------------------------------------------------
-
     PID = "pid {number}"
     THREAD = "thread {number}"
     THREADS = "threads {numbers}"
@@ -607,7 +588,6 @@ class Text(enum.Enum):
     CAN_BELONG_TO_SEVERAL = "{name} of {file} stays apart: it can belong to {meant}"
 
     # -- clock_overview -----------------------------------------------------------------------------------------------
-
     IF_MONOTONIC = "if {file} counts the monotonic clock of this machine: {option}"
     READ_CLOCKS = "next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND"
     IF_INSTANT_KNOWN = "if you know an instant of both: --anchor {anchor:file}"

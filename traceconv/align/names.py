@@ -60,24 +60,23 @@ class NameMap:
         self._patterns = {
             name: (*self.extra.get(name, ()), *CLASSES.get(name, ())) for name in {**self.extra, **CLASSES}
         }
-        self._known: dict[str, str] = {}
 
     @cached_property
-    def _classes(self) -> dict[str, re.Pattern[str]]:
-        # Compiled on first use: most alignments compare no names.
-        return {
-            name: re.compile("|".join(translate(pattern.lower()) for pattern in patterns))
-            for name, patterns in self._patterns.items()
-        }
+    def _class(self) -> re.Pattern[str]:
+        """All patterns, those of each class in a group of its own; compiled on first use, as most merges need none."""
+        groups = ("|".join(translate(pattern.lower()) for pattern in patterns) for patterns in self._patterns.values())
+        return re.compile("|".join(f"({group})" for group in groups))
+
+    def class_of(self, name: str) -> str | None:
+        """The class of a name; None if no pattern takes it."""
+        fitting = self._class.fullmatch(name.lower())
+        if fitting is None:
+            return name if name in self._patterns else None
+        return list(self._patterns)[(fitting.lastindex or 1) - 1]
 
     def kind(self, name: str) -> str:
         """The class of a name, or the name itself."""
-        found = self._known.get(name)
-        if found is None:
-            text = name.lower()
-            fitting = (kind for kind, pattern in self._classes.items() if pattern.fullmatch(text))
-            found = self._known[name] = next(fitting, name)
-        return found
+        return self.class_of(name) or name
 
     def check_extra(self, names: Sequence[AbstractSet[str]]) -> None:
         """Whether what the user gave has an effect.
@@ -99,10 +98,6 @@ class NameMap:
             if kind not in CLASSES and not joins:
                 hint = Text.CLASSES_OF_NAMES(classes=tuple(CLASSES), kind=kind)
                 raise UsageError(Text.MAP_JOINS_NO_NAMES(map=given, kind=kind), hint=hint)
-
-    def has_class(self, name: str) -> bool:
-        """Whether a pattern takes the name."""
-        return self.kind(name) in self._classes
 
 
 def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

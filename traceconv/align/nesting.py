@@ -224,16 +224,6 @@ def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[in
     return most, move
 
 
-def room(nest: ThreadStretches, line: Line) -> tuple[F64, F64]:
-    """How far each call lies from the begin and from the end of the stretch that holds it on a line, as printed, ns."""
-    allowed = _Allowed.near(nest, nest.calls, line, 0.0)
-    start = nest.calls.start[allowed.call]
-    before = start - line.map(allowed.begin)
-    after = line.map(allowed.end) - start - nest.calls.dur[allowed.call]
-    inside = (before >= 0) & (after >= 0)
-    return before[inside], after[inside]
-
-
 def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
     """The line with the most calls in a stretch: in the middle of those with as many, near another line.
 
@@ -297,19 +287,16 @@ def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: f
         return None
     drift, shift = np.nonzero(misfits <= 2 * fewest + CHANCE)
     between = float(grid.drifts[1] - grid.drifts[0]) if len(grid.drifts) > 1 else 0.0
-    return _around(region.x0, offsets[shift], grid.drifts[drift], step, between)
-
-
-def _around(x0: float, offsets: F64, drifts: F64, step: float, between: float) -> Region:
-    """The convex set around lines, each of which stands for all up to the next ones."""
+    # The convex set around these lines, each of which stands for all up to the next ones.
+    left, turns = offsets[shift], grid.drifts[drift]
     points = np.array(
         [
-            (offset + aside * step, drift + turned * between)
-            for drift in np.unique(drifts).tolist()
-            for offset in (float(offsets[drifts == drift].min()), float(offsets[drifts == drift].max()))
+            (offset + aside * step, turn + turned * between)
+            for turn in np.unique(turns).tolist()
+            for offset in (float(left[turns == turn].min()), float(left[turns == turn].max()))
             for aside in (-1, 1)
             for turned in (-1, 1)
         ]
     )
     hull = convex_hull(points)
-    return Region(x0, hull[:, 0], hull[:, 1])
+    return Region(region.x0, hull[:, 0], hull[:, 1])

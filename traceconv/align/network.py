@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -92,7 +93,6 @@ class Solution:
         maps: for each clock that is connected to the reference, its map to it.
         verdict: OK, or INCONSISTENT: then the maps are those along the best paths, and worth nothing.
         dropped: the numbers of the edges that contradict all others.
-        bridges: the numbers of the edges that nothing checks.
         loops: one for each edge more than it takes to connect the clocks; with the edges that were dropped.
         chi2: the sum of squares that is left, in units of the bounds, without the edges that were dropped.
         limit: how large it may be.
@@ -101,7 +101,6 @@ class Solution:
     maps: dict[int, ClockMap]
     verdict: Verdict
     dropped: tuple[int, ...] = ()
-    bridges: tuple[int, ...] = ()
     loops: tuple[Loop, ...] = ()
     chi2: float = 0.0
     limit: float = 0.0
@@ -138,22 +137,23 @@ def solve(nodes: Iterable[int], edges: Sequence[Edge], reference: int) -> Soluti
     tree = net.tree(range(len(edges)))
     rows = [row for row, edge in enumerate(edges) if edge.a in tree and edge.b in tree]
     if len(rows) < len(tree):  # no way around, so that nothing checks them
-        return Solution({node: place.way for node, place in tree.items()}, Verdict.OK, bridges=tuple(rows))
+        return Solution({node: place.way for node, place in tree.items()}, Verdict.OK)
     fit = net.fit(rows)
-    loops, bridges = net.loops(rows), net.bridges(rows)
+    loops = net.loops(rows)
     if fit.chi2 <= fit.limit:
-        return Solution(net.placed(rows, fit), Verdict.OK, (), bridges, loops, fit.chi2, fit.limit)
-    culprit = net.single_explanation(rows, set(bridges))
+        return Solution(net.placed(rows, fit), Verdict.OK, (), loops, fit.chi2, fit.limit)
+    on_loops = {row for loop in loops for row in loop.edges}
+    culprit = net.single_explanation(rows, on_loops)
     if culprit is None:
         maps = {node: place.way for node, place in net.tree(rows).items()}
-        return Solution(maps, Verdict.INCONSISTENT, (), bridges, loops, fit.chi2, fit.limit)
+        return Solution(maps, Verdict.INCONSISTENT, (), loops, fit.chi2, fit.limit)
     rest = [row for row in rows if row != culprit]
     fit = net.fit(rest)
-    return Solution(net.placed(rest, fit), Verdict.OK, (culprit,), net.bridges(rest), loops, fit.chi2, fit.limit)
+    return Solution(net.placed(rest, fit), Verdict.OK, (culprit,), loops, fit.chi2, fit.limit)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Reached:
     """How a clock is reached from the reference: its map there, and the edges on the way."""
 
     way: ClockMap
@@ -178,15 +178,15 @@ class _Network:
     edges: Sequence[Edge]
     reference: int
 
-    def tree(self, rows: Iterable[int]) -> dict[int, _Place]:
+    def tree(self, rows: Iterable[int]) -> dict[int, _Reached]:
         """For each clock the path to the reference with the smallest bound."""
         beside: dict[int, list[tuple[int, int]]] = {}
         for row in rows:
             edge = self.edges[row]
             beside.setdefault(edge.a, []).append((edge.b, row))
             beside.setdefault(edge.b, []).append((edge.a, row))
-        found: dict[int, _Place] = {}
-        queue = [(0, 0, self.reference, _Place(ClockMap(), (), (self.reference,)))]
+        found: dict[int, _Reached] = {}
+        queue = [(0, 0, self.reference, _Reached(ClockMap(), (), (self.reference,)))]
         pushed = 0
         while queue:
             _, _, node, place = heapq.heappop(queue)
@@ -198,27 +198,21 @@ class _Network:
                     edge = self.edges[row]
                     there = (edge.way if edge.a == other else edge.back).then(place.way)
                     pushed += 1
-                    step = _Place(there, (*place.path, row), (*place.clocks, other))
+                    step = _Reached(there, (*place.path, row), (*place.clocks, other))
                     heapq.heappush(queue, (there.uncertainty, pushed, other, step))
         return found
 
-    def _residuals(self, rows: Sequence[int], tree: dict[int, _Place]) -> tuple[F64, F64]:
-        """For each edge and both ends of its span: by how much its two clocks miss each other, and the time, ns."""
-        apart = np.zeros((len(rows), 2))
-        time = np.zeros((len(rows), 2))
-        epoch = self._epoch(rows, tree)
-        for i, row in enumerate(rows):
-            edge = self.edges[row]
-            for end, ts in enumerate(edge.span):
-                here = tree[edge.a].way.at(ts)
-                apart[i, end] = tree[edge.b].way.at(edge.way.at(ts)) - here
-                time[i, end] = here - epoch
-        return apart, time
+    def _residuals(self, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[F64, F64, int]:
+        """For each edge and both ends of its span: by how much its two clocks miss each other, and the time, ns.
 
-    def _epoch(self, rows: Sequence[int], tree: dict[int, _Place]) -> int:
-        """A time of the reference in the middle of all evidence."""
-        times = [tree[self.edges[row].a].way.at(ts) for row in rows for ts in self.edges[row].span]
-        return (min(times) + max(times)) // 2 if times else 0
+        Times count from one of the reference in the middle of all evidence, which comes third.
+        """
+        edges = [self.edges[row] for row in rows]
+        here = [[tree[edge.a].way.at(ts) for ts in edge.span] for edge in edges]
+        there = [[tree[edge.b].way.at(edge.way.at(ts)) for ts in edge.span] for edge in edges]
+        epoch = (min(map(min, here)) + max(map(max, here))) // 2
+        apart = [[b - a for a, b in zip(*both, strict=True)] for both in zip(here, there, strict=True)]
+        return np.array(apart, np.float64), np.array([[ts - epoch for ts in both] for both in here], np.float64), epoch
 
     def fit(self, rows: Sequence[int]) -> _Fit:
         """Least squares over all clocks but the reference."""
@@ -227,7 +221,7 @@ class _Network:
         limit = _limit(len(rows), len(rows) - len(unknown))
         if len(rows) == len(unknown):
             return _Fit(0.0, limit)
-        apart, time = self._residuals(rows, tree)
+        apart, time, epoch = self._residuals(rows, tree)
         reach = max(float(np.abs(time).max()), 1.0)
         bound = np.array([self.edges[row].bound for row in rows])
         weight = np.repeat(1 / (np.sqrt(2) * bound), 2)  # each edge counts once, half at either end
@@ -246,13 +240,13 @@ class _Network:
             {node: float(solved[2 * i]) for node, i in unknown.items()},
             {node: float(solved[2 * i + 1]) / reach for node, i in unknown.items()},
             {node: float(spread[2 * i]) for node, i in unknown.items()},
-            self._epoch(rows, tree),
+            epoch,
         )
 
-    def single_explanation(self, rows: Sequence[int], bridges: set[int]) -> int | None:
+    def single_explanation(self, rows: Sequence[int], on_loops: set[int]) -> int | None:
         """The edge without which everything agrees, if there is only one such edge and it may be dropped."""
         tried = sorted(
-            (self.fit([other for other in rows if other != row]).chi2, row) for row in rows if row not in bridges
+            (self.fit([other for other in rows if other != row]).chi2, row) for row in rows if row in on_loops
         )
         (best, culprit), *others = tried
         limit = _limit(len(rows) - 1, len(rows) - len(self.tree(rows)))
@@ -265,11 +259,12 @@ class _Network:
         on_paths = {row for place in tree.values() for row in place.path}
         return tuple(self._loop(row, tree) for row in rows if row not in on_paths)
 
-    def _loop(self, row: int, tree: dict[int, _Place]) -> Loop:
+    def _loop(self, row: int, tree: dict[int, _Reached]) -> Loop:
         """From one clock of an edge to the other one along the best paths, and back by the edge."""
         edge = self.edges[row]
         one, other = tree[edge.a], tree[edge.b]
-        shared = sum(1 for _ in _common(one.path, other.path))
+        both = zip(one.path, other.path, strict=False)
+        shared = sum(1 for _ in takewhile(lambda rows: rows[0] == rows[1], both))
         edges = (*reversed(one.path[shared:]), *other.path[shared:], row)
         clocks = (*reversed(one.clocks[shared:]), *other.clocks[shared + 1 :], edge.a)
         middle = (edge.span[0] + edge.span[1]) // 2
@@ -279,11 +274,6 @@ class _Network:
         bounded = all(one.way.bound_ns is not None for one in ways)
         return Loop(edges, clocks, apart, bound, bounded)
 
-    def bridges(self, rows: Sequence[int]) -> tuple[int, ...]:
-        """The edges that are on no loop."""
-        on_loops = {row for loop in self.loops(rows) for row in loop.edges}
-        return tuple(row for row in rows if row not in on_loops)
-
     def placed(self, rows: Sequence[int], fit: _Fit) -> dict[int, ClockMap]:
         """The maps along the best paths, corrected."""
         tree = self.tree(rows)
@@ -292,7 +282,9 @@ class _Network:
             for node, place in tree.items()
         }
 
-    def _corrected(self, node: int, way: ClockMap, rows: Sequence[int], tree: dict[int, _Place], fit: _Fit) -> ClockMap:
+    def _corrected(
+        self, node: int, way: ClockMap, rows: Sequence[int], tree: dict[int, _Reached], fit: _Fit
+    ) -> ClockMap:
         """A map moved to where all relations together put it, but not out of what they allow, with what is left."""
         offset, drift = fit.offset[node], fit.drift[node]
         allowed = self._allowed(node, rows, tree)
@@ -304,25 +296,22 @@ class _Network:
         if way.bound_ns is None:
             return moved
         at = way.inverse().at(fit.epoch)
-        turned = max((abs(drift * (ts - at)) for row in rows for ts in self._times_of(node, row)), default=0.0)
+        edges = [self.edges[row] for row in rows]
+        times = [ts for edge in edges if node == edge.a for ts in edge.span]
+        times += [edge.way.at(ts) for edge in edges if node == edge.b != edge.a for ts in edge.span]
+        turned = max((abs(drift * (ts - at)) for ts in times), default=0.0)
         bound = way.bound_ns + abs(offset)
         if allowed is not None:
             bound = min(bound, max(allowed[1] - offset, offset - allowed[0], fit.spread[node]))
         return replace(moved, bound_ns=int(np.ceil(bound + turned)) + 1)
 
-    def _times_of(self, node: int, row: int) -> tuple[int, ...]:
-        edge = self.edges[row]
-        if node == edge.a:
-            return edge.span
-        return (edge.way.at(edge.span[0]), edge.way.at(edge.span[1])) if node == edge.b else ()
-
-    def _allowed(self, node: int, rows: Sequence[int], tree: dict[int, _Place]) -> tuple[float, float] | None:
+    def _allowed(self, node: int, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[float, float] | None:
         """Between what the correction of a clock must be if all bounds hold; None if they cannot all.
 
         Each relation says that the corrections of its two clocks differ by no more than its residual and bound; the
         shortest path through these differences is the tightest that follows.
         """
-        apart, _ = self._residuals(rows, tree)
+        apart, _, _ = self._residuals(rows, tree)
         steps: list[tuple[int, int, float]] = []
         for i, row in enumerate(rows):
             edge = self.edges[row]
@@ -330,13 +319,6 @@ class _Network:
             steps += [(edge.a, edge.b, middle + slack), (edge.b, edge.a, slack - middle)]
         there, back = _shortest(self.reference, steps, len(tree)), _shortest(node, steps, len(tree))
         return None if there is None or back is None else (-back[self.reference], there[node])
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> Iterable[int]:
-    for first, second in zip(one, other, strict=False):
-        if first != second:
-            return
-        yield first
 
 
 def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -> dict[int, float] | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from traceconv.align.domains import Key
 from traceconv.align.estimate import Array, Estimate, refused
 from traceconv.align.geometry import F64, Chain, Line
-from traceconv.align.inputs import ClockInput, Key
+from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
 
@@ -93,7 +94,9 @@ def made(
     """Return an estimate, whose numbers are relative to zeros, with the maps that follow."""
     way = _way(estimate, *zeros)
     jumps = any(line.doubt is not None for line in estimate.chain.lines)
-    times, times_b = (_from_zero(side, zero, every=jumps) for side, zero in ((a, zeros[0]), (b, zeros[1])))
+    # The first and the last time, or every one, ns from a zero: times since 1970 are not exact as float64.
+    all_times = (np.sort(side.times()) if jumps else np.array(side.span(), np.int64) for side in (a, b))
+    times, times_b = ((ts - zero).astype(np.float64) for ts, zero in zip(all_times, zeros, strict=True))
     back_bound = _bound(estimate.chain, estimate.chain.back(times_b, in_order=True))
     way = replace(way, bound_ns=_bound(estimate.chain, times), rests_on=rests_on(a, b))
     return PairEstimate(a, b, estimate, *zeros, way, back_bound, known)
@@ -155,12 +158,6 @@ def stated_outer(a: ClockInput, b: ClockInput) -> ClockInput | None:
 def rests_on(a: ClockInput, b: ClockInput) -> frozenset[frozenset[Key]]:
     """What a map rests on that is estimated from two clocks."""
     return frozenset({frozenset({a.key, b.key})})
-
-
-def _from_zero(side: ClockInput, zero: int, *, every: bool) -> F64:
-    """The first and the last time, or every one, ns from a zero: times since 1970 are not exact as float64."""
-    times = np.sort(side.times()) if every else np.array(side.span(), np.int64)
-    return (times - zero).astype(np.float64)
 
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:

@@ -9,19 +9,16 @@ needs its own evidence, enough pairs within feasible bounds; without it nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from traceconv.align.estimate import Events
-from traceconv.align.geometry import F64, Chain, Line, Region
-from traceconv.align.matching import Matcher, Pairs
+from traceconv.align.geometry import F64, Chain, Line
+from traceconv.align.matching import NEAR_NS, Matcher, Pairs, containment, sure_region
 from traceconv.align.robust import robust_line, spread_of
 from traceconv.clocks import SLEWED_DRIFT
-
-Allowed = Callable[[Events, Events, Pairs, Line], Region | None]
 
 # Each with its unit. All but those that say "not tuned" were chosen on seeds below 1000 of tests/benchmarks/alignment,
 # pairs whose clocks were slewed or set while both recorded, as docs/alignment.md says of all thresholds.
@@ -36,8 +33,6 @@ _BLOCK_EVENTS = 100
 _BLOCK_NS = 2e8
 #: Within so much of the line of the block before it pairs are looked for at first, ns.
 _STRAYED_NS = 150 * _US
-#: And within so much of their own line then, ns.
-_NEAR_NS = 20 * _US
 #: The share of a block, and of a stretch without steps, that has to match.
 _LEAST_SHARE = 0.5
 #: The least spread of begins about their usual places to believe in, ns: times are printed in whole microseconds.
@@ -91,7 +86,7 @@ def next_block(b: Events, first: int) -> Events:
 def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | None:
     """The line of a block near to that of the block before it; None if it does not fit."""
     within = matcher.part(block)
-    for tolerance in (_STRAYED_NS, _NEAR_NS):
+    for tolerance in (_STRAYED_NS, NEAR_NS):
         pairs = Pairs.of(a, block, within.holding(line, tolerance), line)
         if len(pairs) < max(_LEAST_SHARE * len(block), _LEAST_MEDIANS):
             return None
@@ -118,7 +113,7 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
     """
     part = b.take(rows)
     matcher = Matcher(a, b).part(part)
-    fits_old, fits_new = (matcher.holding(line, _NEAR_NS) >= 0 for line in (old, new))
+    fits_old, fits_new = (matcher.holding(line, NEAR_NS) >= 0 for line in (old, new))
     before = np.concatenate(([0], np.cumsum(fits_old.astype(np.int64) - fits_new)))
     split = int(np.argmax(before))
     old_rows, new_rows = np.flatnonzero(fits_old[:split]), split + np.flatnonzero(fits_new[split:])
@@ -132,9 +127,9 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
 # -- as few lines as it takes ----------------------------------------------------------------------------------------
 
 
-def lines_of(a: Events, b: Events, rough: Chain, allowed: Allowed) -> tuple[Line, ...]:
+def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
     """The lines of a stretch without steps, each with its region; none if one of them has too little evidence."""
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, _NEAR_NS), rough)
+    pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, NEAR_NS), rough)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
         return ()
     x = a.start[pairs.a]
@@ -147,14 +142,16 @@ def lines_of(a: Events, b: Events, rough: Chain, allowed: Allowed) -> tuple[Line
     rows = np.searchsorted(np.array(knots), x, "right")
     begins = [-np.inf, *knots]
     parts = [pairs.where(rows == number) for number in range(len(lines))]
-    found = [_within(a, b, *one, allowed) for one in zip(parts, lines, begins, strict=True)]
+    found = [_within(a, b, *one) for one in zip(parts, lines, begins, strict=True)]
     sure = tuple(line for line in found if line is not None)
     return sure if len(sure) == len(found) else ()
 
 
-def _within(a: Events, b: Events, pairs: Pairs, line: Line, begin: float, allowed: Allowed) -> Line | None:
+def _within(a: Events, b: Events, pairs: Pairs, line: Line, begin: float) -> Line | None:
     """A line in the middle of what its pairs allow; None if these are too few, or allow nothing."""
-    region = allowed(a, b, pairs, line) if len(pairs) >= LEAST_PAIRS else None
+    if len(pairs) < LEAST_PAIRS:
+        return None
+    region, _ = sure_region(containment(a, b, pairs), line, 2 * SLEWED_DRIFT)
     if region is None:
         return None
     x = a.start[pairs.a]

@@ -6,11 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from traceconv.align.domains import one_machine_advice, zone_option
-from traceconv.align.inputs import Inputs, Key, Policy, Warnings, Ways, without_other_hosts
+from traceconv.align.constraint_parser import ClockFact, ClockKind
+from traceconv.align.domains import Key, Warnings, against_clock, zone_option
+from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import DRIFT_UNIT, MOST_DRIFT, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
+from traceconv.clocks import (
+    DRIFT_UNIT,
+    MONOTONIC,
+    MOST_DRIFT,
+    SINCE_BOOT,
+    ClockGraph,
+    ClockMap,
+    Provenance,
+    Run,
+    Step,
+    Verdict,
+    Zero,
+)
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.times import LIMIT_NS
 
@@ -135,7 +148,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     tried = [pair.estimate for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index)]
     one_run = not policy.same_run and any(estimate.verdict is Verdict.UNVERIFIED for estimate in tried)
     advice = (
-        one_machine_advice(other.trace, other.domain, lost.trace, lost.domain),
+        one_machine_advice(other, lost),
         Text.SAY_SAME_RUN() if one_run else "",
         zone_option(lost.trace, lost.domain),
         Text.CLOCKS_COMMAND(files=tuple(trace.sources[0].name for trace in inputs.traces)),
@@ -162,3 +175,22 @@ def _refuse_far(inputs: Inputs, ways: Ways) -> None:
             raise InconsistentClocks(Text.WOULD_RUN_OFF(file=one.name, drift=ppm), hint=Text.LEAVE_OUT_OR_PLACE())
         if any(abs(ways[one.key].at(end)) > LIMIT_NS for end in one.span()):
             raise UsageError(Text.TOO_FAR(file=one.name), hint=Text.CHECK_OFFSET_AND_UNIT())
+
+
+def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
+    """Return what relates two inputs if they are of one machine; None if nothing does."""
+    sides, domain, its = (one, other), one.domain, other.domain
+    begin, end = (pick(side.span()[at] for side in sides) for at, pick in ((0, max), (1, min)))
+    if begin <= end and all(map(_may_be_monotonic, sides)):
+        missing = [side for side in sides if not (side.domain.machine and side.domain.name == MONOTONIC.name)]
+        if missing:
+            return Text.BOTH_MONOTONIC(options=tuple(Text.IS_MONOTONIC(file=side.name) for side in missing))
+    elsewhere = domain.host and its.host and domain.host != its.host
+    same_boot = domain.zero in SINCE_BOOT and domain.zero is its.zero and not elsewhere
+    return Text.BOTH_OF_ONE_MACHINE() if same_boot else None
+
+
+def _may_be_monotonic(side: ClockInput) -> bool:
+    """Whether the user may say so of a clock."""
+    may_be = side.domain.zero in (Zero.BOOT, Zero.UNKNOWN) and side.domain.run is not Run.WALL
+    return may_be and against_clock(side.trace, side.domain, side.span(), ClockFact(ClockKind.MONOTONIC)) is None

@@ -38,7 +38,7 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]
     inputs = np.unique(seen.input).tolist() or [index for index, trace in enumerate(traces) if trace.collectives]
     files = tuple(dict.fromkeys(traces[index].sources[0].name for index in inputs))
     ranks = tuple(np.unique(seen.rank).tolist()) or matched.ranks
-    related = _Related(alignment)
+    related = _Hosts(alignment)
     wrong = related.impossible(seen)
     after = Breaches(0, 0)
     found: tuple[Contradiction, ...] = ()
@@ -61,7 +61,7 @@ def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
     return Text.LEFT_BEFORE_ENTERED(left=left, name=name, entered=entered, early=there[0], late=there[1])
 
 
-class _Related:
+class _Hosts:
     """Which inputs are related within their bounds: those of one host, and such that were found to be.
 
     Attributes:
@@ -72,10 +72,10 @@ class _Related:
     def __init__(self, alignment: Alignment) -> None:
         ways = [list(found.values()) for found in alignment.maps]
         apart = [any(way.two_hosts for way in found) for found in ways]
-        self.hosts = [host if alone else "" for host, alone in zip(alignment.hosts, apart, strict=True)]
+        self.of = [host if alone else "" for host, alone in zip(alignment.hosts, apart, strict=True)]
         self.users = np.array([any(way.by_user for way in found) for found in ways], bool)
-        numbers = {host: number for number, host in enumerate(dict.fromkeys(self.hosts))}
-        self._host = np.array([numbers[host] for host in self.hosts], np.int64)
+        numbers = {host: number for number, host in enumerate(dict.fromkeys(self.of))}
+        self._host = np.array([numbers[host] for host in self.of], np.int64)
 
     def impossible(self, seen: Occurrences) -> list[Impossible]:
         """What is impossible within each host, and then between hosts; nothing that is empty."""
@@ -88,10 +88,10 @@ class _Related:
 
     def are_apart(self, one: int, other: int) -> bool:
         """Whether the wall clocks of two inputs are those of two hosts."""
-        return self.hosts[one] != self.hosts[other]
+        return self.of[one] != self.of[other]
 
 
-def _contradictions(traces: Sequence[Trace], related: _Related, seen: Occurrences) -> Iterator[Contradiction]:
+def _contradictions(traces: Sequence[Trace], related: _Hosts, seen: Occurrences) -> Iterator[Contradiction]:
     """What impossible collectives say against the clocks: of one host, of two hosts, or against the user.
 
     Clocks of one host, and such that are related within a bound, are wrong then. Of those of two hosts it was assumed
@@ -100,9 +100,9 @@ def _contradictions(traces: Sequence[Trace], related: _Related, seen: Occurrence
     for wrong in related.impossible(seen.where(~related.users[seen.input])):
         first, second = _inputs(wrong, seen)
         if related.are_apart(first, second):
-            doubted = {related.hosts[index] for index in (first, second)} - {""}
-            last = second if related.hosts[second] else first
-            inputs = [index for index, host in enumerate(related.hosts) if host in doubted and index != last]
+            doubted = {related.of[index] for index in (first, second)} - {""}
+            last = second if related.of[second] else first
+            inputs = [index for index, host in enumerate(related.of) if host in doubted and index != last]
             yield _contradiction(traces, wrong, seen, Verdict.UNVERIFIED, (*inputs, last), hosts=True)
         else:
             yield _contradiction(traces, wrong, seen, Verdict.INCONSISTENT, (first, second))
@@ -112,7 +112,7 @@ def _contradictions(traces: Sequence[Trace], related: _Related, seen: Occurrence
             yield _contradiction(traces, wrong, seen, Verdict.ASSUMED, placed)
 
 
-def _of_odd(traces: Sequence[Trace], related: _Related, odd: Odd) -> Contradiction:
+def _of_odd(traces: Sequence[Trace], related: _Hosts, odd: Odd) -> Contradiction:
     """What is said of two ranks that did the same in the same order and fit in no way.
 
     Either records are missing, so that nothing is known of the clocks, or one of them was set meanwhile. Where a single

@@ -14,7 +14,6 @@ from traceconv.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 
 if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement
-    from traceconv.align.estimate import Estimate
     from traceconv.align.inputs import ClockInput
     from traceconv.align.pairs import PairEstimate
 
@@ -146,7 +145,8 @@ def receipt_line(
         host: the host that the input says it is of.
     """
     source, domain = clock.trace.sources[0], clock.domain
-    basis = _basis(clock, way, pairs)
+    used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(way)]
+    basis = max(used, key=lambda estimate: estimate.matches, default=None)
     method = way.method if way.steps else str(Text.ITS_OWN_TIMES())
     if way.bends:
         method = str(Text.ALONG_LINES(method=method, n=len(way.lines)))
@@ -170,9 +170,3 @@ def receipt_line(
         source.world_size,
         way.two_hosts,
     )
-
-
-def _basis(clock: ClockInput, way: ClockMap, pairs: Sequence[PairEstimate]) -> Estimate | None:
-    """The estimate that the map of a clock rests on, None if it rests on what was said."""
-    used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(way)]
-    return max(used, key=lambda estimate: estimate.matches, default=None)

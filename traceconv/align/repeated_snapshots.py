@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from traceconv.align.constraints import Relation, Said, graph_of
-from traceconv.align.domains import own, spans
+from traceconv.align.constraints import Relation, graph_of
+from traceconv.align.domains import Said, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text
 from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
@@ -53,17 +53,15 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
                 clock=clocks[0].name, other=clocks[1].name, moved=moved[clocks], files=files
             )
 
-    def less_sure(snap: ClockSnapshot, index: int) -> ClockSnapshot:
-        more = moved.get(_clocks(snap, traces[index], index)) if _is_reading(snap) else None
+    def less_sure(snap: ClockSnapshot) -> ClockSnapshot:
+        more = moved.get(_clocks(snap)) if _is_reading(snap) else None
         if more is None:
             return snap
         return replace(snap, bound_ns=(snap.bound_ns or 0) + more, method=Text.SET_IN_BETWEEN(method=snap.method))
 
-    found = [
-        trace.with_tables(snapshots=[less_sure(snap, index) for snap in trace.snapshots]) if moved else trace
-        for index, trace in enumerate(traces)
-    ]
-    return found, words
+    if not moved:
+        return list(traces), words
+    return [trace.with_tables(snapshots=list(map(less_sure, trace.snapshots))) for trace in traces], words
 
 
 def warnings_of_set_clocks(
@@ -105,25 +103,20 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
             raise InconsistentClocks(text, hint=Text.LEAVE_DRIFT_OUT())
         relations[clocks] = Relation(*clocks, way)
     kept = [
-        trace.with_tables(
-            snapshots=[
-                snap
-                for snap in trace.snapshots
-                if not _is_reading(snap) or _clocks(snap, trace, index) not in relations
-            ]
-        )
-        for index, trace in enumerate(traces)
+        [snap for snap in trace.snapshots if not _is_reading(snap) or _clocks(snap) not in relations]
+        for trace in traces
     ]
-    return kept, list(relations.values())
+    found = [trace.with_tables(snapshots=snapshots) for trace, snapshots in zip(traces, kept, strict=True)]
+    return found, list(relations.values())
 
 
 def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
     """For each two clocks what all inputs read of them, in order of time, each reading once."""
     found: dict[Clocks, dict[tuple[int, int, int], _Reading]] = defaultdict(dict)
-    for index, trace in enumerate(traces):
+    for trace in traces:
         for snap in filter(_is_reading, trace.snapshots):
-            clocks = _clocks(snap, trace, index)
-            in_order = clocks[0] == as_one(own(snap.clock, trace, index))
+            clocks = _clocks(snap)
+            in_order = clocks[0] == as_one(snap.clock)
             ts, other_ts = (snap.ts, snap.other_ts) if in_order else (snap.other_ts, snap.ts)
             one = _Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name)
             place = ts, other_ts, one.bound_ns
@@ -137,10 +130,10 @@ def _is_reading(snap: ClockSnapshot) -> bool:
     return snap.bound_ns is not None and not snap.assumed
 
 
-def _clocks(snap: ClockSnapshot, trace: Trace, index: int) -> Clocks:
+def _clocks(snap: ClockSnapshot) -> Clocks:
     """The two clocks of a snapshot in the order that all files have in common: the wall clock comes last."""
     one, other = sorted(
-        (as_one(own(clock, trace, index)) for clock in (snap.clock, snap.other)),
+        map(as_one, (snap.clock, snap.other)),
         key=lambda clock: (clock.is_wall_clock, clock.name, clock.machine, clock.owner),
     )
     return one, other

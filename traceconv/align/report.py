@@ -19,7 +19,8 @@ import numpy as np
 from traceconv import __version__, shown
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
-from traceconv.align.estimate import Array, Estimate, Rival
+from traceconv.align.domains import spans
+from traceconv.align.estimate import Array, Estimate
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.pairs import PairEstimate
@@ -115,10 +116,7 @@ def _input(
     trace: Trace, placed: dict[int, tuple[ClockMap, ReceiptLine]], pairs: Sequence[PairEstimate], index: int
 ) -> dict[str, Any]:
     source = trace.sources[0]
-    used = sorted({int(track.clock) for track in trace.tracks})
-    clocks = [
-        _clock(ClockInput(index, clock, trace), placed.get(clock), pairs) for clock in used if _has_events(trace, clock)
-    ]
+    clocks = [_clock(ClockInput(index, clock, trace), placed.get(clock), pairs) for clock in spans(trace)]
     return {
         "file": source.name,
         "format": source.format,
@@ -129,15 +127,10 @@ def _input(
     }
 
 
-def _has_events(trace: Trace, clock: int) -> bool:
-    on_clock = np.array([int(track.clock) == clock for track in trace.tracks], bool)
-    return any(bool(on_clock[table.track].any()) for _, table in trace.timed_tables())
-
-
 def _clock(
     side: ClockInput, placed: tuple[ClockMap, ReceiptLine] | None, pairs: Sequence[PairEstimate]
 ) -> dict[str, Any]:
-    domain = side.trace.clocks[side.clock]
+    domain = side.domain
     first, last = side.span()
     return {
         "name": domain.name,
@@ -241,7 +234,10 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
             "p99_ns": round(residuals.p99),
         },
         "margin": _finite(estimate.margin),
-        "rivals": [_rival(rival, estimate) for rival in estimate.rivals],
+        "rivals": [
+            {"offset_ns": offset, "score": _finite(rival.score)}
+            for offset, rival in zip(pair.rival_offsets(), estimate.rivals, strict=True)
+        ],
         "bounds": _bounds(pair, x),
         "region": _region(estimate),
         "landscape": _landscape(estimate),
@@ -271,10 +267,6 @@ def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]
             }
         )
     return found
-
-
-def _rival(rival: Rival, estimate: Estimate) -> dict[str, Any]:
-    return {"offset_ns": round(rival.offset_ns - estimate.line.offset), "score": _finite(rival.score)}
 
 
 def _finite(value: float) -> float | None:

@@ -40,7 +40,13 @@ def page(report: Json) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(short=_short, exact=format_time, shift=_shift, drift=_drift, grouped="{:,}".format)
+    environment.filters.update(
+        short=_short,
+        exact=format_time,
+        shift=_shift,
+        drift=lambda ppm: format_drift(ppm).replace("-", "−"),
+        grouped="{:,}".format,
+    )
     environment.tests["refused"] = lambda verdict: Verdict(verdict).refused
     pictures = {"timeline": timeline, "residuals": residuals, "landscape": landscape, "region": region}
     environment.globals.update(pictures=pictures, Method=Method, Verdict=Verdict, verdict_of=_verdict_of)
@@ -55,10 +61,6 @@ def _short(ns: float | None) -> str:
 def _shift(ns: int) -> str:
     """Return a move in time with its sign, short; whole where it is as long as the time of day of a wall clock."""
     return f"{'+' if ns > 0 else ''}{format_time(ns) if abs(ns) >= 10**15 else _short(ns)}"
-
-
-def _drift(ppm: float) -> str:
-    return format_drift(ppm).replace("-", "−")
 
 
 def _verdict_of(file: str, clock: str, report: Json) -> str | None:

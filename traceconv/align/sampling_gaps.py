@@ -51,7 +51,7 @@ _ECHO_SIGMAS = 2.0  # Standard deviations by which an echo must have more close 
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Gap:
     """A relation of the clocks.
 
     Attributes:
@@ -72,13 +72,13 @@ class _Tried:
     """The best place of a window and the best ones elsewhere in it, how many were tried, of how many pairs."""
 
     middle: float
-    places: tuple[_Place, ...]
+    places: tuple[_Gap, ...]
     count: float
     pairs: int
     landscape: tuple[F64, F64]
 
 
-class _Pairs:
+class _Differences:
     """The differences of each sample to the readings of its thread that are in reach."""
 
     def __init__(self, sampled: SampledThreads, low: float, high: float, part: tuple[float, float]) -> None:
@@ -151,14 +151,14 @@ def _all_windows(
     return tried
 
 
-def _rivals(tried: Sequence[_Tried], best: _Tried) -> list[_Place]:
+def _rivals(tried: Sequence[_Tried], best: _Tried) -> list[_Gap]:
     """The best places that are not the best one, the best first."""
     others = [*best.places[1:], *(place for one in tried if one is not best for place in one.places)]
     apart = [one for one in others if abs(one.offset - best.places[0].offset) > _APART_NS]
     return sorted(apart, key=lambda one: -one.surprise)
 
 
-def _too_good(best: _Place, rivals: Sequence[_Place], period: float) -> _Place | None:
+def _too_good(best: _Gap, rivals: Sequence[_Gap], period: float) -> _Gap | None:
     """A rival that comes too near to the best place.
 
     A whole number of sampling periods away each sample finds the gap of the one before: such an echo is nearly as good
@@ -217,7 +217,7 @@ def _search(
     begin = window[0] - around * _STEP_NS
     smear = float(np.max(np.abs(drifts))) * span + close
     reach = (begin - smear, begin + size * _STEP_NS + smear)
-    pairs = _Pairs(sampled, *reach, (middle - span, middle + span))
+    pairs = _Differences(sampled, *reach, (middle - span, middle + span))
     rows = np.arange(around, size - around)
     offsets = np.asarray(begin + rows * _STEP_NS, np.float64)
     surprises, counts = np.empty((len(drifts), len(rows))), np.empty((len(drifts), len(rows)))
@@ -226,27 +226,24 @@ def _search(
         total = np.concatenate(([0.0], np.cumsum(count)))
         beside = total[rows + around] - total[rows + near] + total[rows - near] - total[rows - around]
         counts[number] = count[rows]
-        surprises[number] = _surprise(count[rows], beside / (2 * (around - near)))
+        # How rare so few are where so many are usual, in nats (the deviance of Poisson's distribution, one-sided).
+        few, usual = count[rows], beside / (2 * (around - near))
+        ratio = np.log(np.maximum(few, 1e-9) / np.maximum(usual, 1e-9))
+        surprises[number] = np.where(few < usual, usual - few + few * ratio, 0.0)
     heights = np.asarray(surprises.max(axis=0), np.float64)
-    places: list[_Place] = []
+    places: list[_Gap] = []
     open_ = np.ones(len(offsets), bool)
     while open_.any() and len(places) < _MOST_PLACES:
         at = int(np.argmax(np.where(open_, heights, -1.0)))
         row = int(np.argmax(surprises[:, at]))
-        places.append(_Place(float(offsets[at]), float(drifts[row]), float(heights[at]), float(counts[row, at])))
+        places.append(_Gap(float(offsets[at]), float(drifts[row]), float(heights[at]), float(counts[row, at])))
         open_ &= np.abs(offsets - offsets[at]) > _APART_NS
     tried = len(offsets) * len(drifts) * _STEP_NS / close
     return _Tried(middle, tuple(places), tried, len(pairs), (offsets, heights))
 
 
-def _surprise(count: F64, usual: F64) -> F64:
-    """How rare so few are where so many are usual, in nats (the deviance of Poisson's distribution, one-sided)."""
-    ratio = np.log(np.maximum(count, 1e-9) / np.maximum(usual, 1e-9))
-    return np.asarray(np.where(count < usual, usual - count + count * ratio, 0.0), np.float64)
-
-
 def _answer(
-    sampled: SampledThreads, tried: _Tried, rivals: Sequence[_Place], chance: float, max_drift: float
+    sampled: SampledThreads, tried: _Tried, rivals: Sequence[_Gap], chance: float, max_drift: float
 ) -> Estimate:
     place = tried.places[0]
     region = _region(sampled, place, tried.middle, max_drift)
@@ -267,7 +264,7 @@ def _answer(
     )
 
 
-def _region(sampled: SampledThreads, place: _Place, middle: float, max_drift: float) -> Region | None:
+def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: float) -> Region | None:
     """The lines through the gap: above nearly all differences that lie below it, below nearly all that lie above it."""
     x0 = middle - place.offset
     found = []

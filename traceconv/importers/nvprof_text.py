@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from traceconv.clocks import ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.clocks import ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _cupti
@@ -572,7 +572,9 @@ class _Reader:
                     "does not relate: drawn as if they were one"
                 )
             domains = self._clocks[clock], self._clocks[known[0]]
-            self._out.snapshot(ClockSnapshot(domains[0], pair[0], domains[1], pair[1], None, method, assumed=True))
+            self._out.snapshot(
+                ClockSnapshot(domains[0], pair[0], domains[1], pair[1], None, method, provenance=Provenance.ASSUMED)
+            )
 
     def _closest_launch(self, clock: ClockId, other: ClockId) -> tuple[int, int] | None:
         """The launch with the least time to its kernel, if one table has the calls and the other the kernels: when it

@@ -170,9 +170,7 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
             if other is not REALTIME:
                 out.note("start_ns is no time since 1970 (the clock of Windows and macOS): the date is not known")
             user = Provenance.USER
-            out.snapshot(
-                ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, assumed=True, provenance=user)
-            )
+            out.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, provenance=user))
             return
         found = _time_in_name(name, zone)
         if found is None:
@@ -181,7 +179,7 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
         half = (step + _OPENING_NS) // 2
         method = f"start time in the file name (local time read as {zone}), good to {precision}"
         local = local_time(zone, guessed=not self.utc_offset)
-        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, assumed=True, local=local))
+        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, local, Provenance.ASSUMED))
         if local.guessed:
             out.note(
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "

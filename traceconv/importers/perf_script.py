@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_text as text
@@ -585,7 +585,7 @@ class PerfScript(msgspec.Struct, frozen=True):
             wall = local_ns(moment.decode(), zone)
             method = f"time of day in the text, read as {zone}"
             local = local_time(zone)
-            out.snapshot(ClockSnapshot(domain, ts, REALTIME, wall, PAIR_BOUND_NS, method, assumed=True, local=local))
+            out.snapshot(ClockSnapshot(domain, ts, REALTIME, wall, PAIR_BOUND_NS, method, local, Provenance.ASSUMED))
         else:
             out.metadata("perf_local_time_of_first_event", moment.decode())
             out.note("the time of day in the text is local time: -O utc_offset=+02:00 puts it on the wall clock")

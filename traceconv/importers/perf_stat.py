@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput
 from traceconv.importers import _perf_stat_lines as lines
@@ -522,4 +522,4 @@ class PerfStat(msgspec.Struct, frozen=True):
         wall = seconds_since_1970(first.started, zone) * 10**9 + _START_BOUND_NS // 2
         method = f"`started on` of the file in whole seconds (local time read as {zone})"
         local = local_time(zone)
-        out.snapshot(ClockSnapshot(STAT_CLOCK, 0, REALTIME, wall, _START_BOUND_NS, method, assumed=True, local=local))
+        out.snapshot(ClockSnapshot(STAT_CLOCK, 0, REALTIME, wall, _START_BOUND_NS, method, local, Provenance.ASSUMED))

@@ -36,6 +36,7 @@ from traceconv.clocks import (
     ClockDomain,
     ClockSnapshot,
     LocalForm,
+    Provenance,
     Run,
     Zero,
     machine_name,
@@ -493,7 +494,7 @@ class TimedLog(msgspec.Struct, frozen=True):
                 LOCAL_TIME, name="local wall clock", resolution_ns=step_ns, machine=host, exact_durations=True
             )
             method = f"local time read as {zone}" + (f", from {self.date} on" if self.date else "")
-            out.snapshot(ClockSnapshot(clock, 0, REALTIME, -local.ahead_ns, 0, method, assumed=True, local=local))
+            out.snapshot(ClockSnapshot(clock, 0, REALTIME, -local.ahead_ns, 0, method, local, Provenance.ASSUMED))
             return clock, -_day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
         if self.clockid:
             return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=host, exact_durations=True), 0

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Run, Zero
+from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
 from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.importers import _tvm_dump as dumps
@@ -351,7 +351,7 @@ class TvmDebugger(Struct, frozen=True):
             method = f"local time read as {zone}, from {self.date} on"
             clock = TIME_OF_DAY.owned_by(out.info.name)
             local = local_time(zone, guessed=not self.utc_offset)
-            out.snapshot(ClockSnapshot(clock, 0, REALTIME, midnight, 1000, method, assumed=True, local=local))
+            out.snapshot(ClockSnapshot(clock, 0, REALTIME, midnight, 1000, method, local, Provenance.ASSUMED))
 
     def _midnight(self) -> int | None:
         """The Unix time in ns of the midnight that Start Time counts from, if the user gives the day."""

@@ -28,9 +28,9 @@ from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.features import nest_of, shared_work
-from traceconv.align.geometry import Line
+from traceconv.align.geometry import F64, Line
 from traceconv.align.names import NameMap
-from traceconv.align.nesting import room
+from traceconv.align.nesting import ThreadStretches, _Allowed
 from traceconv.api import read
 from traceconv.clocks import Run, Verdict, Zero
 from traceconv.errors import AlignmentError, TraceconvError
@@ -238,8 +238,18 @@ def least_bound(recording: str) -> float:
         raise ValueError(f"{recording}: no common work")
     zeros = [file.zero_ns + view.events.zero_ns for file, view in zip(files, views, strict=True)]
     line = Line(float(zeros[0] - zeros[1]), 0.0, 0.0)
-    before, after = room(nest_of(traces[0], traces[1], views), line)
+    before, after = _room(nest_of(traces[0], traces[1], views), line)
     return float(np.min(before) + np.min(after)) / 2
+
+
+def _room(nest: ThreadStretches, line: Line) -> tuple[F64, F64]:
+    """How far each call lies from the begin and from the end of the stretch that holds it on a line, as printed, ns."""
+    allowed = _Allowed.near(nest, nest.calls, line, 0.0)
+    start = nest.calls.start[allowed.call]
+    before = start - line.map(allowed.begin)
+    after = line.map(allowed.end) - start - nest.calls.dur[allowed.call]
+    inside = (before >= 0) & (after >= 0)
+    return before[inside], after[inside]
 
 
 def exact_attempts() -> list[Attempt]:

@@ -1,0 +1,327 @@
+"""Where two logs of the same work may fit: candidates, and by how much the best one beats the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceconv.align.estimate import Array, Events, Prior, some_of
+from traceconv.align.geometry import F64, Line
+from traceconv.align.matching import (
+    BIN_NS,
+    FEWEST_PAIRS,
+    NEAR_NS,
+    TRIM,
+    Matcher,
+    Pairs,
+    bounds_of,
+    containment,
+    sure_region,
+)
+from traceconv.align.robust import margin_of, null_margin, robust_line, spread_of
+
+# Each with its unit and what it was chosen on, in the words of `sequences`: simulated, tuned and few iterations.
+
+_US = 1e3
+
+#: The most bins of the search. Not tuned: limits memory, to 128 MiB for each spectrum.
+_MOST_BINS = 1 << 23
+#: What is searched first of a log lasts so long, ns (simulated: drifts of 50 ppm do not smear it beyond a bin).
+_CHUNK_NS = 1.5e9
+#: With fewer events it may last longer (simulated: enough to tell iterations apart).
+_LEAST_CHUNK_EVENTS = 400
+#: With more events it is cut. Not tuned: limits time.
+_MOST_CHUNK_EVENTS = 4000
+#: So many peaks of the search are refined (simulated).
+_CANDIDATES = 60
+#: Beyond these, all that are lower than the highest by at most so many standard deviations of a count (simulated: equal
+#: layers without jitter).
+_AS_HIGH_SIGMA = 2.0
+#: But no more than this. Not tuned: limits time.
+_MOST_CANDIDATES = 300
+#: So many of the best places are tried from earlier, too (simulated, tuned).
+_TRIED_SOONER = 4
+#: From so much earlier, ns: peaks lie too late by the latency of work (tuned).
+_SOONER_NS = (100 * _US, 200 * _US, 400 * _US)
+#: So many inner events are enough for a first look. Not tuned: it halves the time of the whole.
+_FIRST_LOOK_EVENTS = 400
+#: So many of the best places get a closer look, and all that are as good. Not tuned: limits time.
+_CLOSELY_SEEN = 10
+#: Within so many bins pairs are looked for in turn, at a first look (simulated).
+_FIRST_LOOK_BINS = (4.0, 2.0, 1.0)
+#: Within this they are looked for then, before `NEAR_NS`, ns (simulated).
+_NEARER_NS = 50 * _US
+#: The least spread of begins about their usual places to believe in, ns (simulated: times in whole microseconds).
+_LEAST_SPREAD_NS = 2 * _US
+#: The same of ends, ns.
+_LEAST_SPREAD_OF_ENDS_NS = 3 * _US
+#: The share of events that lie at no usual place, in the model that scores them. Not tuned: some tenths are missing.
+_BY_CHANCE = 0.3
+#: Over so long those may end, in that model, ns. Not tuned: about the length of an operator.
+_CHANCE_END_NS = 1e6
+#: At most about so many pairs go into a fit. Not tuned: limits time.
+_FIT_PAIRS = 5000
+#: By so many standard deviations of the sum over blocks the best place must beat all others (simulated: none wrong).
+LEAST_MARGIN = 5.0
+#: Random places are drawn up to so far from the best one, ns. Not tuned: far beyond an iteration.
+_RANDOM_WITHIN_NS = 5e8
+#: So many are drawn. Not tuned: more than are used, since some are the best place itself.
+_RANDOM_DRAWN = 60
+#: At most so many are used. Not tuned: their spread is known to a tenth then.
+_RANDOM_PLACES = 40
+#: Fewer tell nothing about chance. Not tuned: their spread is known to a quarter then.
+_LEAST_PLACES = 10
+#: There are so many blocks at least. Not tuned: with fewer their spread is hardly known.
+_LEAST_BLOCKS = 8
+#: What one event can say at most for a place and against another, nats (tuned): one event alone proves nothing.
+_MOST_OF_AN_EVENT = 8.0
+#: What one event says varies by no less than this, nats (simulated: equal layers): times are cut, and models not right.
+_SPREAD_OF_AN_EVENT = 1.0
+#: How far beyond the prior a fit may go, as a multiple, before the region cuts it back. Not tuned: any slack does.
+DRIFT_SLACK = 1.5
+#: The standard deviation of a drift before any data, as a ratio. Not tuned: clocks of one machine run within 100 ppm.
+PRIOR_DRIFT = 100e-6
+#: Places no further apart than this are one, ns. Not tuned: two bins.
+SAME_PLACE_NS = 200 * _US
+#: Events of one block: neighbours are alike (simulated).
+BLOCK_EVENTS = 40
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A place where the two may fit.
+
+    Attributes:
+        line: the relation there.
+        scale: the spread of the events about their usual places, ns.
+        score: the log-likelihood of each event of the chunk.
+        matches: how many inner events lie in an outer one.
+    """
+
+    line: Line
+    scale: float
+    score: F64
+    matches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What the candidates are compared on: all of one side and the first events of the other one.
+
+    Attributes:
+        a, b: one of them is cut.
+        of_b: whether it is b.
+        bin: the resolution of the search, ns: a drift does not smear more than that over the chunk.
+        matcher: of a and b.
+        span: that of a.
+    """
+
+    a: Events
+    b: Events
+    of_b: bool
+    bin: float
+    matcher: Matcher
+    span: tuple[float, float]
+
+    @classmethod
+    def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> Chunk:
+        """The begin of one side: enough events to tell iterations apart, few enough for the drift not to smear them."""
+        whole = b if of_b else a
+        few, many = (min(len(whole), count) - 1 for count in (_LEAST_CHUNK_EVENTS, _MOST_CHUNK_EVENTS))
+        until = min(max(float(whole.start[0]) + _CHUNK_NS, float(whole.start[few])), float(whole.start[many]))
+        part = whole.take(slice(0, int(np.searchsorted(whole.start, until, "right"))))
+        a, b = (a, part) if of_b else (part, b)
+        width = max(BIN_NS, prior.max_drift * (until - float(whole.start[0])) / 3)
+        return cls(a, b, of_b, width, Matcher(a, b), a.span)
+
+    def thinned(self) -> Chunk:
+        """With some of the inner events only: enough to see which places are worth a closer look."""
+        return replace(self, b=self.b.take(some_of(np.arange(len(self.b)), _FIRST_LOOK_EVENTS)))
+
+    def pairs(self, line: Line, tolerance: float) -> Pairs:
+        """What matches on a line; rows of b count from its first event."""
+        begin, b, match = self.match(line, tolerance)
+        found = Pairs.of(self.a, b, match, line)
+        return replace(found, b=found.b + begin)
+
+    def match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
+        """The first row of b that can match, all that can, and the row in a for each."""
+        first, last = line.map(np.array(self.span))
+        begin, end = np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist()
+        b = self.b.take(slice(begin, end))
+        return begin, b, self.matcher.part(b).holding(line, tolerance)
+
+    def score(self, line: Line, scale: float) -> F64:
+        """The log-likelihood of each event of the chunk: near the usual place of its class, or matched by chance."""
+        tolerance = 2 * self.bin
+        pairs = self.pairs(line, tolerance)
+        chance = np.log(_BY_CHANCE) - np.log(2 * tolerance) - np.log(_CHANCE_END_NS)
+        width, spread = max(scale, _LEAST_SPREAD_NS), max(spread_of(pairs.end), _LEAST_SPREAD_OF_ENDS_NS)
+        fit = np.log(1 - _BY_CHANCE) - np.abs(pairs.begin) / width - np.log(2 * width)
+        fit += -np.abs(pairs.end) / spread - np.log(2 * spread)
+        fit = np.logaddexp(chance, fit)
+        score = np.full(len(self.b) if self.of_b else len(self.a), chance)
+        if self.of_b:
+            score[pairs.b] = fit
+        else:
+            np.maximum.at(score, pairs.a, fit)
+        return score
+
+
+def correlation(chunk: Chunk, prior: Prior) -> tuple[F64, F64]:
+    """How many events of a kind fall together for each offset, in steps of a bin, within what the prior allows."""
+    a, b = _within(chunk, prior)
+    if not len(a) or not len(b):
+        return np.empty(0), np.empty(0)
+    first_a, last_a, first_b, last_b = (float(side.start[at]) for side in (a, b) for at in (0, -1))
+    width = max(chunk.bin, (last_a - first_a + last_b - first_b) / _MOST_BINS)
+    bins_a, bins_b = ((a.start - first_a) / width).astype(np.int64), ((b.start - first_b) / width).astype(np.int64)
+    size_a, size_b = int(bins_a[-1]) + 1, int(bins_b[-1]) + 1
+    size = 1 << (size_a + size_b).bit_length()
+    total = np.zeros(size // 2 + 1, np.complex128)
+    for kind in np.unique(b.kind).tolist():
+        of_a, of_b = bins_a[a.kind == kind], bins_b[b.kind == kind]
+        if len(of_a) and len(of_b):
+            spectrum_a = np.fft.rfft(np.bincount(of_a, minlength=size))
+            total += np.fft.rfft(np.bincount(of_b, minlength=size)) * np.conj(spectrum_a)
+    heights = np.fft.irfft(total, size)
+    lags = np.arange(-size_a + 1, size_b)
+    heights = heights[lags]
+    offsets: F64 = np.asarray(lags * width + (first_b - first_a), np.float64)
+    if prior.known:
+        allowed = (offsets >= prior.low - 2 * width) & (offsets <= prior.high + 2 * width)
+        offsets, heights = offsets[allowed], heights[allowed]
+    return offsets, heights
+
+
+def _within(chunk: Chunk, prior: Prior) -> tuple[Events, Events]:
+    """The events that can meet others at all, where the prior says something."""
+    a, b = chunk.a, chunk.b
+    if not prior.known:
+        return a, b
+    slack = 2 * chunk.bin + prior.max_drift * (a.start[-1] - a.start[0] + b.start[-1] - b.start[0])
+    a = a.take(slice(*np.searchsorted(a.start, (b.start[0] - prior.high - slack, b.start[-1] - prior.low + slack))))
+    if len(a):
+        b = b.take(slice(*np.searchsorted(b.start, (a.start[0] + prior.low - slack, a.start[-1] + prior.high + slack))))
+    return a, b
+
+
+def _peaks(offsets: F64, heights: F64) -> F64:
+    """The offsets of the highest peaks, each higher than what is within three bins of it."""
+    around = np.pad(heights, 3, constant_values=-np.inf)
+    within = heights
+    for shift in range(7):
+        within = np.maximum(within, around[shift : shift + len(heights)])
+    tops = np.flatnonzero((heights >= within) & (heights > 0.5))
+    tops = tops[np.argsort(-heights[tops], kind="stable")]
+    if len(tops) > _CANDIDATES:
+        highest = float(heights[tops[0]])
+        as_high = int(np.count_nonzero(heights[tops] >= highest - _AS_HIGH_SIGMA * np.sqrt(highest)))
+        tops = tops[: min(max(_CANDIDATES, as_high), _MOST_CANDIDATES)]
+    return offsets[tops]
+
+
+def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64) -> list[Candidate]:
+    """The refined places, the best first, each once.
+
+    Work begins later than its operator, so that a peak lies too late; where operators follow closely, refining may then
+    end with each event in the next one. So the best places are tried from before, too.
+    """
+    thin = chunk.thinned()
+    found = _distinct(
+        [_candidate(thin, Line(peak, 0.0, x0), prior, _FIRST_LOOK_BINS) for peak in _peaks(offsets, heights).tolist()]
+    )
+    again = [
+        other
+        for place in found[:_TRIED_SOONER]
+        for sooner in _SOONER_NS
+        if (line := replace(place.line, offset=place.line.offset - sooner))
+        and (other := _candidate(thin, line, prior, _FIRST_LOOK_BINS)) is not None
+        and other.matches >= place.matches
+    ]
+    places = _distinct([*found, *again])
+    kept = [
+        place
+        for number, place in enumerate(places)
+        if number < _CLOSELY_SEEN or margin_over(places[0].score, place.score) < LEAST_MARGIN
+    ]
+    return _distinct([_candidate(chunk, place.line, prior, ()) for place in kept])
+
+
+def _distinct(places: list[Candidate | None]) -> list[Candidate]:
+    """The best first, without those near to a better one."""
+    found: list[Candidate] = []
+    for place in sorted((place for place in places if place is not None), key=lambda one: -float(one.score.sum())):
+        if all(abs(place.line.offset - other.line.offset) > SAME_PLACE_NS for other in found):
+            found.append(place)
+    return found
+
+
+def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> Candidate | None:
+    """The place near a line, from pairs within ever fewer bins; None if too few events match on the way."""
+    scale = _LEAST_SPREAD_NS
+    for tolerance in (*(count * chunk.bin for count in bins), _NEARER_NS, NEAR_NS):
+        pairs = chunk.pairs(line, tolerance)
+        if len(pairs) < FEWEST_PAIRS:
+            return None
+        line, scale = fitted(chunk.a, chunk.b, pairs, line, prior)
+    line = centred(chunk.a, chunk.b, pairs, line, prior)
+    matches = int(np.count_nonzero(chunk.match(line, NEAR_NS)[2] >= 0))
+    return Candidate(line, scale, chunk.score(line, scale), matches)
+
+
+def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
+    """The drift that lets events of a class lie alike, the offset in the middle of what containment allows."""
+    step = len(pairs) // _FIT_PAIRS + 1
+    x = a.start[pairs.a[::step]]
+    spread = min(PRIOR_DRIFT, max(prior.max_drift, 1e-9))
+    wanted = pairs.begin[::step] + line.drift * (x - line.x0)
+    _, drift, scale = robust_line(x, wanted, _LEAST_SPREAD_NS, DRIFT_SLACK * prior.max_drift, spread)
+    bounds = containment(a, b, pairs)
+    highest = np.quantile(bounds.upper - drift * (bounds.upper_x - line.x0), 2 * TRIM)
+    lowest = np.quantile(bounds.lower - drift * (bounds.lower_x - line.x0), 1 - 2 * TRIM)
+    return Line(float(highest + lowest) / 2, drift, line.x0), scale
+
+
+def centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:
+    """The middle of what the pairs allow; where they allow nothing, the line as it is."""
+    bounds = bounds_of(a, b, pairs)
+    region = sure_region(bounds, line, DRIFT_SLACK * prior.max_drift)[0] if bounds is not None else None
+    return line if region is None else Line(*region.middle(overlap(a, b, line)), line.x0)
+
+
+def overlap(a: Events, b: Events, line: Line) -> tuple[float, float]:
+    """The times of clock a at which both have events."""
+    first_b, last_b = line.back(np.array(b.span))
+    first_a, last_a = a.span
+    return max(first_a, first_b), max(min(last_a, last_b), max(first_a, first_b) + 1)
+
+
+def margin_over(best: F64, rival: F64) -> float:
+    """By how many standard deviations the best place beats another one, over blocks of events.
+
+    With few blocks their spread is not well known: the margin counts less, about as in Student's distribution.
+    """
+    count = max(_LEAST_BLOCKS, len(best) // BLOCK_EVENTS)
+    better = np.clip(best - rival, -_MOST_OF_AN_EVENT, _MOST_OF_AN_EVENT)
+    return margin_of(better, count, _SPREAD_OF_AN_EVENT) / (1 + 3 / (count - 1))
+
+
+def margin_over_random(chunk: Chunk, best: Candidate, offsets: F64) -> float:
+    """By how many standard deviations the best place beats random ones; 0 if there are too few others.
+
+    Only places count at which the two overlap: where nothing can match, all scores are the same.
+    """
+    rng = np.random.default_rng(0)
+    (first_a, last_a), (first_b, last_b) = chunk.span, chunk.b.span
+    low = max(min(float(offsets[0]), best.line.offset - _RANDOM_WITHIN_NS), first_b - last_a)
+    high = min(max(float(offsets[-1]), best.line.offset + _RANDOM_WITHIN_NS), last_b - first_a)
+    if low >= high:
+        return 0.0
+    places = rng.uniform(low, high, _RANDOM_DRAWN)
+    places = places[np.abs(places - best.line.offset) > SAME_PLACE_NS][:_RANDOM_PLACES]
+    if len(places) < _LEAST_PLACES:
+        return 0.0
+    scores = [float(chunk.score(replace(best.line, offset=place), best.scale).sum()) for place in places.tolist()]
+    return null_margin(float(best.score.sum()), scores, len(best.score), _SPREAD_OF_AN_EVENT)
