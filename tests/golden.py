@@ -26,10 +26,10 @@ from typing import Any
 from traceconv import __version__
 from traceconv.align import Policy, align
 from traceconv.api import read
-from traceconv.ir.trace import Trace
-from traceconv.merging import merge_traces
-from traceconv.times import parse_duration
-from traceconv.validate import validate
+from traceconv.merging.traces import merge_traces
+from traceconv.model.times import parse_duration
+from traceconv.model.trace import Trace
+from traceconv.model.validate import validate
 from traceconv.writers import writer_named
 
 ROOT = Path(__file__).parent.parent / "golden"

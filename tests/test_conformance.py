@@ -15,16 +15,17 @@ import pytest
 
 from tests.golden import ROOT, Case, cases
 from traceconv.api import read
-from traceconv.clocks import ClockDomain
-from traceconv.diagnostics import ProblemKind, declared_codes
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
-from traceconv.importers.chrome_trace import ChromeTrace
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo
-from traceconv.lanes import EMPTY_TRACKS, lay_out
-from traceconv.registry import Certainty, Importer, Match, configure, identify, importers, skipped_by_design
-from traceconv.source import Head, Source
-from traceconv.validate import validate
+from traceconv.families.chrome.reader import ChromeTrace
+from traceconv.families.index import MODULES
+from traceconv.families.registry import Certainty, Importer, Match, configure, identify, importers, skipped_by_design
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain
+from traceconv.model.diagnostics import ProblemKind, declared_codes
+from traceconv.model.layout import EMPTY_TRACKS, lay_out
+from traceconv.model.trace import SourceInfo
+from traceconv.model.validate import validate
 
 IMPORTERS = importers()
 CASES = [case for case in cases() if case.format != "merge"]
@@ -45,7 +46,7 @@ def refused(case: Case) -> bool:
 
 @every_importer
 def test_names_agree(cls: type[Importer]) -> None:
-    assert cls.__module__ == f"traceconv.importers.{cls.name.replace('-', '_')}"
+    assert cls.__module__ == f"traceconv.families.{MODULES[cls.name]}"
     assert IMPORTERS[cls.name] is cls
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cls.name)
 
@@ -82,10 +83,10 @@ def test_codes_of_conversions_have_a_kind() -> None:
 
 def test_what_tables_belong_to_exists() -> None:
     """The names that importers give to `belongs_to` are names of formats."""
-    folder = Path(inspect.getfile(ChromeTrace)).parent
+    folder = Path(inspect.getfile(ChromeTrace)).parent.parent
     named = {
         name
-        for path in folder.glob("*.py")
+        for path in folder.rglob("*.py")
         for call in re.findall(r"belongs_to\(\(([^)]*)\)", path.read_text(encoding="utf-8"))
         for name in re.findall(r'"([^"]+)"', call)
     }

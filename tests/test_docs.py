@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from traceconv import cli
-from traceconv.registry import checked_against, importers, skipped_by_design
+from traceconv.families.registry import checked_against, importers, skipped_by_design
 from traceconv.writers import writers
 
 ROOT = Path(__file__).parent.parent

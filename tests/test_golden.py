@@ -12,13 +12,13 @@ from tests import decode, oracle, picture
 from tests.golden import Case, cases, without_version, written
 from traceconv.api import read
 from traceconv.check import check_file
-from traceconv.diagnostics import ProblemKind, Severity
-from traceconv.dump import dump
 from traceconv.errors import NothingRead, TraceconvError
-from traceconv.ir.trace import Trace
-from traceconv.lanes import EMPTY_TRACKS
-from traceconv.registry import identify, importer_class, skipped_by_design
-from traceconv.source import Source
+from traceconv.families.registry import identify, importer_class, skipped_by_design
+from traceconv.io.source import Source
+from traceconv.model.diagnostics import ProblemKind, Severity
+from traceconv.model.dump import dump
+from traceconv.model.layout import EMPTY_TRACKS
+from traceconv.model.trace import Trace
 
 CASES = list(cases())
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

@@ -12,18 +12,18 @@ from tests.golden import ROOT, cases
 from tests.kernels import using
 from traceconv import kernel
 from traceconv.api import identify, read
-from traceconv.clocks import MONOTONIC
-from traceconv.diagnostics import Severity
 from traceconv.errors import InputError, MalformedInput, UnrecognizedFormat, UsageError
-from traceconv.importers import _perf_stat_lines as stat
-from traceconv.importers import _perf_text as text
-from traceconv.importers import perf_script
-from traceconv.importers._perf_tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, state_name
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_CPU, SourceInfo, Trace, TrackKind
-from traceconv.lanes import lay_out
-from traceconv.registry import Certainty, importer_class
-from traceconv.source import Source
+from traceconv.families.perf import _stat_lines as stat
+from traceconv.families.perf import _text as text
+from traceconv.families.perf import script as perf_script
+from traceconv.families.perf._tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, state_name
+from traceconv.families.registry import Certainty, importer_class
+from traceconv.io.source import Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import MONOTONIC
+from traceconv.model.diagnostics import Severity
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import NO_CPU, SourceInfo, Trace, TrackKind
 
 DATA = Path(__file__).parent / "data" / "perf"
 FORMATS = ("perf-script", "perf-stat", "perf-report", "perf-header")

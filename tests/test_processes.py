@@ -18,12 +18,12 @@ from tests.oracle.fixtures import OpenTrace
 from traceconv.align import Policy, align
 from traceconv.align.identity import Why
 from traceconv.api import merge, read
-from traceconv.clocks import REALTIME, ClockDomain
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, TrackKind
-from traceconv.lanes import lay_out
-from traceconv.merging import merge_traces
-from traceconv.validate import validate
+from traceconv.merging.traces import merge_traces
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import NO_TRACK, SourceInfo, Trace, TrackKind
+from traceconv.model.validate import validate
 
 HOST = replace(REALTIME, machine="vm")
 KINETO, ONEDNN, PERF, MXNET, DNNL = (

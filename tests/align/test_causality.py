@@ -16,7 +16,9 @@ from traceconv.align.checks import Breaches, Causality, Check, Limit, Rule
 from traceconv.align.decision import Decision
 from traceconv.align.inputs import gathered
 from traceconv.align.placement import place
-from traceconv.clocks import (
+from traceconv.errors import InconsistentClocks
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import (
     MOST_DRIFT,
     NO_TIME,
     REALTIME,
@@ -28,12 +30,10 @@ from traceconv.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.errors import InconsistentClocks
-from traceconv.ir.builder import Builder
-from traceconv.ir.marks import ANY_TOOL_MARKS, GPU_MARKS
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
-from traceconv.times import parse_duration
+from traceconv.model.layout import lay_out
+from traceconv.model.marks import ANY_TOOL_MARKS, GPU_MARKS
+from traceconv.model.times import parse_duration
+from traceconv.model.trace import SourceInfo, Trace
 
 US = 1000
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.benchmarks.alignment import pictures
 from traceconv.align.estimators import ESTIMATORS
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 PAGE = (Path(__file__).parents[2] / "docs" / "alignment-method.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`([a-z_]+)\.([A-Za-z_]+)(?:\([^`]*\))?`", PAGE)))
@@ -18,7 +18,7 @@ NAMED = sorted(set(re.findall(r"`([a-z_]+)\.([A-Za-z_]+)(?:\([^`]*\))?`", PAGE))
 
 @pytest.mark.parametrize(("module", "name"), NAMED)
 def test_what_is_named_exists(module: str, name: str) -> None:
-    for package in ("traceconv", "traceconv.align"):
+    for package in ("traceconv", "traceconv.align", "traceconv.model", "traceconv.merging"):
         try:
             found = importlib.import_module(f"{package}.{module}")
         except ModuleNotFoundError:

@@ -12,8 +12,8 @@ from tests.align.test_constraint_parser import LOCAL, PRIVATE, REALTIME, RUN, TI
 from traceconv.align import align
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.non_overlapping import zone_behind, zone_text
-from traceconv.clocks import ClockSnapshot, LocalTime
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import ClockSnapshot, LocalTime
+from traceconv.model.trace import Trace
 
 HOUR = 3600 * S
 

@@ -23,9 +23,9 @@ from traceconv.align.estimate import Method
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
 from traceconv.align.report_html import page
 from traceconv.check._schemas import load_schema
-from traceconv.clocks import REALTIME, ClockSnapshot, Verdict, Zero
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import REALTIME, ClockSnapshot, Verdict, Zero
+from traceconv.model.trace import Trace
 
 Json = dict[str, Any]
 PERIODIC = Shape(iterations=60).periodic()

@@ -31,8 +31,8 @@ from traceconv.align.messages import Message
 from traceconv.align.non_overlapping import warnings_of_no_overlap
 from traceconv.align.placement import Placed, place
 from traceconv.align.receipt import Alignment, ReceiptLine, receipt_line
-from traceconv.clocks import ClockMap
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import ClockMap
+from traceconv.model.trace import Trace
 
 __all__ = ["Alignment", "Policy", "ReceiptLine", "align"]
 

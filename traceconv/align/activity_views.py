@@ -10,9 +10,9 @@ import numpy as np
 from traceconv.align.domains import rows_on
 from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Samples
 from traceconv.align.features import innermost
-from traceconv.ir.marks import NO_MARKS
-from traceconv.ir.trace import Trace, TrackKind
-from traceconv.registry import importers
+from traceconv.families.registry import importers
+from traceconv.model.marks import NO_MARKS
+from traceconv.model.trace import Trace, TrackKind
 
 #: Counters of perf that grow while a program works, the surest first.
 _COUNTERS = ("task-clock", "cpu-clock", "cpu-cycles", "cycles", "instructions")

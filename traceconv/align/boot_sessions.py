@@ -14,8 +14,8 @@ from itertools import combinations
 
 from traceconv.align.domains import with_domains
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import SINCE_BOOT, SLEW_DRIFT, ClockDomain
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import SINCE_BOOT, SLEW_DRIFT, ClockDomain
+from traceconv.model.trace import Trace
 
 #: The wall clock may have been set by so much in between, beside what it was slewed.
 _SET_NS = 10**9

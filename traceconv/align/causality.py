@@ -24,9 +24,9 @@ from msgspec.structs import replace
 from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
-from traceconv.clocks import ClockMap, Verdict
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
-from traceconv.ir.trace import I64, Layer, Trace
+from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.trace import I64, Layer, Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

@@ -12,9 +12,9 @@ from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import one_machine_advice, spans, timed_clocks, zone_option
 from traceconv.align.inputs import clock_graph, prepared, without_other_hosts
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
-from traceconv.ir.trace import Trace
-from traceconv.registry import importer_class
+from traceconv.families.registry import importer_class
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockGraph, ClockMap, Run, Zero
+from traceconv.model.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,9 @@ from traceconv.align.domains import (
 from traceconv.align.geometry import line_through
 from traceconv.align.machines import UNNAMED, Machine
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import (
+from traceconv.errors import InconsistentClocks, UsageError
+from traceconv.families.registry import Importer, importer_class, option_names
+from traceconv.model.clocks import (
     DRIFT_UNIT,
     FREE_DRIFT,
     REALTIME,
@@ -45,9 +47,7 @@ from traceconv.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.errors import InconsistentClocks, UsageError
-from traceconv.ir.trace import Trace
-from traceconv.registry import Importer, importer_class, option_names
+from traceconv.model.trace import Trace
 
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000

@@ -33,8 +33,8 @@ from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretc
 from traceconv.align.network import UNSTATED_BOUND_NS
 from traceconv.align.pairs import stated_outer
 from traceconv.align.sequences import could_match
-from traceconv.clocks import ClockMap, Verdict
-from traceconv.ir.trace import I64, Layer, Trace, take
+from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.trace import I64, Layer, Trace, take
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

@@ -22,9 +22,9 @@ from traceconv.align.network import UNSTATED_BOUND_NS
 from traceconv.align.non_overlapping import local_time_of, zone_behind, zone_text
 from traceconv.align.pairs import PairEstimate, is_accepted, stated_outer
 from traceconv.align.sequences import LEAST_MARGIN
-from traceconv.clocks import ClockMap, Verdict
 from traceconv.errors import InconsistentClocks
-from traceconv.ir.trace import Layer
+from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.trace import Layer
 
 #: What files state is not held against estimates from traces with more slices: that takes minutes.
 _MOST_SLICES = 50_000

@@ -17,8 +17,8 @@ from traceconv.align.inputs import ClockInput, Inputs, Key, Policy
 from traceconv.align.messages import Message, Text
 from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
+from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 
 
 def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Decision:

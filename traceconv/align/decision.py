@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traceconv.align.inputs import Inputs, Key, Ways, without_other_hosts
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import ClockGraph, ClockMap, Provenance, Step, Verdict
+from traceconv.model.clocks import ClockGraph, ClockMap, Provenance, Step, Verdict
 
 if TYPE_CHECKING:
     from traceconv.align.pairs import PairEstimate

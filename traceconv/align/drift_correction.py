@@ -16,7 +16,7 @@ from traceconv.align.estimate import Bins, Estimate, Events, Prior, Rival, Sampl
 from traceconv.align.geometry import Chain, Line, Region
 from traceconv.align.launches import Pairs
 from traceconv.align.nesting import ThreadStretches
-from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap
+from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap
 
 _Timed = TypeVar("_Timed", Events, Samples, Bins, Pairs, ThreadStretches)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align.messages import Message, Text
-from traceconv.ir.trace import I64, TABLES, Trace, Track, occurring
+from traceconv.model.trace import I64, TABLES, Trace, Track, occurring
 
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8

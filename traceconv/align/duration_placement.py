@@ -18,7 +18,7 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted
-from traceconv.clocks import ClockMap, Provenance, Step, Verdict
+from traceconv.model.clocks import ClockMap, Provenance, Step, Verdict
 
 #: So many slices are looked at to see whether two hosts agree.
 _LOOKED_AT = 200

@@ -12,8 +12,8 @@ from traceconv.align.domains import rows_on
 from traceconv.align.estimate import Array, Events
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
-from traceconv.clocks import Run
-from traceconv.ir.trace import I32, Trace
+from traceconv.model.clocks import Run
+from traceconv.model.trace import I32, Trace
 
 #: Args that tell the type of an operator whose slice is named after the node.
 _TYPE = re.compile(rb'"(?:op_name|op_type|layer_type)"\s*:\s*"([^"\\]+)"')

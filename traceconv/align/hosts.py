@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import with_domains
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import REALTIME, ClockDomain
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import REALTIME, ClockDomain
+from traceconv.model.trace import Trace
 
 
 def with_wall_clocks_of_hosts(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from traceconv.align.messages import Message, Text
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 
 def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, Message]]:

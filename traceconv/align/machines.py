@@ -14,7 +14,7 @@ from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import with_domains
 from traceconv.align.messages import Text
 from traceconv.errors import InconsistentClocks
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 #: The machine of inputs of which the user says that they count the same clock since boot, where none has a name.
 UNNAMED = "(the same machine)"

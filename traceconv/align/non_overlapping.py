@@ -12,8 +12,8 @@ from datetime import date, timedelta
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import spans
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import ClockMap, LocalTime, Run
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import ClockMap, LocalTime, Run
+from traceconv.model.trace import Trace
 
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS

@@ -11,7 +11,7 @@ from traceconv.align.estimate import Array, Estimate, refused
 from traceconv.align.geometry import F64, Chain, Line
 from traceconv.align.inputs import ClockInput, Key
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
+from traceconv.model.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
 
 #: Stands for a bound that nobody knows.
 _NO_BOUND = 2**62

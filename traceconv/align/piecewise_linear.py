@@ -19,7 +19,7 @@ from traceconv.align.estimate import Events
 from traceconv.align.geometry import F64, Chain, Line, Region
 from traceconv.align.matching import Matcher, Pairs
 from traceconv.align.robust import robust_line, spread_of
-from traceconv.clocks import SLEWED_DRIFT
+from traceconv.model.clocks import SLEWED_DRIFT
 
 Allowed = Callable[[Events, Events, Pairs, Line], Region | None]
 

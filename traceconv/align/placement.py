@@ -15,10 +15,10 @@ from traceconv.align.duplicate_inputs import same_recording
 from traceconv.align.inputs import Inputs, Key, Policy, Ways, is_timed
 from traceconv.align.messages import Message, Text
 from traceconv.align.pairs import PairEstimate, is_accepted
-from traceconv.clocks import DRIFT_UNIT, MOST_DRIFT, ClockMap, Provenance, Run, Step, Verdict
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
-from traceconv.ir.trace import Trace
-from traceconv.times import LIMIT_NS
+from traceconv.model.clocks import DRIFT_UNIT, MOST_DRIFT, ClockMap, Provenance, Run, Step, Verdict
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement

@@ -16,16 +16,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from traceconv import __version__, shown
+from traceconv import __version__
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.estimate import Array, Estimate, Rival
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict, worse
 from traceconv.errors import AlignmentError, UsageError
-from traceconv.ir.trace import Trace
+from traceconv.io import shown
+from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Verdict, worse
+from traceconv.model.trace import Trace
 
 SCHEMA = "alignment.schema.json"
 VERSION = 1

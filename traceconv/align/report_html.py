@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from traceconv.align import charts
 from traceconv.align.estimate import Method
-from traceconv.clocks import Verdict
-from traceconv.times import format_drift, format_short, format_time
+from traceconv.model.clocks import Verdict
+from traceconv.model.times import format_drift, format_short, format_time
 
 Json = dict[str, Any]
 

@@ -53,7 +53,7 @@ from traceconv.align.piecewise_linear import (
     step_between,
 )
 from traceconv.align.robust import margin_of, null_margin, robust_line, since_last, spread_of, vary_alike
-from traceconv.clocks import SLEWED_DRIFT, Verdict
+from traceconv.model.clocks import SLEWED_DRIFT, Verdict
 
 # Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
 # recordings that `TUNED` names there, as docs/alignment.md says of all thresholds; "few iterations" are recordings

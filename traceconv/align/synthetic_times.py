@@ -13,7 +13,7 @@ import numpy as np
 
 from traceconv.align.estimate import Array
 from traceconv.align.messages import Text
-from traceconv.ir.trace import I32, I64
+from traceconv.model.trace import I32, I64
 
 
 class Place(IntEnum):

@@ -17,7 +17,7 @@ from traceconv.align.estimators.named_events import NamedEventEstimator
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import ClockMap, Verdict
+from traceconv.model.clocks import ClockMap, Verdict
 
 
 class Estimator(Protocol):

@@ -18,8 +18,8 @@ from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, both_ways, common_times, made, narrowing
 from traceconv.align.sampling_gaps import align_interruptions
-from traceconv.clocks import FREE_DRIFT, ClockMap, Verdict
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import FREE_DRIFT, ClockMap, Verdict
+from traceconv.model.trace import Trace
 
 #: So many views of a recording are tried (threads, runtimes, counters), the surest first. Not tuned: real recordings
 #: have one to three.

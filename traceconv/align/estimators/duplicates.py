@@ -8,7 +8,7 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, rests_on
-from traceconv.clocks import ClockMap, Provenance, Step, Verdict
+from traceconv.model.clocks import ClockMap, Provenance, Step, Verdict
 
 
 class DuplicateEstimator:

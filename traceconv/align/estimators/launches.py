@@ -9,7 +9,7 @@ from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, both_ways, common_times, made, narrowing
-from traceconv.clocks import ClockMap, Verdict
+from traceconv.model.clocks import ClockMap, Verdict
 
 
 class LaunchEstimator:

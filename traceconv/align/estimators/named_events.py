@@ -14,8 +14,8 @@ from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, common_times, made, stated_outer, turned
 from traceconv.align.sequences import align_sequences
-from traceconv.clocks import ClockMap, Verdict
-from traceconv.ir.trace import Layer
+from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.trace import Layer
 
 
 class NamedEventEstimator:
