@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.ir.trace import NO_TRACK, Trace, Track, TrackKind
+from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 
 #: The title of a row: what kind it is, its name, and the number of a process or thread if it is a real one.
 Title = tuple[str, str, int | None]

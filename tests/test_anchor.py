@@ -19,16 +19,17 @@ import pytest
 
 from tests.golden import ROOT
 from tests.test_cli import process, refusal, run
-from traceconv import anchor, api
+from traceconv import api
 from traceconv.align import align
 from traceconv.align.constraint_parser import parse_facts
-from traceconv.anchor import Clock, clocks, take_readings
 from traceconv.check._schemas import load_schema
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.importers.clock_anchor import BAD_READING
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
+from traceconv.cli import anchor
+from traceconv.cli.anchor import Clock, clocks, take_readings
+from traceconv.families.clock_anchor import BAD_READING
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import SourceInfo, Trace
 
 SCHEMA = load_schema("anchor.schema.json")
 MS, S = 10**6, 10**9

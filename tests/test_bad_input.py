@@ -22,9 +22,9 @@ from traceconv.errors import (
     UnrecognizedFormat,
     UsageError,
 )
-from traceconv.ir.trace import Trace
-from traceconv.merging import merge_traces
-from traceconv.registry import importers
+from traceconv.families.registry import importers
+from traceconv.merging.traces import merge_traces
+from traceconv.model.trace import Trace
 
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"

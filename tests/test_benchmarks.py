@@ -189,7 +189,7 @@ def test_phases_add_up_to_the_whole(tmp_path: Path) -> None:
     phases = {" ".join(words[3:]): float(words[0]) for words in first}
     assert phases.keys() >= {"start-up", "reading", "encoding"}
     functions = {words[-1]: float(words[0]) for words in second}
-    assert any(name.startswith("traceconv.importers.") for name in functions)
+    assert any(name.startswith("traceconv.families.") for name in functions)
     assert 0 < sum(functions.values()) <= sum(phases.values()) + 0.2
     assert output.stat().st_size
 

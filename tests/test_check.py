@@ -19,8 +19,8 @@ from tests.benchmarks.count import count_slices
 from tests.benchmarks.generate import generate
 from traceconv.check import CheckReport, check_file
 from traceconv.check._schemas import load_schema, schema_file
-from traceconv.diagnostics import Severity
 from traceconv.errors import InputError
+from traceconv.model.diagnostics import Severity
 
 BEGIN, END = TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END
 INSTANT, COUNTER = TrackEvent.TYPE_INSTANT, TrackEvent.TYPE_COUNTER

@@ -34,7 +34,7 @@ from tests.test_check import (
     value,
 )
 from traceconv.check import CheckReport
-from traceconv.diagnostics import Severity
+from traceconv.model.diagnostics import Severity
 
 #: Errors that Perfetto v52 does not share: the Trace Event Format or JSON forbids it, and other viewers go by that;
 #: newer versions of Perfetto refuse it; or Perfetto draws an arrow at a slice that has ended.

@@ -597,7 +597,7 @@ main()
 
 @pytest.mark.parametrize(
     "module",
-    ["click", "traceconv.cli", "traceconv.api", "numpy", "msgspec", "traceconv.importers", "traceconv.writers"],
+    ["click", "traceconv.cli", "traceconv.api", "numpy", "msgspec", "traceconv.families", "traceconv.writers"],
 )
 def test_ctrl_c_while_modules_are_imported_is_one_line(module: str, tmp_path: Path) -> None:
     code = INTERRUPTED_AT.format(module=module, arguments=["convert", str(ONEDNN), "-o", str(tmp_path / "a.json")])

@@ -15,7 +15,7 @@ import pytest
 from tests.golden import ROOT, Case
 from traceconv.align import align
 from traceconv.api import read
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 #: Names of ONNX Runtime profiles, and the Unix time in ns of their ts 0 as `get_profiling_start_time_ns()` gave it.
 ORT_STARTS = {

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceconv.align import Alignment, align
-from traceconv.clocks import (
+from traceconv.errors import UnrelatedClocks
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import (
     DRIFT_UNIT,
     REALTIME,
     Bend,
@@ -28,11 +30,9 @@ from traceconv.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.errors import UnrelatedClocks
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import ClockId, SourceInfo, Trace
-from traceconv.lanes import lay_out
-from traceconv.times import parse_duration
+from traceconv.model.layout import lay_out
+from traceconv.model.times import parse_duration
+from traceconv.model.trace import ClockId, SourceInfo, Trace
 
 PRIVATE = ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC, 10)
 START = ClockDomain("since start", Zero.RUN_START, Run.MONOTONIC)

@@ -13,14 +13,14 @@ import pytest
 from tests import make_furiosa as make
 from traceconv.align import align
 from traceconv.api import read
-from traceconv.clocks import Run, Zero
-from traceconv.diagnostics import Code
 from traceconv.errors import InputError, MalformedInput
-from traceconv.importers._furiosa_spans import LOST_PARENT, WRAPPED, id_number, is_missing, unwrapped, whole_number
-from traceconv.importers._furiosa_tables import ELIDED_ROWS, box_columns, csv_columns, is_ours, known_column
-from traceconv.importers.furiosa_table import FLOAT_TIMES, WAIT_DIFFERS, wait_of
-from traceconv.ir.trace import Trace
-from traceconv.merging import merge_traces
+from traceconv.families.furiosa._spans import LOST_PARENT, WRAPPED, id_number, is_missing, unwrapped, whole_number
+from traceconv.families.furiosa._tables import ELIDED_ROWS, box_columns, csv_columns, is_ours, known_column
+from traceconv.families.furiosa.table import FLOAT_TIMES, WAIT_DIFFERS, wait_of
+from traceconv.merging.traces import merge_traces
+from traceconv.model.clocks import Run, Zero
+from traceconv.model.diagnostics import Code
+from traceconv.model.trace import Trace
 
 START = make.EXPORTER_START + 1_000_000
 SPANS = make.query(1, START) + make.query(2, START + 400_000, pe=1)

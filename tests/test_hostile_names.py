@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from traceconv.shown import lines, one_line
+from traceconv.io.shown import lines, one_line
 
 #: It would clear the screen, set the title of the window, ring, go back in the line, turn text round, close a page.
 EVIL = "\x1b[2J\x1b]0;title\x07\x08\x7f\x9b31m\u202eevil\u2066</script><b>"

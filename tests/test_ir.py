@@ -16,10 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.diagnostics import Balance, Code, Diagnostic, Diagnostics, ProblemKind, Severity, declare, declared_codes
-from traceconv.dump import dump
-from traceconv.ir.builder import (
+from traceconv.model.builder import (
     IMPOSSIBLE_CPU,
     IMPOSSIBLE_WEIGHT,
     MISNAMED_END,
@@ -31,7 +28,21 @@ from traceconv.ir.builder import (
     Builder,
     join_args,
 )
-from traceconv.ir.trace import (
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.model.diagnostics import (
+    Balance,
+    Code,
+    Diagnostic,
+    Diagnostics,
+    ProblemKind,
+    Severity,
+    declare,
+    declared_codes,
+)
+from traceconv.model.dump import dump
+from traceconv.model.layout import lay_out
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import (
     NO_CPU,
     TABLES,
     Args,
@@ -44,9 +55,7 @@ from traceconv.ir.trace import (
     TrackKind,
     column_types,
 )
-from traceconv.lanes import lay_out
-from traceconv.times import LIMIT_NS
-from traceconv.validate import InvalidTrace, validate
+from traceconv.model.validate import InvalidTrace, validate
 
 TEST = Code("test.lost", Severity.DATA_LOSS, "lost in a test", ProblemKind.LOST)
 #: Without a resolution no overlap is small enough to be cut away.

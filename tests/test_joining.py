@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from traceconv.align import align
-from traceconv.clocks import NO_TIME, REALTIME
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace
-from traceconv.joining import COUNTS_DIFFER, plain_name
-from traceconv.lanes import lay_out
-from traceconv.merging import merge_traces
-from traceconv.validate import validate
+from traceconv.merging.tables import COUNTS_DIFFER, plain_name
+from traceconv.merging.traces import merge_traces
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import NO_TIME, REALTIME
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import NO_TRACK, SourceInfo, Trace
+from traceconv.model.validate import validate
 
 T = 1_700_000_000_000_000_000
 

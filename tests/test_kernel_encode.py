@@ -20,14 +20,15 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tests.golden import Case, cases
 from tests.kernels import using, variants
-from traceconv.clocks import REALTIME
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import Args, Level, SourceInfo, Trace
-from traceconv.lanes import lay_out
-from traceconv.times import LIMIT_NS
-from traceconv.writers import _order, perfetto_proto
-from traceconv.writers._annotations import Limits
-from traceconv.writers.perfetto_proto import PerfettoProto
+from traceconv.families.perfetto import writer as perfetto_proto
+from traceconv.families.perfetto._annotations import Limits
+from traceconv.families.perfetto.writer import PerfettoProto
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME
+from traceconv.model.layout import lay_out
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import Args, Level, SourceInfo, Trace
+from traceconv.writers import order as _order
 
 T = 1_795_245_457_236_000_123
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from tests import golden
 from tests.kernels import using, variants
-from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
-from traceconv.writers import chrome_json
+from traceconv.families.chrome import writer as chrome_json
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import SourceInfo, Trace
 
 KERNELS = variants("json_rows")
 T = 1_795_245_457_236_000_123

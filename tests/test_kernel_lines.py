@@ -18,11 +18,12 @@ from tests.benchmarks import onednn
 from tests.benchmarks import perf_script as perf
 from tests.golden import cases
 from tests.kernels import using, variants
-from traceconv import source
 from traceconv.api import read
 from traceconv.errors import TraceconvError
-from traceconv.importers import _onednn_alike, _perf_alike
-from traceconv.ir.trace import TABLES, Trace
+from traceconv.families.onednn import _alike as _onednn_alike
+from traceconv.families.perf import _alike as _perf_alike
+from traceconv.io import source
+from traceconv.model.trace import TABLES, Trace
 
 FORMATS = ("onednn-verbose", "perf-script")
 CASES = [case for case in cases() if case.format in FORMATS]

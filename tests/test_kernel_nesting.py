@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels import using, variants
-from traceconv import lanes
-from traceconv.ir.trace import Slices
+from traceconv.model import layout as lanes
+from traceconv.model.trace import Slices
 
 
 def _slices(rows: list[tuple[int, int, int, int]]) -> Slices:

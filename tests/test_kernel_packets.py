@@ -18,11 +18,11 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests import golden, make_perfetto
 from tests.kernels import using, variants
 from traceconv.errors import TraceconvError
-from traceconv.importers import _perfetto_plain as plain
-from traceconv.importers.perfetto import Perfetto
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import TABLES, SourceInfo, Trace
-from traceconv.source import Source
+from traceconv.families.perfetto import _plain as plain
+from traceconv.families.perfetto.reader import Perfetto
+from traceconv.io.source import Source
+from traceconv.model.builder import Builder
+from traceconv.model.trace import TABLES, SourceInfo, Trace
 from traceconv.writers import writer_named
 
 KERNELS = variants("packets")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels import variants
-from traceconv.ir import pairing
+from traceconv.model import pairing
 
 KERNELS = variants("pair_rows")
 

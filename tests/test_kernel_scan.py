@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import traceconv
 from tests.kernels import using, variants
 from traceconv import kernel
-from traceconv.dump import dump
 from traceconv.errors import TraceconvError
-from traceconv.importers._chrome_flows import _innermost
-from traceconv.importers._chrome_rows import RowScanner
-from traceconv.writers.perfetto_proto import PerfettoProto
+from traceconv.families.chrome.flows import _innermost
+from traceconv.families.chrome.rows import RowScanner
+from traceconv.families.perfetto.writer import PerfettoProto
+from traceconv.model.dump import dump
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CHROME = ("chrome-trace", "pytorch-kineto", "viztracer", "rocprof")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from traceconv.clocks import ClockDomain, Run, Zero
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SliceId, Slices, SourceInfo, Trace, Track, TrackId, TrackKind
-from traceconv.lanes import EMPTY_TRACKS, MAX_DEPTH, OVERLAPPING, TOO_DEEP, TRIMMED, _slice_order, lay_out
-from traceconv.validate import validate
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.layout import EMPTY_TRACKS, MAX_DEPTH, OVERLAPPING, TOO_DEEP, TRIMMED, _slice_order, lay_out
+from traceconv.model.trace import NO_TRACK, SliceId, Slices, SourceInfo, Trace, Track, TrackId, TrackKind
+from traceconv.model.validate import validate
 
 Interval = tuple[int, int]
 

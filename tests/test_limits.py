@@ -19,23 +19,26 @@ from click.testing import CliRunner
 from tests.golden import ROOT
 from tests.kernels import using
 from tests.make_perfetto import Packets
-from traceconv import kernel, limits
+from traceconv import kernel
 from traceconv.api import LONG_LINE, convert, identify, read
 from traceconv.check import _events, _shapes, check_file, chrome_json
 from traceconv.cli import cli
-from traceconv.clocks import REALTIME
 from traceconv.errors import InputError, LostData, MalformedInput, NothingRead
-from traceconv.importers import _chrome_json, _perf_zstd, timed_log
-from traceconv.importers._chrome_events import ChromeEvents
-from traceconv.importers._chrome_rows import RowScanner
-from traceconv.importers._idle_lines import IdleLines
-from traceconv.importers._perfetto_packets import PacketReader
-from traceconv.ir import builder
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.limits import Limits, Unpacked
-from traceconv.shortening import LONG_ARG, LONG_NAME
-from traceconv.source import Source
+from traceconv.families.chrome import json_reader as _chrome_json
+from traceconv.families.chrome.events import ChromeEvents
+from traceconv.families.chrome.rows import RowScanner
+from traceconv.families.common.idle_lines import IdleLines
+from traceconv.families.logs import timed_log
+from traceconv.families.perf import _zstd as _perf_zstd
+from traceconv.families.perfetto._packets import PacketReader
+from traceconv.io import limits
+from traceconv.io.limits import Limits, Unpacked
+from traceconv.io.source import Source
+from traceconv.model import builder
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME
+from traceconv.model.shortening import LONG_ARG, LONG_NAME
+from traceconv.model.trace import SourceInfo, Trace
 
 EVENT = {"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}
 INFO = b"onednn_verbose,v1,info,oneDNN v3.5\n"

@@ -14,15 +14,15 @@ from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
 from traceconv.align.constraint_parser import ClockFact, ClockKind, Facts
 from traceconv.api import read
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.errors import UsageError
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_CPU, NO_TRACK, SourceInfo, StackId, Trace, Track, TrackKind
-from traceconv.lanes import lay_out
-from traceconv.merging import merge_traces
-from traceconv.processes import SAME_PID
-from traceconv.times import LIMIT_NS
-from traceconv.validate import validate
+from traceconv.merging.processes import SAME_PID
+from traceconv.merging.traces import merge_traces
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.model.layout import lay_out
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import NO_CPU, NO_TRACK, SourceInfo, StackId, Trace, Track, TrackKind
+from traceconv.model.validate import validate
 
 HOST = replace(REALTIME, machine="host")
 SECOND = 10**9

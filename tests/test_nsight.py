@@ -15,17 +15,17 @@ from tests import make_nsight
 from tests.make_nsight import MAIN0, global_id
 from traceconv.align import align
 from traceconv.api import read
-from traceconv.clocks import REALTIME
-from traceconv.importers import _nsys_schema as schema
-from traceconv.importers._nsys_export import ODD_VALUE
-from traceconv.importers._report_csv import decimal_mark, number_of
-from traceconv.importers.nsight_systems import SWAPPED, NsightSystems
-from traceconv.ir.trace import Trace, TrackKind
-from traceconv.lanes import lay_out
-from traceconv.merging import merge_traces
-from traceconv.registry import Certainty, identify
-from traceconv.source import Source
-from traceconv.validate import validate
+from traceconv.families.common.report_csv import decimal_mark, number_of
+from traceconv.families.nsight import _schema as schema
+from traceconv.families.nsight._export import ODD_VALUE
+from traceconv.families.nsight.systems import SWAPPED, NsightSystems
+from traceconv.families.registry import Certainty, identify
+from traceconv.io.source import Source
+from traceconv.merging.traces import merge_traces
+from traceconv.model.clocks import REALTIME
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import Trace, TrackKind
+from traceconv.model.validate import validate
 
 SESSION = make_nsight.GOLDEN / "session" / "input.sqlite"
 

@@ -15,16 +15,16 @@ import pytest
 from tests.make_nvprof import EPOCH, FACTS, PID, PREFIX, SCHEMA, THREAD, Profile, make, vector_add
 from traceconv.api import read
 from traceconv.errors import MalformedInput, TraceconvError
-from traceconv.importers import _nvprof_cbids as cbids
-from traceconv.importers._nvprof_device import metric_value
-from traceconv.importers._nvprof_lines import cells_of, header_of, time_ns, value_of
-from traceconv.importers._nvprof_tables import DAMAGED
-from traceconv.ir.trace import Trace
-from traceconv.lanes import lay_out
-from traceconv.registry import identify
-from traceconv.source import Source
-from traceconv.sqlite import quoted
-from traceconv.validate import validate
+from traceconv.families.nvprof import _cbids as cbids
+from traceconv.families.nvprof._device import metric_value
+from traceconv.families.nvprof._lines import cells_of, header_of, time_ns, value_of
+from traceconv.families.nvprof._tables import DAMAGED
+from traceconv.families.registry import identify
+from traceconv.io.source import Source
+from traceconv.io.sqlite import quoted
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import Trace
+from traceconv.model.validate import validate
 
 VECTOR_ADD = "vectorAdd(float const*, float const*, float*, int)"
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.golden import ROOT
 from traceconv.api import read
-from traceconv.importers._onednn_work import NO_WORK, Work, work_of
-from traceconv.ir.trace import Trace
+from traceconv.families.onednn._work import NO_WORK, Work, work_of
+from traceconv.model.trace import Trace
 
 F32 = b"src:f32::blocked:abcd::f0 wei:f32::blocked:abcd::f0 bia:f32::blocked:a::f0 dst:f32::blocked:abcd::f0"
 OLD = b"src_f32::blocked:abcd:f0 wei_f32::blocked:abcd:f0 dst_f32::blocked:abcd:f0"

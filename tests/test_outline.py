@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from traceconv.api import read
-from traceconv.outline import Outline, outline
-from traceconv.registry import identify
-from traceconv.source import HEAD_BYTES, Head, Source
+from traceconv.families.registry import identify
+from traceconv.io.outline import Outline, outline
+from traceconv.io.source import HEAD_BYTES, Head, Source
 
 A, B = {"ph": "X", "ts": 1}, {"ph": "X", "ts": 2}
 

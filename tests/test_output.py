@@ -17,7 +17,7 @@ from typing import BinaryIO
 import pytest
 
 from traceconv.errors import OutputError, TraceconvError, UsageError
-from traceconv.output import check_target, write_output
+from traceconv.io.output import check_target, write_output
 
 
 def hello(sink: BinaryIO) -> int:
@@ -302,7 +302,7 @@ def test_a_pipe_by_name(tmp_path: Path) -> None:
 SCRIPT = """
 import sys
 from traceconv.errors import TraceconvError
-from traceconv.output import write_output
+from traceconv.io.output import write_output
 kind, size = sys.argv[1], int(sys.argv[2])
 try:
     write_output("-", lambda sink: [sink.write(b"x" * 1000) for _ in range(size)], binary=kind == "binary", force=False)

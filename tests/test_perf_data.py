@@ -33,13 +33,13 @@ from tests.make_perf import (
 )
 from traceconv.align.input_warnings import warnings_of_duplicates
 from traceconv.api import read
-from traceconv.dump import dump
 from traceconv.errors import NothingRead
-from traceconv.importers import _perf_zstd
-from traceconv.importers._elf_symbols import functions_of
-from traceconv.importers._perf_maps import AddressSpace, Mapping
-from traceconv.importers._perf_tracepoints import read_tracepoints
-from traceconv.ir.trace import NO_CPU, Trace
+from traceconv.families.perf import _zstd as _perf_zstd
+from traceconv.families.perf._elf_symbols import functions_of
+from traceconv.families.perf._maps import AddressSpace, Mapping
+from traceconv.families.perf._tracepoints import read_tracepoints
+from traceconv.model.dump import dump
+from traceconv.model.trace import NO_CPU, Trace
 
 COMPRESSED = 81
 #: perf script --ns -G -F comm,pid,tid,time,period,event of the recordings in golden/perf-data (perf 6.1).

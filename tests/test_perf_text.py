@@ -12,18 +12,18 @@ from tests.golden import ROOT, cases
 from tests.kernels import using
 from traceconv import kernel
 from traceconv.api import identify, read
-from traceconv.clocks import MONOTONIC
-from traceconv.diagnostics import Severity
 from traceconv.errors import InputError, MalformedInput, UnrecognizedFormat, UsageError
-from traceconv.importers import _perf_stat_lines as stat
-from traceconv.importers import _perf_text as text
-from traceconv.importers import perf_script
-from traceconv.importers._perf_tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, state_name
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_CPU, SourceInfo, Trace, TrackKind
-from traceconv.lanes import lay_out
-from traceconv.registry import Certainty, importer_class
-from traceconv.source import Source
+from traceconv.families.perf import _stat_lines as stat
+from traceconv.families.perf import _text as text
+from traceconv.families.perf import script as perf_script
+from traceconv.families.perf._tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, state_name
+from traceconv.families.registry import Certainty, importer_class
+from traceconv.io.source import Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import MONOTONIC
+from traceconv.model.diagnostics import Severity
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import NO_CPU, SourceInfo, Trace, TrackKind
 
 DATA = Path(__file__).parent / "data" / "perf"
 FORMATS = ("perf-script", "perf-stat", "perf-report", "perf-header")
@@ -609,3 +609,20 @@ def test_further_metrics_of_a_count_are_put_together_once(tmp_path: Path, monkey
     assert trace.sources[0].balance.merged["further metrics of counts"] == 200
     assert len(made) < 5
     assert b'"metric 199":199.25' in trace.args.get(int(trace.slices.args_at[0]), int(trace.slices.args_len[0]))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python  1234 cycles:u:  7f0000001234 foo+0x10 (/usr/lib/libfoo.so)",
+        "python 18571 cpu-clock: \n\t           8ab00 pthread_getspecific@@GLIBC_2.34\n\t               0 [unknown]\n",
+        "my app 12/1234 [003]    250000 cpu-clock:ppp:  ffffffff81234567 do_syscall_64 ([kernel.kallsyms])",
+    ],
+)
+def test_lines_without_times_are_known_and_refused_with_the_field_to_add(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "printed.txt"
+    path.write_text(f"{line}\n" * 3)
+    assert identify(path) == ("perf-script", "event lines of perf script without times")
+    with pytest.raises(MalformedInput) as error:
+        read(path)
+    assert "-F +time" in error.value.hint

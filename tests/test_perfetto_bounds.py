@@ -18,13 +18,13 @@ from tests.kernels import using
 from tests.make_perfetto import Packets, snapshot
 from tests.test_perfetto_input import codes, instants_at, read_bytes, slices, timed, values
 from traceconv import api, kernel
-from traceconv.clocks import REALTIME
 from traceconv.errors import NothingRead
-from traceconv.importers import _perfetto_inflate
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace
-from traceconv.times import LIMIT_NS
-from traceconv.writers.perfetto_proto import track_uuids
+from traceconv.families.perfetto import _inflate as _perfetto_inflate
+from traceconv.families.perfetto.writer import track_uuids
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import NO_TRACK, SourceInfo, Trace
 
 
 def weights(trace: Trace) -> list[int]:

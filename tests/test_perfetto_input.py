@@ -20,14 +20,14 @@ from tests.make_perfetto import BASE, Packets, snapshot
 from tests.make_perfetto import CASES as MADE
 from traceconv.align import align
 from traceconv.api import NO_DATA, identify, read
-from traceconv.clocks import REALTIME
-from traceconv.diagnostics import Severity
 from traceconv.errors import MalformedInput, TraceconvError
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_CPU, SourceInfo, Trace, TrackKind
-from traceconv.lanes import lay_out
-from traceconv.merging import merge_traces
-from traceconv.validate import validate
+from traceconv.merging.traces import merge_traces
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME
+from traceconv.model.diagnostics import Severity
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import NO_CPU, SourceInfo, Trace, TrackKind
+from traceconv.model.validate import validate
 
 REFUSED = "error: "
 CASES = [c for c in cases() if not (c.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED)]

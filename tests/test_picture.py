@@ -15,8 +15,8 @@ from tests.oracle.fixtures import OpenTrace
 from tests.picture import Picture, assert_equal, json_picture, perfetto_picture, seen
 from traceconv.align import Policy, align
 from traceconv.api import read
-from traceconv.ir.trace import Trace
-from traceconv.merging import merge_traces
+from traceconv.merging.traces import merge_traces
+from traceconv.model.trace import Trace
 
 Show = Callable[[Trace, str], Picture]
 

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from traceconv import registry
-from traceconv.clocks import REALTIME
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat, UsageError
-from traceconv.ir.builder import Builder
-from traceconv.registry import Certainty, Match, configure, identify, importer, importer_class, importers
-from traceconv.source import Head, Source
+from traceconv.families import registry
+from traceconv.families.registry import Certainty, Match, configure, identify, importer, importer_class, importers
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME
 
 YES, MAYBE, NO = Certainty.YES, Certainty.MAYBE, Certainty.NO
 

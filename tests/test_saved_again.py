@@ -12,11 +12,11 @@ import pytest
 
 from tests.golden import Case, cases
 from traceconv.api import read
-from traceconv.clocks import NO_TIME
 from traceconv.errors import TraceconvError
-from traceconv.ir.trace import NO_TRACK, Trace
-from traceconv.registry import identify
-from traceconv.source import Source
+from traceconv.families.registry import identify
+from traceconv.io.source import Source
+from traceconv.model.clocks import NO_TIME
+from traceconv.model.trace import NO_TRACK, Trace
 
 STYLES: dict[str, dict[str, Any]] = {
     "compact": {"separators": (",", ":")},

@@ -1,4 +1,4 @@
-"""`traceconv.serve` as a browser sees it: a real client on a real socket."""
+"""`traceconv.cli.serve` as a browser sees it: a real client on a real socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from traceconv import serve
+from traceconv.cli import serve
 from traceconv.errors import InputError, OutputError
 
 CONTENT = b"\x0a\x02\x08\x01" * 1000

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from traceconv.errors import InputError
-from traceconv.source import HEAD_BYTES, Head, Source
+from traceconv.io.source import HEAD_BYTES, Head, Source
 
 TEXT = "".join(f"line {number} µs \U0001f600\n" for number in range(5000))
 DATA = TEXT.encode()

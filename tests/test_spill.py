@@ -19,15 +19,16 @@ import pytest
 
 from tests.benchmarks.generate import generate
 from tests.golden import ROOT, Case, cases
-from traceconv import api, spill
-from traceconv.clocks import ClockDomain, Run, Zero
+from traceconv import api
 from traceconv.errors import OutputError, UsageError
-from traceconv.ir import builder
-from traceconv.ir.builder import Builder
-from traceconv.ir.columns import Column, in_one_file
-from traceconv.ir.trace import TABLES, Args, SliceId, SourceInfo, StackId, Trace, TrackId
-from traceconv.lanes import lay_out
-from traceconv.spill import Memory, free_bytes, parse_size
+from traceconv.io import spill
+from traceconv.io.spill import Memory, free_bytes, parse_size
+from traceconv.model import builder
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.columns import Column, in_one_file
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import TABLES, Args, SliceId, SourceInfo, StackId, Trace, TrackId
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 LOG = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"

@@ -16,8 +16,8 @@ import pytest
 from tests.kernels import using, variants
 from traceconv.api import identify, read
 from traceconv.errors import InputError, TraceconvError
-from traceconv.source import Source
-from traceconv.sqlite import open_database, quoted
+from traceconv.io.source import Source
+from traceconv.io.sqlite import open_database, quoted
 
 
 def make(path: Path, *statements: str) -> Path:

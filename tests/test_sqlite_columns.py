@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from tests.benchmarks import nvprof as benchmark
 from tests.golden import cases
 from tests.kernels import using, variants
-from traceconv import sqlite_columns
 from traceconv.api import read
 from traceconv.errors import InputError, TraceconvError
-from traceconv.importers import _nvprof_tables
-from traceconv.ir.trace import TABLES, Trace
-from traceconv.source import Source
-from traceconv.sqlite import open_database
-from traceconv.sqlite_columns import NULL, Block
+from traceconv.families.nvprof import _tables as _nvprof_tables
+from traceconv.io import sqlite_columns
+from traceconv.io.source import Source
+from traceconv.io.sqlite import open_database
+from traceconv.io.sqlite_columns import NULL, Block
+from traceconv.model.trace import TABLES, Trace
 
 RUN = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 CASES = [case for case in cases() if case.format == "nvprof"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.golden import ROOT
-from traceconv.patterns import LazyPattern, regex
-from traceconv.registry import importers
+from traceconv.families.registry import importers
+from traceconv.io.patterns import LazyPattern, regex
 
 CHROME = ROOT / "chrome-trace" / "flows-v2" / "input.json"
 
@@ -39,12 +39,12 @@ def of(modules: set[str], *packages: str) -> set[str]:
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_the_command_alone_loads_nothing_that_takes_long(option: str) -> None:
     heavy = ("numpy", "msgspec", "google", "perfetto", "jsonschema", "jinja2", "rich")
-    assert of(loaded(option), *heavy, "traceconv.importers", "traceconv.align") == set()
+    assert of(loaded(option), *heavy, "traceconv.families", "traceconv.align") == set()
 
 
 def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
     modules = loaded("convert", CHROME, "-o", tmp_path / "out.pftrace")
-    assert {"numpy", "msgspec", "traceconv.importers.chrome_trace", "traceconv.writers.perfetto_proto"} <= modules
+    assert {"numpy", "msgspec", "traceconv.families.chrome.reader", "traceconv.families.perfetto.writer"} <= modules
     assert of(modules, "google", "perfetto", "jsonschema", "jinja2", "rich", "numpy.ma", "http") == set()
     unused = (
         "align.estimates",
@@ -52,8 +52,8 @@ def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
         "align.report",
         "align.clock_overview",
         "check",
-        "writers.chrome_json",
-        "serve",
+        "families.chrome.writer",
+        "cli.serve",
     )
     assert of(modules, *(f"traceconv.{name}" for name in unused)) == set()
 
@@ -81,7 +81,7 @@ def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(report: 
         *("merge", CHROME, ROOT / "chrome-trace" / "metadata" / "input.json", "--on-ambiguous", "separate"),
         *("-o", tmp_path / "out.json", "--report", tmp_path / report),
     )
-    used = {"align.estimates", "align.estimators", "align.report", "writers.chrome_json"}
+    used = {"align.estimates", "align.estimators", "align.report", "families.chrome.writer"}
     assert {f"traceconv.{name}" for name in used} <= modules
     assert ({"jinja2", "traceconv.align.report_html"} <= modules) == (report == "report.html")
     assert bool(of(modules, "jinja2")) == (report == "report.html")

@@ -9,9 +9,9 @@ import pytest
 from tests.golden import ROOT, Case, cases
 from traceconv.api import identify, read
 from traceconv.errors import TraceconvError
-from traceconv.ir.trace import Trace
-from traceconv.source import Source
-from traceconv.streams import _LEAST_LINES, Stream, streams_of
+from traceconv.io.log_collectors import _LEAST_LINES, Stream, streams_of
+from traceconv.io.source import Source
+from traceconv.model.trace import Trace
 
 ONEDNN = ROOT / "onednn-verbose" / "v2-threads-ts" / "input.log"
 INPUTS = {
@@ -108,7 +108,7 @@ def test_numbers_of_lines_are_no_writers(count: int, number: bytes, tmp_path: Pa
 @pytest.mark.parametrize("buffer", [1, 3000, 1 << 24])
 def test_many_writers_take_one_pass(buffer: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made by hand: however many writers there are, the log is read to count them, and to put their lines apart."""
-    monkeypatch.setattr("traceconv.streams._BUFFER_BYTES", buffer)
+    monkeypatch.setattr("traceconv.io.log_collectors._BUFFER_BYTES", buffer)
     path = tmp_path / "log"
     lines = onednn_lines(12)
     texts = [b"%d: %s" % (rank, line) for line in lines for rank in range(60)]

@@ -11,9 +11,9 @@ import pytest
 from tests.golden import ROOT
 from traceconv import api
 from traceconv.errors import UsageError
-from traceconv.ir.trace import Trace
-from traceconv.registry import Certainty, answers, identify
-from traceconv.source import Source
+from traceconv.families.registry import Certainty, answers, identify
+from traceconv.io.source import Source
+from traceconv.model.trace import Trace
 
 GRAPH = "dump/_tvmdbg_device_CPU_0/_tvmdbg_graph_dump.json"
 

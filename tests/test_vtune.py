@@ -9,14 +9,14 @@ import pytest
 
 from traceconv.api import read
 from traceconv.errors import MalformedInput, TraceconvError
-from traceconv.importers import _vtune_external as external
-from traceconv.importers import _vtune_reports as reports
-from traceconv.importers.vtune import Vtune
-from traceconv.ir.trace import Trace
-from traceconv.lanes import lay_out
-from traceconv.registry import Certainty
-from traceconv.source import Head
-from traceconv.validate import validate
+from traceconv.families.registry import Certainty
+from traceconv.families.vtune import _external as external
+from traceconv.families.vtune import _reports as reports
+from traceconv.families.vtune.reports import Vtune
+from traceconv.io.source import Head
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import Trace
+from traceconv.model.validate import validate
 
 
 def converted(tmp_path: Path, text: str, **options: str) -> Trace:

@@ -18,14 +18,15 @@ from tests import oracle
 from tests.decode import unknown_fields
 from tests.oracle.fixtures import OpenTrace
 from traceconv.api import write
-from traceconv.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.errors import UsageError
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_CPU, Level, SourceInfo, Trace, TrackId
-from traceconv.lanes import lay_out
-from traceconv.times import LIMIT_NS
-from traceconv.writers import WriteCounts, Writer, _order, writer_for_path, writer_named
-from traceconv.writers import _wire as wire
+from traceconv.families.perfetto import _wire as wire
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.model.layout import lay_out
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import NO_CPU, Level, SourceInfo, Trace, TrackId
+from traceconv.writers import WriteCounts, Writer, writer_for_path, writer_named
+from traceconv.writers import order as _order
 
 T = 1_795_245_457_236_000_123
 PRIVATE = ClockDomain("own clock", Zero.UNKNOWN, Run.MONOTONIC, owner="a")

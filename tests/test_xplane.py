@@ -12,11 +12,11 @@ from tests.golden import ROOT
 from tests.make_xplane import MADE, START, Plane, device, device_json
 from traceconv.align import align
 from traceconv.api import identify, read
-from traceconv.clocks import REALTIME
 from traceconv.errors import MalformedInput, TraceconvError
-from traceconv.importers._xprof import ends_of_arrows, step_name
-from traceconv.ir.trace import Trace, TrackKind
-from traceconv.writers import _wire as wire
+from traceconv.families.perfetto import _wire as wire
+from traceconv.families.tensorflow._xprof import ends_of_arrows, step_name
+from traceconv.model.clocks import REALTIME
+from traceconv.model.trace import Trace, TrackKind
 
 #: xprof makes these out of two instants when it prepares a file for viewers.
 DERIVED = "ThreadpoolListener::Region"

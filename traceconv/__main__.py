@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceconv import interrupts
+from traceconv.io import interrupts
 
 
 def main() -> None:

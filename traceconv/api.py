@@ -18,22 +18,30 @@ from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import importer_options
 from traceconv.align.identity import Together
-from traceconv.diagnostics import ProblemKind, declare
 from traceconv.errors import AlignmentError, LostData, NothingRead, TraceconvError, UsageError
-from traceconv.ir.builder import Builder
-from traceconv.ir.marks import NO_MARKS
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
-from traceconv.limits import DEFAULT_LIMITS, Limits
-from traceconv.merging import merge_traces
-from traceconv.output import check_target, write_output
-from traceconv.registry import Importer, OptionValue, configure, importer_class, importers, option_names, option_texts
-from traceconv.registry import identify as _identify
-from traceconv.shortening import shorten
-from traceconv.source import Source
-from traceconv.spill import Memory
-from traceconv.streams import REFUSED, Stream, join_streams, streams_of
-from traceconv.validate import validate
+from traceconv.families.registry import (
+    Importer,
+    OptionValue,
+    configure,
+    importer_class,
+    importers,
+    option_names,
+    option_texts,
+)
+from traceconv.families.registry import identify as _identify
+from traceconv.io.limits import DEFAULT_LIMITS, Limits
+from traceconv.io.log_collectors import REFUSED, Stream, join_streams, streams_of
+from traceconv.io.output import check_target, write_output
+from traceconv.io.source import Source
+from traceconv.io.spill import Memory
+from traceconv.merging.traces import merge_traces
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.layout import lay_out
+from traceconv.model.marks import NO_MARKS
+from traceconv.model.shortening import shorten
+from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.validate import validate
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from traceconv.shown import one_line
+from traceconv.io.shown import one_line
 
 
 class TraceconvError(Exception):

@@ -9,13 +9,13 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
-from traceconv.clocks import BOOTTIME, MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
+from traceconv.model.clocks import BOOTTIME, MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
+from traceconv.model.builder import Builder
+from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.layout import lay_out
 from traceconv.merging import merge_traces
-from traceconv.times import earlier_or_later
+from traceconv.model.times import earlier_or_later
 
 HERE = replace(MONOTONIC, machine="vm")
 NOW = 1_700_000_000_000_000_000

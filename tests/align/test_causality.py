@@ -15,7 +15,7 @@ from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Breaches, Causality, Check, Limit, Rule
 from traceconv.align.inputs import gathered
 from traceconv.align.placement import Placed, place
-from traceconv.clocks import (
+from traceconv.model.clocks import (
     MOST_DRIFT,
     NO_TIME,
     REALTIME,
@@ -28,11 +28,11 @@ from traceconv.clocks import (
     Zero,
 )
 from traceconv.errors import InconsistentClocks
-from traceconv.ir.builder import Builder
-from traceconv.ir.marks import ANY_TOOL_MARKS, GPU_MARKS
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
-from traceconv.times import parse_duration
+from traceconv.model.builder import Builder
+from traceconv.model.marks import ANY_TOOL_MARKS, GPU_MARKS
+from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.layout import lay_out
+from traceconv.model.times import parse_duration
 
 US = 1000
 

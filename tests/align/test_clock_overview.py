@@ -19,10 +19,10 @@ from tests.align.test_constraint_parser import (
 )
 from traceconv.align import align
 from traceconv.align.clock_overview import survey
-from traceconv.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
-from traceconv.ir.builder import Builder
-from traceconv.ir.marks import FormatMarks
-from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
+from traceconv.model.builder import Builder
+from traceconv.model.marks import FormatMarks
+from traceconv.model.trace import SourceInfo, Trace
 
 
 def wall() -> Trace:

@@ -38,7 +38,7 @@ from traceconv.align.constraints import state
 from traceconv.align.geometry import line_through
 from traceconv.api import estimate
 from traceconv.cli._common import inputs_of
-from traceconv.clocks import (
+from traceconv.model.clocks import (
     DRIFT_UNIT,
     REALTIME,
     SLEW_DRIFT,
@@ -51,10 +51,10 @@ from traceconv.clocks import (
     Zero,
 )
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
-from traceconv.importers import timed_log
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
+from traceconv.families import timed_log
+from traceconv.model.builder import Builder
+from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.layout import lay_out
 
 PATHS = ["dir/a.json", "b.log"]
 US, MS, S = 10**3, 10**6, 10**9

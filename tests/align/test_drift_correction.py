@@ -18,16 +18,16 @@ from traceconv.align.geometry import Chain, Line, box
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import (
+from traceconv.model.clocks import (
     DRIFT_UNIT,
     Bend,
     ClockMap,
     Step,
     Verdict,
 )
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
+from traceconv.model.builder import Builder
+from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.layout import lay_out
 
 US, S = 1e3, 10**9
 DRIFT = 100e-6

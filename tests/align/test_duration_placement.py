@@ -12,13 +12,13 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
-from traceconv.clocks import REALTIME, ClockDomain, Run, Verdict, Zero
+from traceconv.model.clocks import REALTIME, ClockDomain, Run, Verdict, Zero
 from traceconv.errors import UnrelatedClocks
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace, TrackKind, take
-from traceconv.lanes import lay_out
+from traceconv.model.builder import Builder
+from traceconv.model.trace import SourceInfo, Trace, TrackKind, take
+from traceconv.model.layout import lay_out
 from traceconv.merging import merge_traces
-from traceconv.times import earlier_or_later, parse_duration
+from traceconv.model.times import earlier_or_later, parse_duration
 from traceconv.validate import validate
 
 ORDER = ClockDomain("order of the log", Zero.UNKNOWN, Run.NONE, 1000)

@@ -16,7 +16,7 @@ from traceconv.align.estimate import Array, Estimate, Events
 from traceconv.align.features import shared_work
 from traceconv.align.iterations import period_of, positions
 from traceconv.align.names import NameMap
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 SMALL = Shape(iterations=30, operators=20, warm_up=0, jitter_iteration=0.02, jitter_operator=0.04)
 NO_TIMES = Truth(0.0, 0.0)

@@ -17,7 +17,7 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import _longest_ascent, align_launches, launches_of
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import (
+from traceconv.model.clocks import (
     ClockDomain,
     ClockMap,
     Run,
@@ -26,10 +26,10 @@ from traceconv.clocks import (
     Zero,
 )
 from traceconv.errors import TraceconvError
-from traceconv.ir.builder import Builder
-from traceconv.ir.marks import GPU_LAUNCHES, GPU_MARKS, FormatMarks
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.lanes import lay_out
+from traceconv.model.builder import Builder
+from traceconv.model.marks import GPU_LAUNCHES, GPU_MARKS, FormatMarks
+from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.layout import lay_out
 
 US = 1e3
 ITERATIONS, KERNELS = 60, 12

@@ -10,7 +10,7 @@ import pytest
 
 from tests.benchmarks.alignment import pictures
 from traceconv.align.estimators import ESTIMATORS
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 PAGE = (Path(__file__).parents[2] / "docs" / "alignment-method.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`([a-z_]+)\.([A-Za-z_]+)(?:\([^`]*\))?`", PAGE)))

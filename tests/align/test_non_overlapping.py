@@ -12,8 +12,8 @@ from tests.align.test_constraint_parser import LOCAL, PRIVATE, REALTIME, RUN, TI
 from traceconv.align import align
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.input_warnings import zone_behind, zone_text
-from traceconv.clocks import ClockSnapshot, LocalTime, Provenance
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import ClockSnapshot, LocalTime, Provenance
+from traceconv.model.trace import Trace
 
 HOUR = 3600 * S
 

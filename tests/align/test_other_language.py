@@ -14,9 +14,9 @@ from tests.golden import cases
 from traceconv.align import Policy, align, messages
 from traceconv.align.causality import believed, causality
 from traceconv.align.messages import Text
-from traceconv.clocks import LocalTime
+from traceconv.model.clocks import LocalTime
 from traceconv.errors import AlignmentError, TraceconvError
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 #: Recordings whose events alone place them, and some that they do not place.
 SHORT = ("short_torch_resnet_7", "short_torch_steady_10", "short_ort_8", "ort_stat_pauses", "ort_perf_pauses")

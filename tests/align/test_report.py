@@ -22,9 +22,9 @@ from traceconv.align.estimate import Method
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
 from traceconv.align.report_html import Axis, page, time_axis
 from traceconv.check._schemas import load_schema
-from traceconv.clocks import REALTIME, ClockSnapshot, Verdict, Zero
+from traceconv.model.clocks import REALTIME, ClockSnapshot, Verdict, Zero
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 Json = dict[str, Any]
 PERIODIC = Shape(iterations=60).periodic()

@@ -15,16 +15,16 @@ from traceconv.align.features import sampled_threads
 from traceconv.align.geometry import F64
 from traceconv.align.names import NameMap
 from traceconv.align.sampling_gaps import align_interruptions
-from traceconv.clocks import (
+from traceconv.model.clocks import (
     ClockDomain,
     ClockMap,
     Step,
     Verdict,
     Zero,
 )
-from traceconv.clocks import Run as ClockRun
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
+from traceconv.model.clocks import Run as ClockRun
+from traceconv.model.builder import Builder
+from traceconv.model.trace import SourceInfo, Trace
 
 TRUTH = Truth(12.5 * S, 40e-6)
 LIMIT = 100e-6

@@ -22,7 +22,7 @@ from traceconv.align.matching import Matcher, Pairs
 from traceconv.align.names import NameMap
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.align.sequences import LEAST_MARGIN, align_sequences
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 SEEDS = range(500, 501)
 

@@ -19,19 +19,19 @@ INTERVAL_S = 0.001
 _IMPORTS = "start-up"
 #: The first part of a module's name that fits decides.
 PHASES: Mapping[str, str] = {
-    "traceconv.importers": "reading",
-    "traceconv.source": "reading",
-    "traceconv.streams": "reading",
-    "traceconv.sqlite": "reading",
-    "traceconv.ir": "reading",
-    "traceconv.registry": "reading",
-    "traceconv.lanes": "ordering",
-    "traceconv.writers._order": "ordering",
+    "traceconv.families": "reading",
+    "traceconv.io.source": "reading",
+    "traceconv.io.log_collectors": "reading",
+    "traceconv.io.sqlite": "reading",
+    "traceconv.model": "reading",
+    "traceconv.families.registry": "reading",
+    "traceconv.model.layout": "ordering",
+    "traceconv.writers.order": "ordering",
     "traceconv.writers": "encoding",
-    "traceconv.output": "writing",
+    "traceconv.io.output": "writing",
     "traceconv.align": "alignment",
-    "traceconv.merging": "alignment",
-    "traceconv.joining": "alignment",
+    "traceconv.merging.traces": "alignment",
+    "traceconv.merging.tables": "alignment",
 }
 
 

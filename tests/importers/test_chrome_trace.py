@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from tests.kernels import using
 from traceconv import kernel
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
-from traceconv.importers import _chrome_json
-from traceconv.importers.chrome_trace import ChromeTrace
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace
-from traceconv.registry import configure
-from traceconv.source import Source
+from traceconv.families.chrome import json_reader as _chrome_json
+from traceconv.families.chrome.reader import ChromeTrace
+from traceconv.families.registry import configure
+from traceconv.io.source import Source
+from traceconv.model.builder import Builder
+from traceconv.model.trace import SourceInfo, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "chrome-trace"
 CASES = sorted(path.name for path in GOLDEN.iterdir())

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from traceconv.clocks import Run, Zero
-from traceconv.dump import dump
 from traceconv.errors import MalformedInput
-from traceconv.importers._ansi import plain
-from traceconv.importers.deepsparse import DeepSparse
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import Level, SourceInfo, Trace
-from traceconv.registry import Certainty
-from traceconv.source import Head, Source
+from traceconv.families.common.ansi import plain
+from traceconv.families.deepsparse.log import DeepSparse
+from traceconv.families.registry import Certainty
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import Run, Zero
+from traceconv.model.dump import dump
+from traceconv.model.trace import Level, SourceInfo, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "deepsparse"
 BANNER = "DeepSparse, Copyright 2021-present / Neuralmagic, Inc. version: 0.9.1 (68df72e1) (release) (system=avx512)\n"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from traceconv.clocks import Run, Zero
-from traceconv.importers.mxnet import Mxnet, operator_name
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, TrackKind
-from traceconv.registry import Certainty, configure, identify
-from traceconv.source import Head, Source
+from traceconv.families.mxnet.profile import Mxnet, operator_name
+from traceconv.families.registry import Certainty, configure, identify
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import Run, Zero
+from traceconv.model.trace import NO_TRACK, SourceInfo, Trace, TrackKind
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "mxnet"
 CASES = sorted(path.name for path in GOLDEN.iterdir())

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from traceconv.clocks import Run, Zero
 from traceconv.errors import MalformedInput
-from traceconv.importers.onednn_verbose import OnednnVerbose
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace, TrackKind
-from traceconv.registry import Certainty
-from traceconv.source import Head, Source
+from traceconv.families.onednn.verbose import OnednnVerbose
+from traceconv.families.registry import Certainty
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import Run, Zero
+from traceconv.model.trace import SourceInfo, Trace, TrackKind
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "onednn-verbose"
 CASES = sorted(path.name for path in GOLDEN.iterdir())

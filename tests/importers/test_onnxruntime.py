@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from traceconv.clocks import REALTIME, Zero
-from traceconv.diagnostics import ProblemKind
 from traceconv.errors import UsageError
-from traceconv.importers import onnxruntime
-from traceconv.importers.onnxruntime import OnnxRuntime
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import SourceInfo, Trace, TrackKind
-from traceconv.registry import Certainty, configure
-from traceconv.source import Head, Source
+from traceconv.families import onnxruntime
+from traceconv.families.onnxruntime import OnnxRuntime
+from traceconv.families.registry import Certainty, configure
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, Zero
+from traceconv.model.diagnostics import ProblemKind
+from traceconv.model.trace import SourceInfo, Trace, TrackKind
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "onnxruntime"
 CASES = sorted(path.name for path in GOLDEN.iterdir())

@@ -11,7 +11,7 @@ import pytest
 from tests.golden import ROOT
 from traceconv.api import identify, read
 from traceconv.errors import MalformedInput
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 GOLDEN = ROOT / "openvino"
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from traceconv.clocks import REALTIME, Zero
-from traceconv.importers.pytorch_kineto import PytorchKineto
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, TrackKind
-from traceconv.registry import Certainty
-from traceconv.source import Head, Source
+from traceconv.families.pytorch.kineto import PytorchKineto
+from traceconv.families.registry import Certainty
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, Zero
+from traceconv.model.trace import NO_TRACK, SourceInfo, Trace, TrackKind
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "pytorch-kineto"
 CASES = sorted(path.name for path in GOLDEN.iterdir())

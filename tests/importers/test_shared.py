@@ -10,18 +10,18 @@ import pytest
 
 from traceconv import api
 from traceconv.errors import UsageError
-from traceconv.importers._ansi import plain, plain_text
-from traceconv.importers._chrome_events import _number as _chrome_number
-from traceconv.importers._deepsparse_log import _number as _deepsparse_number
-from traceconv.importers._local_time import ahead_minutes, local_ns, zone_of
-from traceconv.importers._numbers import number_of
-from traceconv.importers._nvprof_lines import split_value
-from traceconv.importers._perf_stat_lines import csv_row as perf_stat_row
-from traceconv.importers._report_csv import number_of as number_in_report
-from traceconv.importers._vtune_external import _number as _vtune_number
-from traceconv.importers.rocprof import _number as _rocprof_number
-from traceconv.ir.trace import Trace
-from traceconv.registry import importers, option_names
+from traceconv.families.chrome.events import _number as _chrome_number
+from traceconv.families.common.ansi import plain, plain_text
+from traceconv.families.common.local_time import ahead_minutes, local_ns, zone_of
+from traceconv.families.common.numbers import number_of
+from traceconv.families.common.report_csv import number_of as number_in_report
+from traceconv.families.deepsparse._runs import _number as _deepsparse_number
+from traceconv.families.nvprof._lines import split_value
+from traceconv.families.perf._stat_lines import csv_row as perf_stat_row
+from traceconv.families.registry import importers, option_names
+from traceconv.families.rocprof import _number as _rocprof_number
+from traceconv.families.vtune._external import _number as _vtune_number
+from traceconv.model.trace import Trace
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden"
 #: An input of each format that takes a zone, with the other options it needs for that.

@@ -12,16 +12,16 @@ import pytest
 
 from traceconv.align import align
 from traceconv.align.domains import zone_option
-from traceconv.clocks import LocalTime, Run, Zero
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
-from traceconv.importers import _log_times as log_times
-from traceconv.importers._timed_fields import Fields, durations, read_fields
-from traceconv.importers.timed_log import TimedLog
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import Level, SourceInfo, Trace
-from traceconv.lanes import lay_out
-from traceconv.registry import Certainty, identify, importers
-from traceconv.source import Head, Source
+from traceconv.families.logs import log_times
+from traceconv.families.logs._fields import Fields, durations, read_fields
+from traceconv.families.logs.timed_log import TimedLog
+from traceconv.families.registry import Certainty, identify, importers
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import LocalTime, Run, Zero
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import Level, SourceInfo, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 S = 10**9

@@ -33,8 +33,8 @@ from traceconv.align.inputs import Inputs, Policy, gathered
 from traceconv.align.messages import Message
 from traceconv.align.placement import Placed, place, related_ways
 from traceconv.align.receipt import Alignment, ReceiptLine, receipt_line
-from traceconv.clocks import ClockMap
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import ClockMap
+from traceconv.model.trace import Trace
 
 __all__ = ["Alignment", "Policy", "ReceiptLine", "align"]
 

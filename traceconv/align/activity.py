@@ -32,7 +32,7 @@ from traceconv.align.estimate import (
 from traceconv.align.geometry import F64, Chain, Line, box
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import margin_of, null_margin
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 # "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
 # other values were tried; what follows is the reason for the size.

@@ -25,9 +25,9 @@ from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Li
 from traceconv.align.domains import Key
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
-from traceconv.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
+from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
-from traceconv.ir.trace import I64, Layer, Trace
+from traceconv.model.trace import I64, Layer, Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import Verdict, worse
+from traceconv.model.clocks import Verdict, worse
 
 #: So many ranks are listed by number.
 _MOST_LISTED = 4

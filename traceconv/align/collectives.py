@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.causality import on_trace_time
-from traceconv.clocks import UNSTATED_BOUND_NS, ClockMap
-from traceconv.ir.collectives import CollectiveArgs, Collectives, Group, parse_ranks
-from traceconv.ir.trace import I64, Trace
+from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap
+from traceconv.model.collectives import CollectiveArgs, Collectives, Group, parse_ranks
+from traceconv.model.trace import I64, Trace
 
 Mask = npt.NDArray[np.bool_]
 #: For what it costs: so many shifts of one recording against another one are tried, those first that bring the most

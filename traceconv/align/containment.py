@@ -31,8 +31,8 @@ from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretches, most_fitting, sticking_out
 from traceconv.align.pairs import stated_outer
-from traceconv.clocks import ClockMap, Verdict
-from traceconv.ir.trace import I64, Layer, Trace, take
+from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.trace import I64, Layer, Trace, take
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

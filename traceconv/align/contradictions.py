@@ -21,9 +21,9 @@ from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted, stated_outer
 from traceconv.align.sequence_candidates import LEAST_MARGIN
-from traceconv.clocks import ClockMap, Verdict
+from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.errors import InconsistentClocks
-from traceconv.ir.trace import Layer
+from traceconv.model.trace import Layer
 
 #: What files state is not held against estimates from traces with more slices: that takes minutes.
 _MOST_SLICES = 50_000

@@ -8,7 +8,7 @@ import numpy as np
 
 from traceconv.align.constraint_parser import ClockFact, ClockKind
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import (
+from traceconv.model.clocks import (
     BOOTTIME,
     MONOTONIC,
     MONOTONIC_RAW,
@@ -22,7 +22,7 @@ from traceconv.clocks import (
     looks_like_unix_time,
 )
 from traceconv.errors import UsageError
-from traceconv.ir.trace import I32, I64, Trace, occurring
+from traceconv.model.trace import I32, I64, Trace, occurring
 
 #: A clock: the number of its input, and its number there.
 Key = tuple[int, int]

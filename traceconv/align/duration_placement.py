@@ -23,8 +23,8 @@ from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted
 from traceconv.align.placement import Placed, beside, is_related, not_aligned, taken_as_best
-from traceconv.clocks import ClockMap, Provenance, Run, Step, Verdict
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import ClockMap, Provenance, Run, Step, Verdict
+from traceconv.model.trace import Trace
 
 #: So many slices are looked at to see whether two hosts agree.
 _LOOKED_AT = 200

@@ -39,7 +39,7 @@ from traceconv.align.geometry import F64
 from traceconv.align.iterations import correlation_of_deviations, log_durations, period_of
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import spread_of
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 # Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
 # recordings that `TUNED` names there, as docs/alignment.md says of all thresholds.

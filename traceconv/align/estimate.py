@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from traceconv.align.geometry import F64, Chain, Line, Region
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import FREE_DRIFT, Verdict
-from traceconv.ir.trace import I32
+from traceconv.model.clocks import FREE_DRIFT, Verdict
+from traceconv.model.trace import I32
 
 Array = npt.NDArray[Any]
 #: An estimate lists so many other places at most.

@@ -16,7 +16,7 @@ from traceconv.align.inputs import ClockInput, Inputs, Policy
 from traceconv.align.launches import host_and_device
 from traceconv.align.messages import Message
 from traceconv.align.pairs import PairEstimate, is_accepted
-from traceconv.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
+from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 
 #: All pairs of so many inputs are asked for what their events say. Not tuned: 15 pairs take some seconds.
 _ALL_PAIRS = 6

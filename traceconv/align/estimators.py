@@ -48,8 +48,8 @@ from traceconv.align.nesting import ThreadStretches
 from traceconv.align.pairs import PairEstimate, both_ways, common_times, made, narrowing, rests_on, stated_outer, turned
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
-from traceconv.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
-from traceconv.ir.trace import Layer
+from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
+from traceconv.model.trace import Layer
 
 #: So many views of a recording are tried (threads, runtimes, counters), the surest first. Not tuned: real recordings
 #: have one to three.

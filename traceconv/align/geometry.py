@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.clocks import DRIFT_UNIT, ClockMap, Step, Verdict
+from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Step, Verdict
 
 F64 = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -28,8 +28,8 @@ import numpy as np
 
 from traceconv.align.machines import Basis, Machine
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import ClockMap, Run
-from traceconv.ir.trace import NO_TRACK, SourceInfo, Trace, Track, TrackKind
+from traceconv.model.clocks import ClockMap, Run
+from traceconv.model.trace import NO_TRACK, SourceInfo, Trace, Track, TrackKind
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

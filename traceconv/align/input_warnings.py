@@ -17,8 +17,8 @@ import numpy as np
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import spans
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import ClockDomain, ClockMap, LocalTime, Run
-from traceconv.ir.trace import I64, TABLES, Trace, Track, occurring
+from traceconv.model.clocks import ClockDomain, ClockMap, LocalTime, Run
+from traceconv.model.trace import I64, TABLES, Trace, Track, occurring
 
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8

@@ -25,9 +25,9 @@ from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, 
 from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, everything, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_alike
-from traceconv.clocks import ClockMap, Verdict
-from traceconv.ir.marks import LaunchMarks
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.marks import LaunchMarks
+from traceconv.model.trace import Trace
 
 # "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
 # no recordings. "Not tuned" means that nothing tells that other values were tried; then comes the reason for the size.

@@ -24,9 +24,9 @@ from itertools import combinations
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import ends_of, with_domains
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import REALTIME, SINCE_BOOT, SLEW_DRIFT, ClockDomain
+from traceconv.model.clocks import REALTIME, SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.errors import InconsistentClocks
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 #: The machine of inputs of which the user says that they count the same clock since boot, where none has a name.
 UNNAMED = "(the same machine)"

@@ -30,8 +30,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from traceconv.times import earlier_or_later, format_bound, format_drift, format_long, format_option, format_short
-from traceconv.times import format_time as exact_time
+from traceconv.model.times import earlier_or_later, format_bound, format_drift, format_long, format_option, format_short
+from traceconv.model.times import format_time as exact_time
 
 
 class Message(Struct, frozen=True):

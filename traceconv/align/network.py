@@ -19,7 +19,7 @@ from itertools import takewhile
 import numpy as np
 
 from traceconv.align.geometry import F64
-from traceconv.clocks import DRIFT_UNIT, UNSTATED_BOUND_NS, ClockMap, Verdict
+from traceconv.model.clocks import DRIFT_UNIT, UNSTATED_BOUND_NS, ClockMap, Verdict
 
 #: The next best explanation must be worse by this sum of squares, in units of the bounds, for a relation to be dropped:
 #: by as much as one relation that is off by five of its bounds.

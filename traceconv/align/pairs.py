@@ -12,7 +12,7 @@ from traceconv.align.estimate import Array, Estimate, refused
 from traceconv.align.geometry import F64, Chain, Line
 from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
+from traceconv.model.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
 
 #: So many rivals are named.
 _MOST_NAMED = 4

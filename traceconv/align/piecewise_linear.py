@@ -18,7 +18,7 @@ from traceconv.align.estimate import Events
 from traceconv.align.geometry import F64, Chain, Line
 from traceconv.align.matching import NEAR_NS, Matcher, Pairs, containment, sure_region
 from traceconv.align.robust import robust_line, spread_of
-from traceconv.clocks import SLEWED_DRIFT
+from traceconv.model.clocks import SLEWED_DRIFT
 
 # Each with its unit. All but those that say "not tuned" were chosen on seeds below 1000 of tests/benchmarks/alignment,
 # pairs whose clocks were slewed or set while both recorded, as docs/alignment.md says of all thresholds.

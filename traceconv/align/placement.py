@@ -11,7 +11,7 @@ from traceconv.align.domains import Key, Warnings, against_clock, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import (
+from traceconv.model.clocks import (
     DRIFT_UNIT,
     MONOTONIC,
     MOST_DRIFT,
@@ -25,7 +25,7 @@ from traceconv.clocks import (
     Zero,
 )
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
-from traceconv.times import LIMIT_NS
+from traceconv.model.times import LIMIT_NS
 
 if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement

@@ -12,8 +12,8 @@ from msgspec import structs
 from traceconv.align.checks import Breaches, Check, Contradiction, Rule
 from traceconv.align.collectives import Impossible, Occurrences, Odd, match_collectives
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import NO_BOUND_NS, Verdict
-from traceconv.ir.trace import Trace
+from traceconv.model.clocks import NO_BOUND_NS, Verdict
+from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

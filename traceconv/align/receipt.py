@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from traceconv.align.identity import Together
 from traceconv.align.machines import Machine
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import ClockDomain, ClockMap, Run, Verdict, worse
+from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 
 if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement

@@ -10,9 +10,9 @@ from traceconv.align.constraints import Relation, graph_of
 from traceconv.align.domains import Said, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
+from traceconv.model.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.errors import InconsistentClocks
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 #: Two clocks that were read beside each other, in the order that all files have in common.
 Clocks = tuple[ClockDomain, ClockDomain]

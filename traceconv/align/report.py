@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from traceconv import __version__, shown
+from traceconv import __version__
+from traceconv.io import shown
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.domains import spans
@@ -24,9 +25,9 @@ from traceconv.align.estimate import Array, Estimate
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.pairs import PairEstimate
-from traceconv.clocks import DRIFT_UNIT, ClockMap, Verdict, worse
+from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Verdict, worse
 from traceconv.errors import AlignmentError, UsageError
-from traceconv.ir.trace import Trace
+from traceconv.model.trace import Trace
 
 SCHEMA = "alignment.schema.json"
 VERSION = 1

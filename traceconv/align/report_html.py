@@ -15,8 +15,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from traceconv.align.estimate import Method
-from traceconv.clocks import Verdict
-from traceconv.times import format_drift, format_short, format_time
+from traceconv.model.clocks import Verdict
+from traceconv.model.times import format_drift, format_short, format_time
 
 Json = dict[str, Any]
 Point = tuple[float, float]

@@ -21,7 +21,7 @@ import numpy as np
 from traceconv.align.estimate import MOST_RIVALS, Array, Estimate, Method, Rival, SampledThreads, refused
 from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, box, feasible
 from traceconv.align.messages import Message, Text
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 # "Recordings" are those of ONNX Runtime and perf at 1 kHz, tests/benchmarks/alignment/recordings/ort_perf_*. "Not
 # tuned" means that nothing tells that other values were tried; what follows is the reason for the size.

@@ -77,7 +77,7 @@ from traceconv.align.sequence_candidates import (
     margin_over_random,
     overlap,
 )
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 # Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
 # recordings that `TUNED` names there, as docs/alignment.md says of all thresholds; "few iterations" are recordings

@@ -10,9 +10,9 @@ import os
 from typing import BinaryIO, cast
 
 from traceconv.check._report import CheckReport, Problem, declare, extend_report
-from traceconv.diagnostics import Diagnostics, Severity
-from traceconv.limits import DEFAULT_LIMITS, Limits, Unpacked
-from traceconv.source import Source
+from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
+from traceconv.io.source import Source
+from traceconv.model.diagnostics import Diagnostics, Severity
 
 __all__ = ["CheckReport", "Problem", "check_file"]
 

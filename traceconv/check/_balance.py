@@ -12,7 +12,7 @@ from array import array
 import numpy as np
 
 from traceconv.check._report import declare
-from traceconv.diagnostics import Diagnostics, Severity
+from traceconv.model.diagnostics import Diagnostics, Severity
 
 END_ALONE = declare("check-pftrace.end_without_begin", Severity.DATA_LOSS, "an end finds no open slice on its track")
 END_CROSSES = declare(

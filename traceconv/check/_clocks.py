@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from traceconv.check._report import declare
-from traceconv.diagnostics import Diagnostics, Severity
+from traceconv.model.diagnostics import Diagnostics, Severity
 
 UNKNOWN_CLOCK = declare(
     "check-pftrace.unknown_clock", Severity.DATA_LOSS, "no earlier snapshot relates the clock to the timeline"

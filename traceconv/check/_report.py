@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from traceconv.diagnostics import Code, Diagnostics, Severity, register
+from traceconv.model.diagnostics import Code, Diagnostics, Severity, register
 
 Format = Literal["chrome-json", "pftrace"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from traceconv.check._balance import Edges
 from traceconv.check._report import declare
-from traceconv.diagnostics import Code, Diagnostics, Severity
+from traceconv.model.diagnostics import Code, Diagnostics, Severity
 
 NO_UUID = declare("check-pftrace.no_uuid", Severity.DATA_LOSS, "a track without a uuid is not shown")
 UNDECLARED = declare(

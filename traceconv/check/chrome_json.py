@@ -37,8 +37,8 @@ from traceconv.check._shapes import (
     raw_members,
     top_level_problems,
 )
-from traceconv.diagnostics import Code, Diagnostics, Severity
-from traceconv.times import US, parse_ns
+from traceconv.model.diagnostics import Code, Diagnostics, Severity
+from traceconv.model.times import US, parse_ns
 
 NOT_JSON = declare("check-json.not_json", Severity.ERROR, "the file is not valid JSON; most viewers refuse it")
 NOT_FINITE = declare("check-json.not_finite", Severity.ERROR, "NaN and Infinity are not JSON; viewers refuse the file")

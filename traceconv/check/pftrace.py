@@ -18,9 +18,9 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 from traceconv.check._clocks import Clocks
 from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._tracks import Tracks
-from traceconv.diagnostics import Diagnostics, Severity
-from traceconv.limits import Unpacked
-from traceconv.packets import Readable, read_packets
+from traceconv.io.limits import Unpacked
+from traceconv.io.packets import Readable, read_packets
+from traceconv.model.diagnostics import Diagnostics, Severity
 
 TRUNCATED = declare(
     "check-pftrace.truncated",

@@ -14,9 +14,10 @@ from typing import TextIO
 
 import click
 
-from traceconv import __version__, interrupts
+from traceconv import __version__
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
+from traceconv.io import interrupts
 
 _COMMANDS = {
     "align": "Say how recordings line up, and how sure that is.",

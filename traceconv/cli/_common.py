@@ -16,13 +16,13 @@ from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Input, Result
 from traceconv.cli._terminal import say
-from traceconv.diagnostics import Diagnostic, Severity
 from traceconv.errors import UsageError
-from traceconv.ir.trace import SourceInfo
-from traceconv.registry import OptionValue
-from traceconv.shown import one_line
-from traceconv.spill import parse_size
-from traceconv.times import format_drift, format_time, parse_duration, step_of
+from traceconv.families.registry import OptionValue
+from traceconv.io.shown import one_line
+from traceconv.io.spill import parse_size
+from traceconv.model.diagnostics import Diagnostic, Severity
+from traceconv.model.times import format_drift, format_time, parse_duration, step_of
+from traceconv.model.trace import SourceInfo
 
 if TYPE_CHECKING:
     from rich.console import Console

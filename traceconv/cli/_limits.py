@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from traceconv.limits import DEFAULT_LIMITS, Limits
-from traceconv.spill import parse_size
+from traceconv.io.limits import DEFAULT_LIMITS, Limits
+from traceconv.io.spill import parse_size
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from traceconv.shown import one_line
+from traceconv.io.shown import one_line
 
 
 def say(*lines: str, err: bool = True) -> None:

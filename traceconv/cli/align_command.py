@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 from traceconv.cli._limits import limit_options
-from traceconv.limits import Limits
+from traceconv.io.limits import Limits
 
 
 @click.command("align")

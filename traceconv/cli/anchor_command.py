@@ -7,13 +7,12 @@ import time
 
 import click
 
-from traceconv import anchor
 from traceconv.cli import _common as common
-from traceconv.cli import report
+from traceconv.cli import anchor, report
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError, UsageError
-from traceconv.output import check_target, write_output
-from traceconv.times import format_time
+from traceconv.io.output import check_target, write_output
+from traceconv.model.times import format_time
 
 
 @click.command("anchor", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -12,8 +12,8 @@ from traceconv.cli import report
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
-from traceconv.limits import Limits
-from traceconv.registry import importer_class
+from traceconv.families.registry import importer_class
+from traceconv.io.limits import Limits
 
 
 @click.command("check")

@@ -9,9 +9,9 @@ from traceconv.align.clock_overview import ClockLine, PairLine
 from traceconv.cli import _common as common
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
-from traceconv.clocks import ClockMap
-from traceconv.limits import Limits
-from traceconv.times import format_bound, format_time
+from traceconv.io.limits import Limits
+from traceconv.model.clocks import ClockMap
+from traceconv.model.times import format_bound, format_time
 
 
 @click.command("clocks")

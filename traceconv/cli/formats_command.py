@@ -8,7 +8,7 @@ import click
 
 from traceconv import api
 from traceconv.cli._terminal import say
-from traceconv.registry import Importer, importer_class, options_of, skipped_by_design
+from traceconv.families.registry import Importer, importer_class, options_of, skipped_by_design
 
 
 @click.command("formats")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from traceconv.cli._terminal import say
-from traceconv.registry import importer_class
+from traceconv.families.registry import importer_class
 
 
 @click.command("how")

@@ -9,9 +9,9 @@ from traceconv.cli import report
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
-from traceconv.limits import Limits
-from traceconv.registry import answers
-from traceconv.source import Source
+from traceconv.families.registry import answers
+from traceconv.io.limits import Limits
+from traceconv.io.source import Source
 
 
 @click.command("identify")

@@ -12,9 +12,9 @@ from traceconv.cli import report
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
-from traceconv.ir.trace import Trace, TrackKind
-from traceconv.limits import Limits
-from traceconv.times import format_bound, format_time
+from traceconv.io.limits import Limits
+from traceconv.model.times import format_bound, format_time
+from traceconv.model.trace import Trace, TrackKind
 
 _LONGEST_VALUE = 100
 

@@ -7,7 +7,7 @@ import click
 from traceconv import api
 from traceconv.cli import _common as common
 from traceconv.cli._limits import limit_options
-from traceconv.limits import Limits
+from traceconv.io.limits import Limits
 
 
 @click.command("merge")

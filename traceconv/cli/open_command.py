@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from traceconv.cli._terminal import say
+from traceconv.cli.serve import TIMEOUT_S, serve
 from traceconv.errors import OutputError, UsageError
-from traceconv.serve import TIMEOUT_S, serve
-from traceconv.source import Source
+from traceconv.io.source import Source
 
 
 @click.command("open")

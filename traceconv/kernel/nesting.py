@@ -55,7 +55,7 @@ def innermost(
 ) -> None:
     """Put into `found`, for each point, the innermost slice around it, -1 where there is none.
 
-    See traceconv/importers/_chrome_flows.py.
+    See traceconv/families/chrome/flows.py.
 
     Args:
         starts, ends: of slices in order of begin, the longer first.

@@ -16,7 +16,7 @@ from msgspec import Struct
 from traceconv.errors import UsageError
 
 if TYPE_CHECKING:
-    from traceconv.ir.trace import Trace
+    from traceconv.model.trace import Trace
 
 
 class WriteCounts(Struct, frozen=True):
@@ -52,10 +52,10 @@ class Writer(Protocol):
 
 def writers() -> Iterator[type[Writer]]:
     """All writers; each is loaded when its turn comes, so that a conversion does not pay for those after its own."""
-    from traceconv.writers.perfetto_proto import PerfettoProto
+    from traceconv.families.perfetto.writer import PerfettoProto
 
     yield PerfettoProto
-    from traceconv.writers.chrome_json import ChromeJson
+    from traceconv.families.chrome.writer import ChromeJson
 
     yield ChromeJson
 

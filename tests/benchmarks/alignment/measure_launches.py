@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.align.test_launches import Made, device_file, error, host_file, judged, paced_run, related, run, without
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 _RUNS, _OTHERS = range(2000, 2100), range(3000, 3025)
 

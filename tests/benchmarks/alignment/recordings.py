@@ -32,9 +32,9 @@ from traceconv.align.geometry import F64, Line
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import ThreadStretches, _Allowed
 from traceconv.api import read
-from traceconv.clocks import Run, Verdict, Zero
 from traceconv.errors import AlignmentError, TraceconvError
-from traceconv.ir.trace import Table, Trace, take
+from traceconv.model.clocks import Run, Verdict, Zero
+from traceconv.model.trace import Table, Trace, take
 
 FOLDER = Path(__file__).parent / "recordings"
 KINETO, ONEDNN = "kineto_trace.json", "onednn_verbose_with_program_output.log"

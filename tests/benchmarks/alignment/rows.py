@@ -28,7 +28,7 @@ from traceconv.align import align
 from traceconv.align.activity import align_bins, align_samples
 from traceconv.align.durations import align_durations
 from traceconv.api import read
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 NOT_MEASURED = "not measured"
 _SEQUENCES = "median <= 1 µs, p99 <= 2 µs, stated width <= 4 µs, drift within 1 ppm"

@@ -17,7 +17,7 @@ from tests.benchmarks.alignment.simulate import US, Run, S, Shape, Truth, inner,
 from traceconv.align.estimate import Array, Estimate, Events, Prior
 from traceconv.align.geometry import F64
 from traceconv.align.sequences import align_sequences
-from traceconv.clocks import Verdict
+from traceconv.model.clocks import Verdict
 
 #: A map further off than this is of another operator or iteration.
 WRONG_US = 100.0

@@ -38,18 +38,18 @@ from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
-from traceconv.clocks import (
+from traceconv.errors import AlignmentError
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import (
     ClockDomain,
     ClockMap,
     Step,
     Verdict,
     Zero,
 )
-from traceconv.clocks import Run as Clock
-from traceconv.errors import AlignmentError
-from traceconv.ir.builder import Builder
-from traceconv.ir.trace import Layer, SourceInfo, Trace
-from traceconv.lanes import lay_out
+from traceconv.model.clocks import Run as Clock
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import Layer, SourceInfo, Trace
 
 FIRST_SEED = 1000
 #: From so many seeds on it pays to start processes.

@@ -1,0 +1,1 @@
+"""Chrome Trace JSON: the reader that its dialects share, and the writer."""

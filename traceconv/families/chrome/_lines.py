@@ -1,0 +1,209 @@
+"""What the lines of a Chrome JSON are put together from, and the plain ones of them, which the kernel writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.families.perfetto._wire import utf8
+from traceconv.model.trace import I64, Instants, Slices, Trace, TrackKind
+from traceconv.writers.ids import Identity
+
+# The tables in the order of their events at equal times.
+SLICE, FLOW, INSTANT, COUNTER, SAMPLE, LOG = range(6)
+_FRAME = 192  # as in the kernel: more than a line holds beside pieces and args
+_FINAL_BACKSLASH = re.compile(rb'(?<!\\)((?:\\\\)*)\\\\"')
+
+
+@dataclass(frozen=True, slots=True)
+class Arrows:
+    """Starts and ends of the arrows: row 2i is where arrow i starts, 2i + 1 where it ends."""
+
+    slice: I64
+    ts: I64
+
+
+def arrows(trace: Trace) -> Arrows:
+    """Where the arrows of a trace start and end."""
+    flows, slices = trace.flows, trace.slices
+    starts = slices.ts
+    one, other = flows.from_slice, flows.to_slice
+    backward = (starts[other] < starts[one]) | ((starts[other] == starts[one]) & (other < one))
+    rows = np.empty(2 * len(one), np.int64)
+    rows[0::2], rows[1::2] = np.where(backward, other, one), np.where(backward, one, other)
+    ts = starts[rows]
+    followed = np.zeros(len(starts) + 1, bool)
+    followed[: max(len(starts) - 1, 0)] = (starts[1:] == starts[:-1]) & (slices.track[1:] == slices.track[:-1])
+    places = np.flatnonzero(followed[rows])
+    distinct, which = np.unique(rows[places], return_inverse=True)
+    ts[places] = np.array([_own_time(slices, row) for row in distinct.tolist()], np.int64)[which]
+    crossed = ts[0::2] > ts[1::2]
+    for part in (0, 1):
+        ts[part::2][crossed] = starts[rows[part::2][crossed]]
+    return Arrows(rows, ts)
+
+
+def _own_time(slices: Slices, row: int) -> int:
+    """The first time at which a slice is the innermost one; its begin if there is none."""
+    start, track = int(slices.ts[row]), slices.track[row]
+    end, time = start + int(slices.dur[row]), start
+    child = row + 1
+    while child < len(slices.ts) and slices.track[child] == track and slices.ts[child] <= time < end:
+        time = max(time, int(slices.ts[child] + max(slices.dur[child], 1)))
+        child += 1
+    return time if time < end else start
+
+
+def json_text(value: Any) -> bytes:
+    """JSON on one line, as all viewers read it."""
+    return loadable(utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+
+
+def loadable(text: bytes) -> bytes:
+    """The same JSON without an escaped backslash before a closing quote: Perfetto v52 takes that quote for escaped."""
+    return _FINAL_BACKSLASH.sub(rb'\1\\u005c"', text) if b'\\\\"' in text else text
+
+
+def task_text(identity: Identity) -> bytes:
+    """What tells the process and thread of a track."""
+    return b',"pid":%d,"tid":%d' % (identity.pid, identity.tid)
+
+
+class PlainLines:
+    """Lets the kernel write what is plain.
+
+    Args:
+        module: of the kernel, with the writer of lines.
+        trace: the trace.
+        ids: the identity of each track.
+        counters: per counter track what stands before the time, and before the value.
+        ends: where arrows start and end.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        trace: Trace,
+        ids: Sequence[Identity],
+        counters: Mapping[int, tuple[bytes, bytes]],
+        ends: Arrows,
+    ) -> None:
+        self._kernel = module
+        self._trace, self._arrows = trace, ends
+        texts = len(trace.strings)
+        self._flow_piece, self._first_task = texts, texts + 1
+        self._is_empty = np.array([not text for text in trace.strings], bool)
+        self._is_process = np.array([track.kind is TrackKind.PROCESS for track in trace.tracks], bool)
+        used = self._used_texts()
+        pieces = [json_text(text) if known else b"" for text, known in zip(trace.strings, used.tolist(), strict=True)]
+        pieces.append(json_text("flow"))
+        pieces += map(task_text, ids)
+        self._heads = np.full(len(trace.tracks), -1, np.int32)
+        for track, heads in counters.items():
+            self._heads[track] = len(pieces)
+            pieces += heads
+        self._sizes = np.array([len(piece) for piece in pieces], np.int64)
+        parts, self._part_starts = trace.args.located_parts()
+        piece_ends = np.concatenate(([0], np.cumsum(self._sizes)))
+        self._writer = module.LineWriter(np.frombuffer(b"".join(pieces), np.uint8), piece_ends, parts)
+        self._out = np.empty(0, np.uint8)
+
+    def _used_texts(self) -> npt.NDArray[np.bool_]:
+        used = np.zeros(len(self._trace.strings), bool)
+        for table in (self._trace.slices, self._trace.instants, self._trace.flows):
+            used[table.name] = True
+            used[table.category] = True
+        return used
+
+    def block(self, ts: I64, table: npt.NDArray[np.uint8], row: I64) -> tuple[memoryview, I64]:
+        """The plain lines of some events, and where each ends; -1 - the place for a line that is not among them.
+
+        What the lines are in is used again for the next block.
+        """
+        count = len(ts)
+        columns = _Columns(count, self._kernel.OTHER)
+        for number, fill in ((SLICE, self._slices), (FLOW, self._flows), (INSTANT, self._instants)):
+            at = np.flatnonzero(table == number)
+            if len(at):
+                fill(columns, at, row[at])
+        at = np.flatnonzero(table == COUNTER)
+        if len(at):
+            self._counters(columns, at, row[at])
+        part = np.searchsorted(self._part_starts, columns.args_at, side="right") - 1
+        sizes = np.append(self._sizes, 0)
+        room = sum(int(sizes[column].sum()) for column in (columns.name, columns.category, columns.task))
+        room += int(columns.args_len.sum()) + _FRAME * (count + 1)
+        if len(self._out) < room:
+            self._out = np.empty(room, np.uint8)
+        ends = np.empty(count, np.int64)
+        written = self._writer.write(
+            columns.kind,
+            np.ascontiguousarray(ts),
+            columns.number,
+            columns.value,
+            columns.task,
+            columns.name,
+            columns.category,
+            columns.args_at - self._part_starts[part],
+            columns.args_len,
+            part.astype(np.int32),
+            self._out,
+            ends,
+        )
+        return memoryview(self._out)[:written], ends
+
+    def _slices(self, columns: _Columns, at: I64, rows: I64) -> None:
+        columns.kind[at] = self._kernel.SLICE
+        columns.number[at] = self._trace.slices.dur[rows]
+        self._named(columns, at, rows, self._trace.slices)
+
+    def _instants(self, columns: _Columns, at: I64, rows: I64) -> None:
+        table = self._trace.instants
+        on_process = self._is_process[table.track[rows]]
+        columns.kind[at] = np.where(on_process, self._kernel.PROCESS_INSTANT, self._kernel.INSTANT)
+        self._named(columns, at, rows, table)
+
+    def _named(self, columns: _Columns, at: I64, rows: I64, table: Slices | Instants) -> None:
+        category = table.category[rows]
+        columns.task[at] = table.track[rows] + self._first_task
+        columns.name[at] = table.name[rows]
+        columns.category[at] = np.where(category, category, -1)
+        columns.args_at[at] = table.args_at[rows]
+        columns.args_len[at] = table.args_len[rows]
+
+    def _flows(self, columns: _Columns, at: I64, rows: I64) -> None:
+        flows, arrow = self._trace.flows, rows // 2
+        columns.kind[at] = np.where(rows % 2, self._kernel.END, self._kernel.START)
+        columns.number[at] = arrow + 1
+        columns.task[at] = self._trace.slices.track[self._arrows.slice[rows]] + self._first_task
+        for target, texts in ((columns.name, flows.name[arrow]), (columns.category, flows.category[arrow])):
+            target[at] = np.where(self._is_empty[texts], self._flow_piece, texts)
+
+    def _counters(self, columns: _Columns, at: I64, rows: I64) -> None:
+        table = self._trace.counters
+        head = self._heads[table.track[rows]]
+        columns.kind[at] = np.where(table.is_integer[rows], self._kernel.INTEGER, self._kernel.DOUBLE)
+        columns.number[at] = table.integer[rows]
+        columns.value[at] = table.value[rows]
+        columns.name[at] = head
+        columns.category[at] = head + 1
+
+
+class _Columns:
+    """The rows of a block as the kernel takes them."""
+
+    def __init__(self, count: int, kind: int) -> None:
+        self.kind = np.full(count, kind, np.uint8)
+        self.number = np.zeros(count, np.int64)
+        self.value = np.zeros(count, np.float64)
+        self.task = np.zeros(count, np.int32)
+        self.name = np.zeros(count, np.int32)
+        self.category = np.full(count, -1, np.int32)
+        self.args_at = np.zeros(count, np.int64)
+        self.args_len = np.zeros(count, np.int32)

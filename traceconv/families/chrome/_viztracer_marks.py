@@ -1,0 +1,19 @@
+"""How a Chrome trace is known to be of viztracer: for its importer, and for that of PyTorch, which is alike."""
+
+from __future__ import annotations
+
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head
+
+_FUNCTION = regex(rb'"cat"\s*:\s*"(?:FEE|fee)"')
+#: The last entry of `file_info`: "relu (/src/net.py:15)": ["/src/net.py", 15]}}}
+_LAST_FUNCTION = regex(rb'\(([^"]+):(\d+)\)"\s*:\s*\[\s*"\1"\s*,\s*\2\s*\]\s*\}\s*\}\s*\}\s*\Z')
+_LAST_ENTRY = 4096
+_KEY = b'"viztracer_metadata"'
+
+
+def is_of_viztracer(head: Head) -> bool:
+    """Whether viztracer wrote a Chrome trace: functions in the head, or its metadata or `file_info` at the end."""
+    if _KEY in head.data or _FUNCTION.search(head.data):
+        return True
+    return _KEY in head.tail or _LAST_FUNCTION.search(head.tail[-_LAST_ENTRY:]) is not None

@@ -1,0 +1,142 @@
+"""What a Chrome trace says beside its events: its clock, its stack frames, facts about the recording."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from traceconv.families.chrome.events import ChromeEvents
+from traceconv.families.chrome.json_reader import ChromeReader, decode_json, event_of
+from traceconv.families.registry import Match
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_like_unix_time
+from traceconv.model.diagnostics import ProblemKind, declare
+
+LARGE_VALUE = declare(
+    "chrome.large_value", ProblemKind.LOST, "a top-level value of the trace is larger than 16 MB and was left out"
+)
+NO_SAMPLE = declare("chrome.no_sample", ProblemKind.LOST, "an element of `samples` is no object, and was skipped")
+BAD_BASE = declare(
+    "chrome.bad_base_time",
+    ProblemKind.LOST,
+    "baseTimeNanoseconds is no whole number, so it is not exact and was left out; --offset can say it",
+)
+NOT_READ = declare("chrome.not_read", ProblemKind.LOST, "ftrace or ETW text inside a Chrome trace is not read")
+
+_LARGE = 16 << 20
+_EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
+_STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds")
+_EVENT = regex(rb'"ph"\s*:\s*"')
+_EVENTS = regex(rb'"traceEvents"\s*:')
+_WHOLE = regex(r"-?[0-9]{1,19}")
+#: The escapes of JSON that stand for control characters, as they were written.
+_MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
+
+
+def looks_like_chrome(head: Head) -> Match:
+    """MAYBE when the head looks like a trace in the Trace Event Format, else NO with the reason."""
+    text = head.text
+    if text[:1] not in (b"{", b"["):
+        return Match.no("does not begin with { or [")
+    if _EVENTS.search(text):
+        return Match.maybe("JSON with traceEvents")
+    if _EVENT.search(text):
+        return Match.maybe("JSON with events (ph)")
+    if head.complete and text.rstrip() == b"[]":
+        return Match.maybe("an empty JSON array")
+    if head.json.members and not head.json.objects and _EVENT.search(head.tail):
+        return Match.maybe("JSON that ends with events (ph)")
+    return Match.no("JSON without traceEvents and without events (ph)")
+
+
+def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
+    """The top-level values, decoded; facts about the recording also go to the metadata."""
+    values: dict[str, Any] = {}
+    for key, raw in reader.top.items():
+        if key in _EMBEDDED:
+            out.problem(NOT_READ, key)
+        elif key not in _STRUCTURAL and len(bytes(raw)) > _LARGE:
+            out.problem(LARGE_VALUE, f"{key}: {len(bytes(raw))} bytes")
+        else:
+            values[key] = decode_json(bytes(raw)) if key != "samples" else _elements(bytes(raw))
+            if key not in _STRUCTURAL:
+                out.metadata(key, values[key])
+    return values
+
+
+def add_top_level_samples(top: dict[str, Any], events: ChromeEvents) -> None:
+    """The `samples` of the object form, which stand beside the events."""
+    for sample in top.get("samples", ()):
+        events.out.balance.read += 1
+        if bytes(sample)[:1] != b"{":
+            events.out.skip(NO_SAMPLE, f"samples: {bytes(sample)[:40].decode('utf-8', 'replace')}")
+            continue
+        members = msgspec.json.decode(sample, type=dict[str, msgspec.Raw])
+        members["ph"] = msgspec.Raw(b'"P"')
+        events.add([event_of(members)])
+
+
+def _elements(raw: bytes) -> list[msgspec.Raw]:
+    """The elements of an array, undecoded, so that their times stay exact; none of anything else."""
+    return msgspec.json.decode(raw, type=list[msgspec.Raw]) if raw[:1] == b"[" else []
+
+
+def misread_backslashes(name: str) -> str:
+    """A name whose backslashes were written without escapes, so that JSON took them for control characters.
+
+    For names that hold none: of files (`torch\\nn\\functional.py`), functions and nodes.
+    """
+    return name if name.isprintable() else name.translate(_MISREAD)
+
+
+def base_time(top: dict[str, Any]) -> int | None:
+    """`baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
+    for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
+        value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
+        if isinstance(value, str) and _WHOLE.fullmatch(value):
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _note_bad_base(top: dict[str, Any], out: Builder) -> None:
+    """Count base times that are no whole number: a double cannot hold the nanoseconds since 1970."""
+    for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
+        value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
+        if value is not None:
+            out.problem(BAD_BASE, "baseTimeNanoseconds", repr(value)[:60])
+            return
+
+
+def set_clock(
+    top: dict[str, Any],
+    out: Builder,
+    private: ClockDomain,
+    *,
+    bound_ns: int | None = None,
+    method: str = "baseTimeNanoseconds of the file",
+) -> None:
+    """Say what the times of the trace count from, as far as the file tells.
+
+    Args:
+        top: the top-level values.
+        out: where the events went.
+        private: the domain of the times.
+        bound_ns: how well times of this writer follow the wall clock; None if nobody has measured it.
+        method: what the receipt says about a base time.
+    """
+    out.set_clock(private)
+    base = base_time(top)
+    if base is None:
+        _note_bad_base(top, out)
+    if looks_like_unix_time(out.first_ts()):
+        if base is not None:
+            out.note("the times count from 1970 by their size, so baseTimeNanoseconds was not added to them")
+        snapshot = ClockSnapshot(private, 0, REALTIME, 0, bound_ns, "times since 1970, by their size")
+        out.snapshot(snapshot)
+    elif base is not None:
+        out.snapshot(ClockSnapshot(private, 0, REALTIME, base, bound_ns, method))

@@ -1,0 +1,337 @@
+"""Flow events of Chrome traces become arrows between slices.
+
+A flow event names a thread and a time; it belongs to the slice around it (`s`, `t`, and `f` with `bp: "e"`) or to the
+next slice that begins there (`f` without). Steps of one flow are known by category, name and id. Writers put the end
+before the start in the file, reuse ids, and end one flow several times (one launch, several kernels), so steps are put
+together only when all are known: each start begins a flow of its own; a later step or end belongs to the latest start
+at or before it, or to the first start if there is none; arrows go from the last start or step to the next step or end.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv import kernel
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import Code, ProblemKind, declare
+from traceconv.model.trace import I32, I64, occurring
+
+UNBOUND = declare(
+    "chrome.flow_unbound",
+    ProblemKind.LOST,
+    "a flow event lies in no slice of its thread, so its arrow has no end there",
+)
+UNPAIRED = declare(
+    "chrome.flow_unpaired", ProblemKind.ABSENT, "a flow has a start without an end, or an end without a start: no arrow"
+)
+
+FlowKey = tuple[str, str, bytes]
+_START, _STEP, _END = 0, 1, 2
+_PHASES = {"s": _START, "t": _STEP, "f": _END}
+_NO_SLICE = -1
+_FIRST_PLACEHOLDER = -2  # the next ones are below
+_STEP_COLUMNS = {
+    "key": "i",
+    "phase": "b",
+    "track": "i",
+    "ts": "q",
+    "at": "q",
+    "to_next": "b",
+    "row": "q",
+    "counts": "b",
+}
+
+
+class FlowSteps:
+    """Collects the flow events of a trace, in columns.
+
+    Args:
+        unpaired: the diagnostic for a flow that has only one end in the file.
+    """
+
+    def __init__(self, unpaired: Code = UNPAIRED) -> None:
+        self._unpaired = unpaired
+        self._forget()
+        self._settled: list[int] = []  # the track of each placeholder
+
+    def _forget(self) -> None:
+        # By category and name: their number, and that of each id there; all three are a key. There may be millions.
+        self._kinds: dict[tuple[str, str], tuple[int, dict[bytes, int]]] = {}
+        self._kind_of = array("i")  # of each key
+        self._columns = {name: array(code) for name, code in _STEP_COLUMNS.items()}
+
+    def add(
+        self,
+        key: FlowKey,
+        phase: str,
+        track: int,
+        ts: int,
+        at: int,
+        *,
+        to_next: bool = False,
+        row: int = _NO_SLICE,
+        counts: bool = True,
+    ) -> None:
+        """Add one flow event, in the order of the input.
+
+        Args:
+            key: category, name and id of the flow.
+            phase: "s", "t" or "f".
+            track: where it stands, and `ts` when, in ns.
+            at: the number of the event.
+            to_next: whether it belongs to the next slice instead of the one around it.
+            row: the slice that it belongs to, if that is known.
+            counts: whether it is an event of its own (a flow field of a slice is not).
+        """
+        fields = (self._number(key), _PHASES[phase], track, ts, at, to_next, row, counts)
+        for column, value in zip(self._columns.values(), fields, strict=True):
+            column.append(value)
+
+    def extend(self, keys: Sequence[FlowKey], phase: I64, track: I64, ts: I64, at: I64, to_next: I64) -> None:
+        """Add many flow events at once; the phases are numbers of characters."""
+        columns = {
+            "key": np.array([self._number(key) for key in keys]),
+            "phase": np.select([phase == ord("s"), phase == ord("t")], [_START, _STEP], _END),
+            "track": track,
+            "ts": ts,
+            "at": at,
+            "to_next": to_next,
+            "row": np.full(len(keys), _NO_SLICE),
+            "counts": np.ones(len(keys)),
+        }
+        for name, values in columns.items():
+            self._columns[name].frombytes(values.astype(_STEP_COLUMNS[name]).tobytes())
+
+    def _number(self, key: FlowKey) -> int:
+        """The number of a key."""
+        kind, ids = self._kinds.get(key[:2]) or self._kinds.setdefault(key[:2], (len(self._kinds), {}))
+        number = ids.get(key[2])
+        if number is None:
+            number = ids[key[2]] = len(self._kind_of)
+            self._kind_of.append(kind)
+        return number
+
+    def placeholder(self) -> int:
+        """Stands for a track that is not known yet."""
+        self._settled.append(_NO_SLICE)
+        return _FIRST_PLACEHOLDER - len(self._settled) + 1
+
+    def settle(self, placeholder: int, track: int) -> None:
+        """Say which track a placeholder stands for."""
+        self._settled[_FIRST_PLACEHOLDER - placeholder] = track
+
+    def resolve(self, out: Builder) -> None:
+        """Draw the arrows. All slices must be in the builder. The steps are used up."""
+        if self._columns["key"]:
+            _Resolution(self, out).run()
+        self._forget()
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """What `add` takes of all flow events, the keys as numbers."""
+        columns = {name: np.frombuffer(values, _STEP_COLUMNS[name]) for name, values in self._columns.items()}
+        track = columns["track"]
+        pending = track <= _FIRST_PLACEHOLDER
+        track[pending] = np.array(self._settled, np.int64)[_FIRST_PLACEHOLDER - track[pending]]
+        return columns
+
+    def kinds(self) -> tuple[list[tuple[str, str]], I32]:
+        """Categories with names, and for each key which of these it has."""
+        return list(self._kinds), np.frombuffer(self._kind_of, np.int32)
+
+    def ids(self) -> list[bytes]:
+        """The id of each key."""
+        found = [b""] * len(self._kind_of)
+        for _, ids in self._kinds.values():
+            for name, number in ids.items():
+                found[number] = name
+        return found
+
+    @property
+    def unpaired(self) -> Code:
+        """The diagnostic for a flow with only one end."""
+        return self._unpaired
+
+
+class _Resolution:
+    """Finds the slice of each flow event and draws the arrows."""
+
+    def __init__(self, steps: FlowSteps, out: Builder) -> None:
+        self._out = out
+        self._steps = steps
+        self._unpaired = steps.unpaired
+        columns = steps.columns()
+        self.phase, self.track, self.ts, self.at = (columns[name] for name in ("phase", "track", "ts", "at"))
+        self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
+        self._kinds, self._kind_of = steps.kinds()
+        self._ids: list[bytes] | None = None
+        # The arrows come in the order of their keys: let it be that of the file, however the steps were added.
+        first = np.full(len(self._kind_of), np.iinfo(np.int64).max)
+        np.minimum.at(first, columns["key"], self.at)
+        self._number = np.argsort(first, kind="stable").astype(np.int32)  # of each key as FlowSteps has it
+        rank = np.empty_like(self._number)
+        rank[self._number] = np.arange(len(rank), dtype=np.int32)
+        self.key = rank[columns["key"]]
+
+    def run(self) -> None:
+        left = np.arange(len(self.key))
+        left = self._without_unpaired(left)
+        self._bind(left[self.row[left] == _NO_SLICE])
+        lost = left[self.row[left] == _NO_SLICE]
+        self._skip(UNBOUND, lost)
+        left = self._without_unpaired(left[self.row[left] != _NO_SLICE])
+        self._draw(left[np.lexsort((self.at[left], self.phase[left], self.ts[left], self.key[left]))])
+
+    def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """The steps of flows that have both a start and something after it; the others are reported."""
+        starts = np.bincount(self.key[steps][self.phase[steps] == _START], minlength=len(self._number)) > 0
+        others = np.bincount(self.key[steps][self.phase[steps] != _START], minlength=len(self._number)) > 0
+        paired = (starts & others)[self.key[steps]]
+        self._skip(self._unpaired, steps[~paired])
+        left: npt.NDArray[np.intp] = steps[paired]
+        return left
+
+    def _skip(self, code: Code, steps: npt.NDArray[np.intp]) -> None:
+        if len(steps) and self._ids is None:
+            self._ids = self._steps.ids()
+        for step in steps.tolist():
+            assert self._ids is not None
+            key = int(self._number[self.key[step]])
+            category, name = self._kinds[self._kind_of[key]]
+            shown = f"{'stf'[self.phase[step]]} of flow {category or name} {self._ids[key].decode('utf-8', 'replace')}"
+            if self.counts[step]:
+                self._out.skip(code, int(self.at[step]), shown)
+            else:
+                self._out.problem(code, int(self.at[step]), shown)
+
+    # -- the slices -------------------------------------------------------------------------------------------
+
+    def _bind(self, steps: npt.NDArray[np.intp]) -> None:
+        """Find the slice of each of the steps."""
+        if not len(steps):
+            return
+        steps = steps[np.lexsort((self.ts[steps], self.track[steps]))]
+        step_tracks = self.track[steps]
+        track, ts, dur = self._out.slice_columns("track", "ts", "dur")
+        by_track = np.argsort(track, kind="stable")
+        tracks = track[by_track]
+        for number in occurring(step_tracks):
+            here = steps[slice(*np.searchsorted(step_tracks, [number, number + 1]))]
+            rows = by_track[slice(*np.searchsorted(tracks, [number, number + 1]))]
+            if len(rows):
+                rows = rows[np.lexsort((-dur[rows], ts[rows]))]
+                starts = ts[rows]
+                self._bind_on_track(here, rows, starts, starts + dur[rows])
+
+    def _bind_on_track(self, steps: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], starts: I64, ends: I64) -> None:
+        """Both the steps and the slices are in order of time, slices that begin together the longer first."""
+        around = np.searchsorted(starts, self.ts[steps], "right") - 1
+        begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
+        self.row[steps[begins_here]] = rows[around[begins_here]]  # nothing can lie further inside
+        to_next = self.to_next[steps] != 0
+        following = np.searchsorted(starts, self.ts[steps])
+        self.row[steps[to_next]] = np.append(rows, _NO_SLICE)[following[to_next]]
+        inside = steps[~begins_here & ~to_next]
+        if len(inside):
+            found = _innermost(starts, ends, self.ts[inside])
+            self.row[inside] = np.where(found >= 0, rows[found], _NO_SLICE)
+
+    # -- the arrows -------------------------------------------------------------------------------------------
+
+    def _draw(self, steps: npt.NDArray[np.intp]) -> None:
+        """The arrows of all flows; the steps are in order of key, time and phase."""
+        if not len(steps):
+            return
+        bounds = np.flatnonzero(np.diff(self.key[steps])) + 1
+        firsts = np.concatenate(([0], bounds))
+        sizes = np.diff(np.concatenate((firsts, [len(steps)])))
+        pairs = steps[firsts[sizes == 2]], steps[firsts[sizes == 2] + 1]
+        is_start = self.phase[pairs[0]] == _START
+        self._arrows(np.where(is_start, *pairs), np.where(is_start, pairs[1], pairs[0]))
+        for first, size in zip(firsts[sizes > 2].tolist(), sizes[sizes > 2].tolist(), strict=True):
+            self._draw_flow(steps[first : first + size].tolist())
+        self._out.balance.written += int(self.counts[steps].sum())
+
+    def _draw_flow(self, steps: list[int]) -> None:
+        """The arrows of all flows with one key: each start begins one of its own."""
+        starts = [step for step in steps if self.phase[step] == _START]
+        pending = set(starts)
+        sources, targets = [], []
+        before = starts[0]
+        for step in steps:
+            if self.phase[step] == _START:
+                before = step
+                continue
+            pending.discard(before)
+            sources.append(before)
+            targets.append(step)
+            if self.phase[step] == _STEP:
+                before = step
+        self._arrows(np.array(sources), np.array(targets))
+        lonely = np.array(sorted(pending), np.intp)
+        self._skip(self._unpaired, lonely)
+        self._out.balance.written -= int(self.counts[lonely].sum())
+
+    def _arrows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
+        kinds = self._kind_of[self._number[self.key[sources]]]
+        first = np.full(len(self._kinds), len(kinds))
+        np.minimum.at(first, kinds, np.arange(len(kinds)))
+        met = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(kinds))].tolist()
+        in_order = [self._kinds[kind] for kind in met]
+        for text in [*(name for _, name in in_order), *(category for category, _ in in_order)]:
+            self._out.string(text)
+        names, categories = np.zeros((2, len(self._kinds)), np.int32)
+        for kind in met:
+            categories[kind], names[kind] = map(self._out.string, self._kinds[kind])
+        self._out.flows(self.row[sources], self.row[targets], names[kinds], categories[kinds], self.at[targets])
+
+
+def _innermost(starts: I64, ends: I64, points: I64) -> I64:
+    """The innermost slice of one track around each point in time, -1 where there is none.
+
+    A slice that just ends at the point is taken only if no other is open. Slices that cross are as in a stack: what
+    ends before the next one begins is closed.
+
+    Args:
+        starts, ends: of the slices, ns.
+        points: in order of time, ns.
+    """
+    nesting = kernel.module("nesting")
+    if nesting is not None:
+        found = np.empty(len(points), np.int64)
+        nesting.innermost(starts, ends, points, found)
+        return found
+    begins, stops = starts.tolist(), ends.tolist()
+    around: list[int] = []
+    open_slices: list[int] = []
+    upcoming = 0
+    before = None
+    for point in points.tolist():
+        if point == before:  # many slices may end here: one look at all of them is enough
+            around.append(around[-1])
+            continue
+        before = point
+        while upcoming < len(begins) and begins[upcoming] <= point:
+            while open_slices and stops[open_slices[-1]] < begins[upcoming]:
+                open_slices.pop()
+            open_slices.append(upcoming)
+            upcoming += 1
+        while open_slices and stops[open_slices[-1]] < point:
+            open_slices.pop()
+        around.append(_top(open_slices, begins, stops, point))
+    return np.array(around, np.int64)
+
+
+def _top(open_slices: list[int], starts: list[int], ends: list[int], ts: int) -> int:
+    """The innermost slice around ts; one that just ends there only if no other is open."""
+    ending = -1
+    for index in reversed(open_slices):
+        if ends[index] > ts or starts[index] == ts:
+            return index
+        if ends[index] == ts and ending < 0:
+            ending = index
+    return ending

@@ -1,0 +1,212 @@
+"""One JSON value out of text that is not quite JSON, made valid.
+
+Profilers print JSON with printf: quotes in names are not escaped (ONNX Runtime up to 1.30, MXNet, Kineto), paths of
+Windows bring unknown escapes, counters print NaN, error texts bring raw line breaks, commas are left over. The rules
+here leave valid JSON as it is and turn each of these defects into what the writer plainly meant:
+
+- a quote ends a string only if what follows can follow a string at that place: `:` after a key; `}`, `]` or a comma and
+  the next key or value after a value. Any other quote belongs to the text;
+- an escape that JSON does not know is a backslash of the text; control characters are escaped; half of a surrogate pair
+  becomes U+FFFD;
+- NaN, Infinity and other bare words become strings; commas with nothing after them go;
+- text that goes on with `,"ts":` (or another field that no text but an event has) lacks its closing quote;
+- an object with `ph` inside of another value is the next event: the value before it lacks its end and is given up.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+from traceconv.io.patterns import regex
+
+#: What is nested deeper than this becomes text: how deep decoders can go differs between versions of Python.
+MAX_DEPTH = 200
+
+_SPACE = regex(rb"[\s\x00]*")
+_BARE = regex(rb"[^\s,:{}\[\]\"]+")
+_NUMBER = regex(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_KEY_AHEAD = rb'"(?:[^"\\]|\\.){0,2000}"\s*:'
+_ENDS_KEY = regex(rb"\s*:")
+_ENDS_MEMBER = regex(rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
+_ENDS_ELEMENT = regex(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
+_EVENT = regex(rb'\{[^{}]{0,400}?"ph"\s*:\s*"')
+_EVENT_FIELD = regex(rb'"(?:ph|pid|tid|ts|dur)"\s*:')
+_NEAR = 64  # as far as white space before a field may go
+_ENDS_TEXT = regex(rb"\s*\Z")
+_QUOTE_OR_BACKSLASH = regex(rb'["\\]')
+_ESCAPE = regex(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_CONTROL = regex(rb"[\x00-\x1f]")
+_STRING_OR_BRACKET = regex(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_SURROGATES = regex(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_PAIR_LENGTH = 12
+
+
+class Incomplete(Exception):
+    """The text ends inside the value."""
+
+
+class Hopeless(Exception):
+    """No reading of the text makes sense.
+
+    Args:
+        reason: why.
+        at: the position in the text at which this was clear.
+    """
+
+    def __init__(self, reason: str, at: int) -> None:
+        super().__init__(reason)
+        self.at = at
+
+
+def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, int]:
+    """The value that starts at `pos`, as valid JSON, and the position behind it.
+
+    Args:
+        data: the text.
+        pos: where an object or array begins.
+        repairs: counts what was mended, by kind.
+
+    Raises:
+        Incomplete: the text ends before the value does.
+        Hopeless: it cannot be read.
+    """
+    out: list[bytes] = []
+    open_brackets: list[bytes] = []
+    while True:
+        space = _SPACE.match(data, pos)
+        assert space is not None  # it matches the empty text
+        pos = space.end()
+        char = data[pos : pos + 1]
+        if not char:
+            raise Incomplete
+        if char in b"{[":
+            _check_place(data, pos, out, open_brackets)
+            open_brackets.append(char)
+            out.append(char)
+            pos += 1
+        elif char in b"}]":
+            _close(out, open_brackets, char, pos, repairs)
+            pos += 1
+            if not open_brackets:
+                return b"".join(out), pos
+        elif char == b'"':
+            is_key = open_brackets[-1:] == [b"{"] and out[-1] in (b"{", b",")
+            text, pos = _string(data, pos, is_key, open_brackets[-1:] == [b"["], repairs)
+            out.append(text)
+        elif char == b",":
+            if out[-1] in (b",", b"{", b"["):
+                repairs["stray comma"] += 1
+            else:
+                out.append(char)
+            pos += 1
+        elif char == b":":
+            out.append(char)
+            pos += 1
+        else:
+            token = _BARE.match(data, pos)
+            assert token is not None
+            pos = token.end()
+            out.append(_bare(token[0], repairs))
+
+
+def _check_place(data: bytes, pos: int, out: list[bytes], open_brackets: list[bytes]) -> None:
+    """Give up at once where an object or array cannot begin, instead of reading on to the end of the file."""
+    if not open_brackets:
+        return
+    if out[-1] not in (b"[", b",", b":") or (open_brackets[-1] == b"{" and out[-1] != b":"):
+        raise Hopeless("an object or array where none can begin", pos)
+    if _EVENT.match(data, pos):
+        raise Hopeless("an event that does not end", pos)
+
+
+def _close(out: list[bytes], open_brackets: list[bytes], char: bytes, pos: int, repairs: Counter[str]) -> None:
+    opened = open_brackets.pop()
+    if (opened == b"{") != (char == b"}"):
+        raise Hopeless(f"{opened.decode()} closed by {char.decode()}", pos)
+    if out[-1] == b",":
+        out.pop()
+        repairs["stray comma"] += 1
+    out.append(char)
+
+
+def _bare(token: bytes, repairs: Counter[str]) -> bytes:
+    if token in (b"true", b"false", b"null") or _NUMBER.fullmatch(token):
+        return token
+    repairs["bare word"] += 1
+    return b'"' + token.replace(b"\\", b"\\\\") + b'"'
+
+
+def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counter[str]) -> tuple[bytes, int]:
+    """The string whose opening quote is at `pos`, as a valid JSON string, and the position behind it."""
+    ends = _ENDS_KEY if is_key else _ENDS_ELEMENT if in_array else _ENDS_MEMBER
+    pieces: list[bytes] = [b'"']
+    start = pos = pos + 1
+    while True:
+        found = _QUOTE_OR_BACKSLASH.search(data, pos)
+        if found is None:
+            raise Incomplete
+        pos = found.start()
+        if found[0] == b"\\":
+            escape = _ESCAPE.match(data, pos)
+            if escape is None:
+                pieces += (data[start:pos], b"\\\\")
+                repairs["unknown escape"] += 1
+                start = pos = pos + 1
+            else:
+                pos = escape.end()
+        elif ends.match(data, pos + 1) or _ENDS_TEXT.match(data, pos + 1):
+            pieces.append(data[start:pos])
+            return _clean(b"".join(pieces), repairs) + b'"', pos + 1
+        elif (comma := _missing_end(data, start, pos)) and ends is _ENDS_MEMBER:
+            pieces.append(data[start:comma].rstrip())
+            repairs["missing quote"] += 1
+            return _clean(b"".join(pieces), repairs) + b'"', comma
+        else:
+            pieces += (data[start:pos], b'\\"')
+            repairs["unescaped quote"] += 1
+            start = pos = pos + 1
+
+
+def _missing_end(data: bytes, start: int, quote: int) -> int:
+    """The place of the comma if the quote begins a field of an event and no text can reach beyond it; else 0."""
+    before = data[max(start, quote - _NEAR) : quote].rstrip()
+    last = max(start, quote - _NEAR) + len(before) - 1
+    if before[-1:] == b"{" and _EVENT.match(data, last):
+        raise Hopeless("a text that does not end before the next event", quote)
+    return last if before[-1:] == b"," and _EVENT_FIELD.match(data, quote) else 0
+
+
+def _clean(text: bytes, repairs: Counter[str]) -> bytes:
+    text, controls = _CONTROL.subn(lambda m: b"\\u%04x" % m[0][0], text)
+    if controls:
+        repairs["raw control character"] += controls
+    if b"\\ud" not in text.lower():
+        return text
+    return _SURROGATES.sub(lambda m: m[0] if len(m[0]) == _PAIR_LENGTH else b"\\ufffd", text)
+
+
+def may_be_deep(value: bytes) -> bool:
+    """Whether a valid JSON value has enough brackets to be nested deeper than MAX_DEPTH: a quick first look."""
+    return value.count(b"[") + value.count(b"{") > MAX_DEPTH
+
+
+def flatten(value: bytes, levels: int = MAX_DEPTH) -> bytes:
+    """A valid JSON value with everything nested deeper than so many levels turned into text."""
+    if not may_be_deep(value):
+        return value
+    out: list[bytes] = []
+    depth = done = deep = 0
+    for match in _STRING_OR_BRACKET.finditer(value):
+        if match[0] in b"{[":
+            depth += 1
+            if depth == levels + 1:
+                out.append(value[done : match.start()])
+                deep = match.start()
+        elif match[0] in b"}]":
+            if depth == levels + 1:
+                done = match.end()
+                out.append(json.dumps(value[deep:done].decode("utf-8", "replace"), ensure_ascii=False).encode())
+            depth -= 1
+    return b"".join(out) + value[done:]

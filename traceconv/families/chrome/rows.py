@@ -1,0 +1,147 @@
+"""What the compiled scanner makes of the events of a Chrome trace: see traceconv/kernel/scan.py.
+
+Only where the kernel is compiled. Without it, and for all events that are not plain, importers see each event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.model.trace import I64
+
+_CAPACITY = 1 << 14
+_COMMA = ord(",")
+#: Between two events there is seldom more than a comma, a line break and what they are indented by.
+_USUAL_GAP = 12
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+@dataclass(slots=True)
+class Rows:
+    """Some events of a trace in the order of the file; to be used up before the next ones are read.
+
+    Attributes:
+        scanner: knows the texts and stands.
+        data: part of the file.
+        phase: the phase as the number of its character; 0 for an event that is not plain.
+        start, end: where in the data each event is.
+        ts, dur: of plain events, in ns, as all that follows.
+        stand: where it stands, as a number of `RowScanner.stand`.
+        name, category: numbers of `RowScanner.name`.
+        id_at, id_len: where in the data the id is.
+        args: the args of all of them, without white space.
+        args_at, args_len: which of these are those of the event.
+        is_fresh: whether it is the first one with this name, category or stand.
+        is_enclosing: whether `bp` is "e".
+    """
+
+    scanner: RowScanner
+    data: bytes
+    phase: I64
+    start: I64
+    end: I64
+    ts: I64
+    dur: I64
+    stand: I64
+    name: I64
+    category: I64
+    id_at: I64
+    id_len: I64
+    args: bytes
+    args_at: I64
+    args_len: I64
+    is_fresh: npt.NDArray[np.bool_]
+    is_enclosing: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.phase)
+
+    def raw(self, row: int) -> bytes:
+        """An event as it stands in the file."""
+        return self.data[self.start[row] : self.end[row]]
+
+    def odd_commas(self) -> list[int]:
+        """The numbers of commas between two events, of those pairs that have not one between them."""
+        text = np.frombuffer(self.data, np.uint8)
+        ends, starts = self.end[:-1], self.start[1:]
+        gaps = starts - ends
+        commas = np.zeros(len(gaps), np.int64)
+        for at in range(min(int(np.max(gaps, initial=0)), _USUAL_GAP)):
+            commas += text[np.minimum(ends + at, starts)] == _COMMA  # at the start is a bracket
+        odd = np.flatnonzero((commas != 1) | (gaps > _USUAL_GAP)).tolist()
+        counts = [self.data.count(b",", ends[row], starts[row]) for row in odd]
+        return [count for count in counts if count != 1]
+
+    def args_of(self, row: int) -> bytes:
+        """The args of a plain event."""
+        start = self.args_at[row]
+        return self.args[start : start + self.args_len[row]]
+
+
+class RowScanner:
+    """Reads the events of one trace.
+
+    Args:
+        module: of the kernel, with the scanner.
+        exponent: the unit of ts and dur as a power of ten of ns.
+    """
+
+    def __init__(self, module: Any, exponent: int) -> None:
+        self._module = module
+        self._fields = np.zeros((len(module.FIELDS), _CAPACITY), np.int64)
+        self._scanner = module.Scanner(self._fields, exponent)
+        self._space = np.empty(0, np.uint8)
+        self._pids: dict[int, bytes] = {}
+
+    def scan(self, data: bytes, start: int) -> Rows:
+        """The whole valid events from a place in the data on, as many as fit; maybe none."""
+        if len(self._space) <= len(data) - start:
+            self._space = np.empty(len(data) + 1, np.uint8)
+        count, _ = self._scanner.scan(data, start, self._space)
+        columns = dict(zip(self._module.FIELDS, self._fields[:, :count], strict=True))
+        flags = columns.pop("flags")
+        return Rows(
+            scanner=self,
+            data=data,
+            args=self._space[: self._scanner.args_size].tobytes(),
+            is_fresh=(flags & self._module.FRESH) != 0,
+            is_enclosing=(flags & self._module.ENCLOSING) != 0,
+            **columns,
+        )
+
+    def text_count(self) -> int:
+        """How many texts there are so far; their numbers are below."""
+        return len(self._scanner.texts)
+
+    def text(self, number: int) -> bytes:
+        """A name, category, pid or tid as it stands in the file; names and categories without their quotes."""
+        text = self._scanner.texts.text(number)
+        assert isinstance(text, bytes)
+        return text
+
+    def name(self, number: int) -> str:
+        """A name or category; of a pid or tid its JSON."""
+        text = self.text(number)
+        is_escaped = b"\\" in text and text[:1] != b'"'
+        return _decode_text(b'"%b"' % text) if is_escaped else text.decode()
+
+    def stand_count(self) -> int:
+        """How many stands there are so far; their numbers are below."""
+        return len(self._scanner.stands)
+
+    def pid(self, stand: int) -> bytes:
+        """The pid of a stand."""
+        pid = self._pids.get(stand)
+        if pid is None:
+            pid = self._pids[stand] = self.stand(stand)[0]
+        return pid
+
+    def stand(self, number: int) -> tuple[bytes, bytes, str, bool]:
+        """The pid, tid and category of an event, and whether it is the end of a flow."""
+        pid, tid, category, is_flow_end = self._scanner.stand(number)
+        return self.text(pid), self.text(tid), self.name(category), bool(is_flow_end)

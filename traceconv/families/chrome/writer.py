@@ -1,0 +1,404 @@
+"""Chrome Trace Event JSON in the object form, one event per line.
+
+Described in the Trace Event Format document. Times are microseconds relative to the first event, since viewers read
+them as doubles, which do not hold nanoseconds at the scale of the epoch. The origin is `baseTimeNanoseconds` where
+the clock counts from the Unix epoch, else `metadata.traceconv.origin_ns`.
+
+The format knows processes and threads only. Other tracks become threads with invented numbers, named by their path
+below the process; tracks outside of all processes come under a process named after the top track. A counter becomes a
+counter of the process, its unit the key of the value. Descriptions of tracks are left out.
+
+Viewers bind an arrow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
+at the begin of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv import kernel
+from traceconv.families.chrome._lines import (
+    COUNTER,
+    FLOW,
+    INSTANT,
+    LOG,
+    SAMPLE,
+    SLICE,
+    PlainLines,
+    arrows,
+    json_text,
+    loadable,
+    task_text,
+)
+from traceconv.model.clocks import Zero
+from traceconv.model.times import format_us
+from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, occurring, take
+from traceconv.writers import WriteCounts
+from traceconv.writers.compress import compressed
+from traceconv.writers.facts import facts
+from traceconv.writers.ids import groups_above, identities, path_below_process
+
+U8 = npt.NDArray[np.uint8]
+
+_BLOCK = 16 * 1024
+_MAX_PIECES = 1 << 16
+_FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
+_LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
+# An escaped backslash comes first, so that \\ud83d stays what it is.
+_ESCAPES = re.compile(rb"\\\\|(?:\\u[0-9a-fA-F]{4})+")
+_HUGE_NUMBER = re.compile(rb"\d[eE]\+?\d{3}")
+_KEPT_ESCAPES = re.compile('[\x00-\x1f"\\\\]')
+
+
+@dataclass(frozen=True)
+class ChromeJson:
+    """Writes JSON for chrome://tracing and everything else that reads it.
+
+    Attributes:
+        compress: whether to wrap the file into gzip.
+    """
+
+    compress: bool = False
+
+    name: ClassVar[str] = "chrome-json"
+    suffixes: ClassVar[tuple[str, ...]] = (".json", ".json.gz")
+    binary: ClassVar[bool] = False
+
+    def notes(self, trace: Trace) -> list[str]:
+        """Perfetto skips the samples of the format."""
+        samples = len(trace.samples.ts)
+        unseen = f"{samples} call stack samples are in the JSON, but Perfetto does not show them: write a .pftrace"
+        return [unseen] if samples else []
+
+    def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
+        """Write the whole trace."""
+        with compressed(sink, self.compress) as out:
+            writing = _Writing(trace)
+            out.write(writing.head())
+            for lines in writing.lines():
+                out.write(lines)
+            out.write(writing.tail())
+        return writing.counts()
+
+
+class _Writing:
+    """One file in the making."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._ids = identities(trace)
+        span = trace.span()
+        self._base = span[0] // 1000 * 1000 if span else 0
+        self._pieces: dict[tuple[int, int, int, int], bytes] = {}
+        self._tasks = list(map(task_text, self._ids))
+        self._counter_heads = self._heads_of_counters()
+        self._arrows = arrows(trace)
+        self._written = [0] * 6
+
+    def counts(self) -> WriteCounts:
+        written = self._written
+        return WriteCounts(
+            slices=written[SLICE],
+            instants=written[INSTANT],
+            counters=written[COUNTER],
+            flows=written[FLOW] // 2,
+            samples=written[SAMPLE],
+            logs=written[LOG],
+        )
+
+    # -- around the events ------------------------------------------------------------------------------------
+
+    def head(self) -> bytes:
+        about: dict[str, Any] = facts(self._trace)
+        members: dict[str, Any] = {"displayTimeUnit": "ns"}
+        if self._trace.clocks and self._trace.clocks[0].zero is Zero.UNIX_EPOCH:
+            members["baseTimeNanoseconds"] = self._base
+        else:
+            about["origin_ns"] = self._base
+        members["metadata"] = {"traceconv": about, **self._trace.metadata}
+        if self._trace.frames:
+            members["stackFrames"] = dict(self._stack_frames())
+        text = b",\n".join([json_text(key) + b":" + json_text(value) for key, value in members.items()])
+        # Perfetto refuses a raw DEL outside of events, and does not read its escape inside of them.
+        text = text.replace(b"\x7f", b"\\u007f")
+        return b"{" + text + b',\n"traceEvents":[\n' + b",\n".join(self._naming())
+
+    def tail(self) -> bytes:
+        return b"\n]}\n"
+
+    def _stack_frames(self) -> Iterator[tuple[str, dict[str, str]]]:
+        for index, frame in enumerate(self._trace.frames):
+            members = {"name": frame.name, "category": frame.category}
+            if frame.parent >= 0:
+                members["parent"] = str(frame.parent)
+            yield str(index), members
+
+    def _naming(self) -> Iterator[bytes]:
+        """The metadata events."""
+        used = self._tracks_with_lines()
+        peopled = {self._ids[index].process for index in used | set(self._counter_heads)}
+        for index, identity in enumerate(self._ids):
+            if identity.process == index and (index in peopled or self._trace.tracks[index].kind is TrackKind.PROCESS):
+                yield from self._process_naming(index)
+            if index in used:
+                yield from self._thread_naming(index)
+
+    def _process_naming(self, index: int) -> Iterator[bytes]:
+        identity, track = self._ids[index], self._trace.tracks[index]
+        labels = [*groups_above(self._trace, index), *track.labels]
+        if identity.name:
+            yield _metadata("process_name", identity.pid, 0, {"name": identity.name})
+        if labels:
+            yield _metadata("process_labels", identity.pid, 0, {"labels": ", ".join(labels)})
+        yield _metadata("process_sort_index", identity.pid, 0, {"sort_index": identity.position})
+
+    def _thread_naming(self, index: int) -> Iterator[bytes]:
+        identity, track = self._ids[index], self._trace.tracks[index]
+        plain = track.kind is TrackKind.THREAD and track.parent == identity.process
+        name = identity.name if plain else path_below_process(self._trace, self._ids, index)
+        if name:
+            yield _metadata("thread_name", identity.pid, identity.tid, {"name": name})
+        yield _metadata("thread_sort_index", identity.pid, identity.tid, {"sort_index": self._positions[index]})
+
+    def _tracks_with_lines(self) -> set[int]:
+        """The tracks that are shown as threads, and their order: as in the tree, parents before children."""
+        trace = self._trace
+        used = {index for table in (trace.slices, trace.samples, trace.logs) for index in occurring(table.track)}
+        kinds = [track.kind for track in trace.tracks]
+        used |= {index for index in occurring(trace.instants.track) if kinds[index] is not TrackKind.PROCESS}
+        used |= {i for i, kind in enumerate(kinds) if kind is TrackKind.THREAD and trace.tracks[i].lane_of == NO_TRACK}
+        keys: list[tuple[int, ...]] = []
+        for identity in self._ids:
+            above = keys[identity.parent] if identity.parent != NO_TRACK else ()
+            keys.append((*above, identity.position))
+        ordered = sorted(range(len(keys)), key=keys.__getitem__)
+        self._positions = {index: position for position, index in enumerate(ordered)}
+        return used
+
+    def _heads_of_counters(self) -> dict[int, tuple[bytes, bytes]]:
+        """Per counter track what stands before the time, and before the value."""
+        heads: dict[int, tuple[bytes, bytes]] = {}
+        seen: dict[tuple[int, str], int] = defaultdict(int)
+        for index, track in enumerate(self._trace.tracks):
+            if track.kind is not TrackKind.COUNTER:
+                continue
+            pid, name = self._ids[index].pid, path_below_process(self._trace, self._ids, index)
+            seen[pid, name] += 1
+            if seen[pid, name] > 1:  # viewers take the counters of one name in a process for one
+                name = f"{name} ({seen[pid, name]})"
+            head = b'{"ph":"C","name":' + json_text(name) + b',"pid":%d,"tid":0' % pid + b',"ts":'
+            heads[index] = head, b',"args":{' + json_text(track.unit or "value") + b":"
+        return heads
+
+    # -- the events -------------------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[bytes | memoryview]:
+        """The events in order of time, in blocks."""
+        order, ts, table, row = self._order()
+        module = kernel.module("json_rows")
+        plain = (
+            PlainLines(module, self._trace, self._ids, self._counter_heads, self._arrows)
+            if module is not None
+            else None
+        )
+        for start in range(0, len(order), _BLOCK):
+            piece = order[start : start + _BLOCK]
+            events = ts[piece] - self._base, table[piece], row[piece]
+            for number, count in enumerate(np.bincount(events[1], minlength=len(self._written)).tolist()):
+                self._written[number] += count
+            if plain is None:
+                yield b"".join(self._texts(*events))
+            else:
+                yield from self._mixed(plain, *events)
+            self._trace.forget()
+
+    def _mixed(self, plain: PlainLines, ts: I64, table: U8, row: I64) -> Iterator[bytes | memoryview]:
+        """The lines of a block: the plain ones from the kernel, all others put between them."""
+        lines, ends = plain.block(ts, table, row)
+        others = np.flatnonzero(ends < 0)
+        at = 0
+        if len(others):
+            texts = self._texts(ts[others], table[others], row[others])
+            for end, text in zip((-1 - ends[others]).tolist(), texts, strict=True):
+                if end > at:
+                    yield lines[at:end]
+                at = end
+                yield text
+        yield lines[at:]
+
+    def _texts(self, ts: I64, table: U8, row: I64) -> list[bytes]:
+        """The lines of some events, with the comma and the line break before each."""
+        makers = (self._slices, self._flows, self._instants, self._counters, self._samples, self._logs)
+        times = [_micros(ns) for ns in ts.tolist()]
+        lines = [b""] * len(times)
+        for number, make in enumerate(makers):
+            places = np.flatnonzero(table == number)
+            at = places.tolist()
+            if at:
+                for i, line in zip(at, make(row[places], [times[i] for i in at]), strict=True):
+                    lines[i] = b",\n" + line
+        return lines
+
+    def _order(self) -> tuple[npt.NDArray[np.intp], I64, U8, I64]:
+        """The order of all events, and time, table and row of each.
+
+        An arrow's start and end come after the slice that they belong to.
+        """
+        trace, arrows = self._trace, self._arrows
+        by_slice = np.argsort(arrows.slice, kind="stable")
+        behind = arrows.slice[by_slice] + 1
+        count = len(trace.slices.ts)
+        times = [np.insert(trace.slices.ts, behind, arrows.ts[by_slice])]
+        tables = [np.insert(np.full(count, SLICE, np.uint8), behind, FLOW)]
+        rows = [np.insert(np.arange(count), behind, by_slice)]
+        points: dict[int, Any] = {
+            INSTANT: trace.instants,
+            COUNTER: trace.counters,
+            SAMPLE: trace.samples,
+            LOG: trace.logs,
+        }
+        for number, table in points.items():
+            times.append(table.ts)
+            tables.append(np.full(len(table.ts), number, np.uint8))
+            rows.append(np.arange(len(table.ts)))
+        ts = np.concatenate(times)
+        del times  # each is as large as the columns are
+        order = np.argsort(ts, kind="stable")
+        return order, ts, np.concatenate(tables), np.concatenate(rows)
+
+    def _slices(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        table: Slices = take(self._trace.slices, rows)
+        lines = []
+        for time, dur, head, args in zip(
+            times, table.dur.tolist(), self._heads(b"X", table), self._args(table), strict=True
+        ):
+            lines.append(b"".join((head, time, b',"dur":', _micros(dur), args)))
+        return lines
+
+    def _instants(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        table: Instants = take(self._trace.instants, rows)
+        kinds = [self._trace.tracks[track].kind for track in table.track.tolist()]
+        scopes = [b',"s":"p"' if kind is TrackKind.PROCESS else b',"s":"t"' for kind in kinds]
+        columns = zip(times, scopes, self._heads(b"i", table), self._args(table), strict=True)
+        return [b"".join((head, time, scope, args)) for time, scope, head, args in columns]
+
+    def _heads(self, phase: bytes, table: Slices | Instants) -> Iterator[bytes]:
+        pieces = self._pieces
+        for key in zip(table.track.tolist(), table.name.tolist(), table.category.tolist(), strict=True):
+            piece = pieces.get((phase[0], *key))
+            if piece is None:
+                if len(pieces) >= _MAX_PIECES:
+                    pieces.clear()
+                piece = pieces[(phase[0], *key)] = self._head(phase, *key)
+            yield piece
+
+    def _head(self, phase: bytes, track: int, name: int, category: int) -> bytes:
+        texts = self._trace.strings
+        cat = b',"cat":' + json_text(texts[category]) if category else b""
+        return b'{"ph":"%s","name":%s%s%s,"ts":' % (phase, json_text(texts[name]), cat, self._tasks[track])
+
+    def _args(self, table: Slices | Instants) -> Iterator[bytes]:
+        get = self._trace.args.get
+        for at, size in zip(table.args_at.tolist(), table.args_len.tolist(), strict=True):
+            yield b',"args":' + _spliced(get(at, size)) + b"}" if size else b"}"
+
+    def _counters(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        table = take(self._trace.counters, rows)
+        columns = (table.track, table.value, table.integer, table.is_integer)
+        lines = []
+        for time, track, value, integer, exact in zip(times, *(column.tolist() for column in columns), strict=True):
+            head, key = self._counter_heads[track]
+            lines.append(head + time + key + repr(integer if exact else value).encode() + b"}}")
+        return lines
+
+    def _flows(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        trace, arrows = self._trace, self._arrows
+        lines = []
+        for time, row in zip(times, rows.tolist(), strict=True):
+            arrow, is_end = divmod(row, 2)
+            flow = trace.flows
+            name = trace.strings[flow.name[arrow]] or "flow"
+            category = trace.strings[flow.category[arrow]] or "flow"
+            task = self._tasks[trace.slices.track[arrows.slice[row]]]
+            head = b'{"ph":"f","bp":"e","id":%d' if is_end else b'{"ph":"s","id":%d'
+            text = b',"name":' + json_text(name) + b',"cat":' + json_text(category)
+            lines.append(head % (arrow + 1) + text + task + b',"ts":' + time + b"}")
+        return lines
+
+    def _logs(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        """The format has no log entries: they become instants, with level and place in the args."""
+        table = take(self._trace.logs, rows)
+        texts, get = self._trace.strings, self._trace.args.get
+        columns = (table.track, table.level, table.text, table.source, table.args_at, table.args_len)
+        lines = []
+        for time, track, level, text, source, at, size in zip(
+            times, *(column.tolist() for column in columns), strict=True
+        ):
+            about = {"level": Level(level).name.lower()} | ({"source": texts[source]} if texts[source] else {})
+            more = _spliced(get(at, size))[1:] if size > 2 else b"}"
+            head = b'{"ph":"i","name":' + json_text(texts[text]) + b',"cat":"log"' + self._tasks[track]
+            comma = b"," if size > 2 else b""
+            lines.append(head + b',"ts":' + time + b',"s":"t","args":' + json_text(about)[:-1] + comma + more + b"}")
+        return lines
+
+    def _samples(self, rows: I64, times: list[bytes]) -> list[bytes]:
+        table = take(self._trace.samples, rows)
+        columns = (table.track, table.stack, table.name, table.weight, table.cpu)
+        lines = []
+        for time, track, stack, name, weight, cpu in zip(times, *(column.tolist() for column in columns), strict=True):
+            head = b'{"ph":"P","name":' + json_text(self._trace.strings[name] or "samples") + self._tasks[track]
+            frame = b',"sf":"%d"' % stack if stack >= 0 else b""
+            where = b',"cpu":%d' % cpu if cpu != NO_CPU else b""
+            lines.append(head + b',"ts":' + time + frame + where + b',"weight":%d}' % weight)
+        return lines
+
+
+def _micros(ns: int) -> bytes:
+    """Microseconds with the decimals that are needed."""
+    if ns < 0:
+        return format_us(ns).encode()
+    whole, rest = divmod(ns, 1000)
+    return b"%d%s" % (whole, _FRACTIONS[rest])
+
+
+def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
+    return b'{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":%s}' % (name.encode(), pid, tid, json_text(args))
+
+
+def _spliced(args: bytes) -> bytes:
+    """Args on one line, in valid UTF-8, without escapes for what can stand there itself.
+
+    Perfetto shows escapes in args as they are, and refuses pairs of surrogates in names.
+    """
+    args = args.strip()
+    if b"\n" in args or b"\r" in args:
+        args = _LINE_BREAK.sub(b"", args)
+    if b"\\u" in args:
+        args = _ESCAPES.sub(_unescaped, args)
+    if _HUGE_NUMBER.search(args):
+        args = json_text(json.loads(args, parse_float=_finite_or_text))
+    args = args if args.isascii() else args.decode("utf-8", "replace").encode()
+    return loadable(args)
+
+
+def _finite_or_text(number: str) -> float | str:
+    """A number; as text if it is too large for a double, which most readers refuse."""
+    value = float(number)
+    return value if math.isfinite(value) else number
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    found = match[0]
+    if found == b"\\\\":
+        return found
+    units = bytes.fromhex(found.decode().replace("\\u", "")).decode("utf-16-be", "replace")
+    return _KEPT_ESCAPES.sub(lambda kept: f"\\u{ord(kept[0]):04x}", units).encode()

@@ -1,0 +1,226 @@
+"""Readings of the clocks of a machine, as `traceconv anchor` writes them.
+
+    {
+     "traceconv-anchor": 1,
+     "host": "vm",
+     "clocks": {"CLOCK_MONOTONIC": {"resolution_ns": 1}, "CLOCK_REALTIME": {"resolution_ns": 1}},
+     "readings": [
+      {"clock": "CLOCK_MONOTONIC", "ns": 81337133953514, "other": "CLOCK_REALTIME",
+       "other_ns": 1795263177136846411, "within_ns": 51},
+     ...
+     "command": {"argv": ["python", "run.py"], "clock": "CLOCK_MONOTONIC", "start_ns": 81337140000000, ...}
+    }
+
+The format is our own; schemas/anchor.schema.json describes it. All that it gives are clocks and what relates them, with
+a slice for the command that ran between the readings. A pair of clocks that was read before and after is related by a
+line, so that recordings in between are placed right although the clocks drift.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from dataclasses import replace
+from typing import ClassVar
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import (
+    BOOTTIME,
+    MONOTONIC,
+    MONOTONIC_RAW,
+    REALTIME,
+    TAI,
+    ClockDomain,
+    ClockSnapshot,
+    Run,
+    Zero,
+)
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import FormatMarks
+from traceconv.model.times import LIMIT_NS
+
+BAD_READING = declare(
+    "clock-anchor.bad_reading", ProblemKind.LOST, "a time or a bound is out of range: it was left out"
+)
+
+FORMAT = 1
+_MARK = "traceconv-anchor"
+_MARK_AT_END = regex(rb'"traceconv-anchor"\s*:\s*\d+\s*\}\s*\Z')
+_SYSTEM_CLOCK = regex(r"clock_gettime\((CLOCK_\w+)\)")
+_CLOCKS = {
+    "CLOCK_REALTIME": REALTIME,
+    "time": REALTIME,
+    "CLOCK_MONOTONIC": MONOTONIC,
+    "CLOCK_MONOTONIC_RAW": MONOTONIC_RAW,
+    "CLOCK_BOOTTIME": BOOTTIME,
+    "CLOCK_TAI": TAI,
+    "QueryPerformanceCounter()": ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC),
+    "mach_absolute_time()": ClockDomain("mach_absolute_time", Zero.BOOT, Run.MONOTONIC),
+}
+
+
+class _About(msgspec.Struct):
+    resolution_ns: int = 1
+    implementation: str = ""
+
+
+class _Reading(msgspec.Struct):
+    clock: str
+    ns: int
+    other: str
+    other_ns: int
+    within_ns: int
+
+
+class _Command(msgspec.Struct):
+    argv: list[str]
+    clock: str
+    start_ns: int
+    end_ns: int
+    pid: int | None = None
+    exit_code: int | None = None
+
+
+class _File(msgspec.Struct):
+    host: str
+    clocks: dict[str, _About]
+    readings: list[_Reading]
+    version: int = msgspec.field(name="traceconv-anchor")
+    command: _Command | None = None
+    system: str = ""
+    boot_id: str = ""
+
+
+class _Reader(msgspec.Struct, frozen=True):
+    """Writes the content of one file."""
+
+    out: Builder
+    content: _File
+
+    def read(self) -> None:
+        """The clocks, their readings, the command."""
+        content = self.content
+        self.out.set_clock(self._domain(content.command.clock if content.command else content.readings[0].clock))
+        pairs: dict[tuple[ClockDomain, ClockDomain], list[_Reading]] = defaultdict(list)
+        for number, reading in enumerate(content.readings, 1):
+            self.out.balance.read += 1
+            if max(abs(reading.ns), abs(reading.other_ns)) > LIMIT_NS or not 0 <= reading.within_ns <= LIMIT_NS:
+                self.out.skip(BAD_READING, number, f"{reading.clock} and {reading.other}")
+                continue
+            one, other = self._domain(reading.clock), self._domain(reading.other)
+            if one == other:
+                self.out.balance.merged["readings of one clock by two names"] += 1
+                continue
+            self.out.balance.kept["readings kept as clock snapshots"] += 1
+            pairs[one, other].append(reading)
+        for (one, other), readings in pairs.items():
+            self._relate(one, other, readings)
+        if content.command is not None:
+            self._command(content.command)
+        self.out.info.boot_id = content.boot_id
+        facts = {"host": content.host, "system": content.system, "boot_id": content.boot_id}
+        for key, value in facts.items():
+            if value:
+                self.out.metadata(key, value)
+
+    def _domain(self, name: str) -> ClockDomain:
+        """The domain of a clock by the name in the file, on the machine of the file."""
+        about = self.content.clocks.get(name, _About())
+        of_system = _SYSTEM_CLOCK.match(about.implementation)
+        known = _CLOCKS.get(of_system[1] if of_system else name) or _CLOCKS.get(about.implementation)
+        if known is None:
+            known = ClockDomain(about.implementation or name, Zero.UNKNOWN, Run.MONOTONIC)
+        resolution = min(max(about.resolution_ns, 1), LIMIT_NS)
+        if of_system:  # what it rests on is in the list itself
+            resolution = self.content.clocks.get(of_system[1], about).resolution_ns
+        return replace(known, resolution_ns=resolution, machine=self.content.host)
+
+    def _relate(self, one: ClockDomain, other: ClockDomain, readings: list[_Reading]) -> None:
+        self.out.clock(one)
+        self.out.clock(other)
+        method = f"readings of {one.name} and {other.name}"
+        for reading in readings:
+            self.out.snapshot(ClockSnapshot(one, reading.ns, other, reading.other_ns, reading.within_ns, method))
+
+    def _command(self, command: _Command) -> None:
+        """A slice from the start to the end of the command."""
+        self.out.balance.read += 1
+        dur = command.end_ns - command.start_ns
+        if dur < 0 or max(abs(command.start_ns), abs(command.end_ns)) > LIMIT_NS:
+            self.out.skip(BAD_READING, len(self.content.readings) + 1, "the command ends before it starts")
+            return
+        self.out.balance.written += 1
+        words = [_plain(word) for word in command.argv]
+        name = shlex.join(words) or "command"
+        if command.pid is not None and 0 <= command.pid < 2**31:
+            track = self.out.track("command", self.out.process(words[0] if words else "", pid=command.pid))
+        else:
+            track = self.out.track("command")
+        args = {"argv": words, "exit_code": command.exit_code}
+        self.out.slice(track, command.start_ns, dur, name, "command", args, self.out.balance.read)
+
+
+def _plain(text: str) -> str:
+    """A text without halves of surrogates."""
+    return text.encode("utf-8", "replace").decode()
+
+
+@importer
+class ClockAnchor(msgspec.Struct, frozen=True):
+    """Importer of the readings that `traceconv anchor` writes."""
+
+    name: ClassVar[str] = "clock-anchor"
+    title: ClassVar[str] = "Clock readings of traceconv anchor"
+    url: ClassVar[str] = "https://docs.python.org/3/library/time.html#time.clock_gettime"
+    versions: ClassVar[str] = "version 1, of Linux and of what Python can read elsewhere"
+    clock: ClassVar[ClockDomain] = _CLOCKS["CLOCK_MONOTONIC"]
+    marks: ClassVar[FormatMarks] = FormatMarks(reads_clocks=True)
+    record: ClassVar[str] = "traceconv anchor -o anchor.json -- python run.py"
+    line_up: ClassVar[str] = (
+        "Merged with recordings of the same machine, it relates their clocks: CLOCK_MONOTONIC of perf and "
+        "CLOCK_REALTIME of MXNet, for instance. A file that does not name its machine: --clock FILE=monotonic@HOST."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("readings", "clock snapshots, a line with a drift where two clocks were read twice"),
+        ("command", "slice in its process, with the command line and the exit code as args"),
+    )
+    lost: ClassVar[tuple[str, ...]] = ("What the clocks did between the readings: they are taken to run evenly.",)
+
+    def sniff(self, head: Head) -> Match:
+        """YES for an object with the mark, wherever it stands among the members."""
+        members = head.json.members
+        if _MARK in members or (members and not head.complete and _MARK_AT_END.search(head.tail)):
+            return Match.yes("the mark of traceconv anchor")
+        return Match.no("no mark of an anchor")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All readings. Raises MalformedInput if the file is no whole object of that form."""
+        out.info.real_ids = True
+        out.info.unit, out.balance.unit = "reading", "readings"
+        with source.open() as stream:
+            data = stream.read()
+        try:
+            content = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_File)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedInput(
+                source.display,
+                "",
+                f"{error}, expected the object that traceconv anchor writes",
+                hint="the file is written when the command has ended; was it copied whole?",
+            ) from None
+        if content.version != FORMAT:
+            raise MalformedInput(
+                source.display,
+                "",
+                f"version {content.version} of the format, expected {FORMAT}",
+                hint="update traceconv",
+            )
+        if not content.readings:
+            raise MalformedInput(source.display, "", "no readings, expected at least one", hint="record it again")
+        _Reader(out, content).read()

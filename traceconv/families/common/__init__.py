@@ -1,0 +1,1 @@
+"""What importers of several families share: numbers, tables, idle lines, demangling, protobuf."""

@@ -1,0 +1,34 @@
+"""Numbers in texts: Python's `int` and `float` read more than tools print, 1_0, digits of other scripts, nan."""
+
+from __future__ import annotations
+
+import re
+
+from traceconv.io.patterns import regex
+
+_FORM = regex(r"[+-]?(?:\d+([.,]\d*)?|([.,]\d+))([eE][+-]?\d{1,4})?", re.ASCII)
+#: A double has no more digits before the point.
+_MOST_DIGITS = 309
+_INFINITE = float("inf")
+
+
+def number_of(text: str, mark: str = ".") -> int | float | None:
+    """The number that a text holds, blanks around it aside: whole ones exactly; None if it is none that JSON can hold.
+
+    Args:
+        mark: the decimal mark, "." or ",". Separators of thousands are not taken.
+
+    >>> number_of("-12"), number_of("1e3"), number_of("0,5", ","), number_of("1_0"), number_of("nan")
+    (-12, 1000.0, 0.5, None, None)
+    """
+    text = text.strip()
+    match = _FORM.fullmatch(text)
+    if match is None:
+        return None
+    decimals = match[1] or match[2]
+    if decimals is None and match[3] is None:
+        return int(text) if len(text) <= _MOST_DIGITS else None
+    if decimals is not None and decimals[0] != mark:
+        return None
+    value = float(text.replace(mark, "."))
+    return value if abs(value) < _INFINITE else None

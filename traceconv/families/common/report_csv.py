@@ -1,0 +1,70 @@
+"""What CSV reports printed by vendors' tools share: fields, and numbers in whatever locale the tool ran in.
+
+    "0","1234","app","1,215,000,000.00"     an English locale
+    "0","1234","app","1.215.000.000,00"     a German one
+    0;1234;app;1215000000,00                saved again by a spreadsheet
+
+`1.234` can be either: the mark that a file uses is found from the numbers that leave no doubt, and English is assumed
+where there are none.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable
+
+from traceconv.families.common.numbers import number_of as plain_number_of
+from traceconv.io.patterns import regex
+
+DELIMITERS = (",", ";", "\t")
+
+# 1,215,000,000.00 | -27.595.520 | 65,77 | 1e-05; groups of three may be parted by spaces or apostrophes as well
+_NUMBER = regex(r"[+-]?(?=[\d.,])(\d*(?:[.,]\d+)*[.,]?)([eE][+-]?\d{1,4})?", re.ASCII)
+_SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'\u2019")
+_MAX_LENGTH = 60
+_GROUP = 3
+
+
+def fields_of(line: str, delimiter: str) -> list[str]:
+    """The fields of a line: quoted or not, with quotes doubled inside."""
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def decimal_mark(text: str) -> str:
+    """The decimal mark that a number must have been written with: "." or ",", "" if it could be either or is none.
+
+    >>> decimal_mark("1.215.000,5"), decimal_mark("27.595.520"), decimal_mark("1,234")
+    (',', ',', '')
+    """
+    match = _NUMBER.fullmatch(text.translate(_SPACES)) if 0 < len(text) < _MAX_LENGTH else None
+    if match is None:
+        return ""
+    body = match[1]
+    marks = [mark for mark in body if mark in ".,"]
+    if not marks:
+        return ""
+    if len(set(marks)) == 2:
+        return marks[-1]
+    if len(marks) > 1:
+        return "," if marks[0] == "." else "."
+    before, after = re.split("[.,]", body)
+    is_group = len(after) == _GROUP and 0 < len(before) <= _GROUP and before.lstrip("0") != ""
+    return "" if is_group and match[2] is None else marks[0]
+
+
+def find_decimal_mark(texts: Iterable[str]) -> str:
+    """The decimal mark of a file, from the first number that leaves no doubt; "." if none does."""
+    return next((mark for mark in map(decimal_mark, texts) if mark), ".")
+
+
+def number_of(text: str, mark: str) -> int | float | None:
+    """The number that a field holds, None if it is none.
+
+    Args:
+        mark: the decimal mark of the file.
+    """
+    compact = text.translate(_SPACES)
+    if not 0 < len(text) < _MAX_LENGTH or _NUMBER.fullmatch(compact) is None:
+        return None
+    return plain_number_of(compact.replace("," if mark == "." else ".", ""), mark)

@@ -1,0 +1,1 @@
+"""DeepSparse: logs and reports of the engine."""

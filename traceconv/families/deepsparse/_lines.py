@@ -1,0 +1,123 @@
+"""The grammar of the lines that a DeepSparse engine writes; no state, no times.
+
+    [nm_ort 7f5a271fab80 >DIAGNOSE< operator() /home/ubuntu/build/nyann/src/x/nm_execution_provider.cc:294] message
+    [7f9d40413b80 >DIAGNOSE< get_elastic_profile src/lib/parallel/scheduler_profile.cpp:129] message
+
+On a terminal, escape sequences stand inside of the brackets (0.3.0). Threads are pthread handles, not ids of the
+operating system.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from traceconv.families.common.ansi import plain as without_colours
+from traceconv.io.patterns import regex
+from traceconv.model.trace import Level
+
+_PREFIX = regex(
+    rb"\[(?:(?P<module>[a-z_]+) )?(?P<thread>[0-9a-f]{6,16}) >"
+    rb"(?P<level>FATAL|ERROR|WARN|INFO|DIAGNOSE|DEBUG_VERBOSE|DEBUG)<"
+    rb" +(?P<function>\S+) (?P<file>\S+):(?P<line>\d+)\] ?"
+)
+# DeepSparse, Copyright 2021-present / Neuralmagic, Inc. version: 1.8.0 COMMUNITY | (e3778e93) (release) (optimized) ...
+BANNER = regex(
+    rb"(?:DeepSparse(?: Engine)?, Copyright|NeuralMagic WAND version).*?"
+    rb"(?:version:? *(?P<version>\d[\w.+-]*)(?P<rest>.*))?$"
+)
+#: What the lines of a crash report look like, below the banner that it begins with.
+CRASH_BEGIN = regex(rb"Date: \d\d-\d\d-\d{4} @ ")
+CRASH_LINE = regex(rb"\s*$|[A-Z][\w /,]*: |Assertion at |Backtrace:| *\d+# |Please email ")
+GRAPH = regex(r"Printing GraphViewer (?P<name>.*):$")
+NODE = regex(r"Node (?P<index>\d+): (?P<op>\S+) ?(?P<name>.*)$")
+
+_LEVELS = {
+    b"FATAL": Level.FATAL,
+    b"ERROR": Level.ERROR,
+    b"WARN": Level.WARNING,
+    b"INFO": Level.INFO,
+    b"DIAGNOSE": Level.DEBUG,
+    b"DEBUG": Level.DEBUG,
+    b"DEBUG_VERBOSE": Level.VERBOSE,
+}
+_ENTITIES = {b"&gt;": b">", b"&lt;": b"<", b"&quot;": b'"', b"&amp;": b"&"}
+_WARNING = regex(r"\W*(?:warn(?:ing)?\b|\[W)", re.IGNORECASE)
+_ERROR = regex(r"\W*(?:error\b|fatal\b|traceback\b|terminate called)", re.IGNORECASE)
+
+
+class Record(NamedTuple):
+    """One message of the engine.
+
+    Attributes:
+        thread: the pthread handle in hex.
+        args: module, function and file, as far as stated.
+    """
+
+    thread: str
+    level: Level
+    source: str
+    text: str
+    args: dict[str, Any]
+
+
+def plain(line: bytes) -> bytes:
+    """The line without line end, colours and the HTML entities of a pasted log."""
+    line = without_colours(line.rstrip(b"\r\n"))
+    if b"&gt;" in line and b"&lt; " in line:
+        for entity, character in _ENTITIES.items():
+            line = line.replace(entity, character)
+    return line
+
+
+def records(line: bytes) -> tuple[bytes, list[Record]]:
+    """What stands before the first prefix, and the messages of the line: threads may glue two of them."""
+    if b" >" not in line or b"< " not in line:
+        return line, []
+    prefixes = list(_PREFIX.finditer(line))
+    if not prefixes:
+        return line, []
+    ends = [prefix.start() for prefix in prefixes[1:]] + [len(line)]
+    found = [_record(prefix, line[prefix.end() : end]) for prefix, end in zip(prefixes, ends, strict=True)]
+    return line[: prefixes[0].start()], found
+
+
+def _record(prefix: re.Match[bytes], text: bytes) -> Record:
+    file, number = text_of(prefix["file"]), prefix["line"].decode()
+    args = {"function": text_of(prefix["function"]), "file": file}
+    if prefix["module"]:
+        args["module"] = prefix["module"].decode()
+    source = f"{file.rpartition('/')[2]}:{number}"
+    return Record(prefix["thread"].decode(), _LEVELS[prefix["level"]], source, text_of(text), args)
+
+
+def text_of(data: bytes) -> str:
+    """Bytes of a log as text."""
+    return data.decode("utf-8", "replace")
+
+
+def level_of(text: str) -> Level:
+    """How grave a line of the program seems to be."""
+    if _ERROR.match(text):
+        return Level.ERROR
+    return Level.WARNING if _WARNING.match(text) else Level.INFO
+
+
+def banner_facts(match: re.Match[bytes]) -> dict[str, Any]:
+    """Version, commit and instruction sets in a banner."""
+    facts: dict[str, Any] = {}
+    if match["version"]:
+        facts["version"] = match["version"].decode()
+    rest = text_of(match["rest"] or b"")
+    commit = re.search(r"\(([0-9a-f]{6,40})\)", rest)
+    if commit:
+        facts["commit"] = commit[1]
+    if "COMMUNITY" in rest:
+        facts["edition"] = "COMMUNITY"
+    facts |= dict(re.findall(r"(system|binary)=([\w.]+)", rest))
+    return facts
+
+
+def starts_engine(line: bytes) -> bool:
+    """Whether a process begins with this line, when a banner follows it (1.x)."""
+    return b"/deepsparse_engine.cpp:" in line

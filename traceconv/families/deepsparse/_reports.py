@@ -1,0 +1,349 @@
+"""Reports of DeepSparse: times per layer (`deepsparse.analyze`, `deepsparse.debug_analysis`) and benchmark statistics.
+
+Layers stand in the order in which the compiled plan runs them, each with its average time in ms; the sum of the top
+level is the average of an iteration. Where they begin is not stated: they are laid end to end. Sub-layers are parts of
+their parent. A layer that runs in ONNX Runtime ("Naive Subgraph 0") has dimensions of -1 and a throughput that means
+nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common.idle_lines import DIGIT, EMPTY, SPACE, SPACES, IdleRows, holds, lines_but
+from traceconv.io.patterns import regex
+from traceconv.io.source import Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.times import LIMIT_NS, MS, parse_ns
+from traceconv.model.trace import TrackId
+
+LAYER_CLOCK = ClockDomain("order of the DeepSparse layers", Zero.UNKNOWN, Run.NONE)
+
+NO_TIME = declare(
+    "deepsparse.layer_without_time",
+    ProblemKind.LOST,
+    "a layer or an iteration has no time of 0 ms or more: it was left out",
+)
+NO_NUMBER = declare(
+    "deepsparse.not_a_number",
+    ProblemKind.ABSENT,
+    "a value is NaN or infinite: it was left out of the args",
+)
+NAIVE_THROUGHPUT = declare(
+    "deepsparse.naive_throughput",
+    ProblemKind.SKIPPED,
+    "layers that run in ONNX Runtime have no dimensions, and a throughput that means nothing: it was left out",
+    quiet=True,
+)
+OUTSIDE_PARENT = declare(
+    "deepsparse.sub_layers_exceed_layer",
+    ProblemKind.NOTED,
+    "the sub-layers of a layer take longer than the layer: they are on a track of their own",
+)
+
+TIME = "average_run_time_in_ms"
+#: What the header of a CSV report holds, in any order.
+CSV_COLUMNS = (b"average_run_time_in_ms", b"canonical_name")
+#: What the header of a text report begins with.
+TEXT_HEADER = regex(rb"^ *Name *\| *OutDims *\| *KerDims *\| *Strides *\| *ActSpars *\| *Time\(ms\)", re.MULTILINE)
+_HELP = (
+    "The report has no timestamps: the order and the average durations of layers are real, positions are not; layers "
+    "are laid end to end."
+)
+_REPORTS_HINT = "reports come from deepsparse.debug_analysis, deepsparse.analyze and deepsparse.benchmark"
+_PARTS = ("sub_layer_info", "name")
+_TOTALS = regex(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
+#: Lines of a report as text that hold neither a row nor a total.
+_OTHERS = lines_but(holds(rb"\|"), SPACE + rb"*[A-Z][^\n:]*:" + rb" *[-\d.e+]", or_blank=True)
+_WHOLE = regex(r"[+-]?\d{1,18}")
+_NUMBER = regex(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
+_PLACE = regex(r"[ _]\d+$")
+_UNITS = ("mean", "median", "std")
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def read_json(source: Source, out: Builder) -> None:
+    """A report in JSON. Raises MalformedInput when it is none."""
+    report = _decode(source)
+    out.info.unit = "row"
+    if isinstance(report, dict) and isinstance(report.get("layer_info"), list):
+        _read_analysis(report, out)
+    elif isinstance(report, dict) and isinstance(report.get("benchmark_result"), dict):
+        _read_benchmark(report, out)
+    else:
+        raise MalformedInput(
+            source.display,
+            "",
+            "found JSON without layer_info or benchmark_result, expected a report of DeepSparse",
+            hint=_REPORTS_HINT,
+        )
+
+
+def _decode(source: Source) -> Any:
+    with source.open() as stream:
+        text = stream.read().decode("utf-8-sig", "replace")
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=Decimal)
+    except json.JSONDecodeError as error:
+        raise MalformedInput(
+            source.display,
+            f"line {error.lineno}",
+            f"{error.msg}, expected the JSON of a report",
+            hint="the file is cut or damaged: let DeepSparse write it again",
+        ) from None
+    except (ValueError, ArithmeticError, RecursionError):
+        found = "a number or a nesting beyond all limits, expected a report"
+        raise MalformedInput(source.display, "", found, hint=_REPORTS_HINT) from None
+
+
+def _read_analysis(report: dict[str, Any], out: Builder) -> None:
+    layers = _Layers(out)
+    layers.draw(report["layer_info"])
+    layers.draw_iterations(report.get("iteration_times"))
+    layers.describe(_finite({key: value for key, value in report.items() if not isinstance(value, list)}, out))
+
+
+class _Layers:
+    """Draws the layers of a report."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        out.set_clock(LAYER_CLOCK.owned_by(out.info.name))
+        self._process = out.process("DeepSparse model analysis", description=_HELP)
+        self._track = out.track("layers (synthetic)", self._process, description=_HELP)
+        self._apart: TrackId | None = None
+        self._row = 0
+        self.lines = IdleRows(out)
+        self.timeless = b""  # the expression of lines of a CSV that end before the time
+        out.note(_HELP)
+
+    def draw(self, layers: Iterable[Any]) -> None:
+        """Layers end to end from 0, their parts inside of them."""
+        start = 0
+        for layer in layers:
+            start += self._layer(layer, start, self._track)
+
+    def _layer(self, layer: Any, start: int, track: TrackId) -> int:
+        """Draw a layer; its length in ns."""
+        balance = self._out.balance
+        balance.read += 1
+        self._row += 1
+        row = self._row
+        if not isinstance(layer, dict):
+            self._out.skip(NO_TIME, row, f"{layer!r:.60}")
+            return 0
+        dur = milliseconds(layer.get(TIME))
+        if dur is None or start + dur > LIMIT_NS:
+            self._out.skip(NO_TIME, row, f"{layer.get('name')!s:.60}: {layer.get(TIME)!r:.40}")
+            self.lines.once_placed(NO_TIME, partial(self._without_time, row), self.timeless)
+            self._parts(layer, 0, 0, track)
+            return 0
+        name = str(layer.get("name", "layer"))
+        kind = "layer" if not layer.get("name") else _PLACE.sub("", name)
+        self._out.slice(track, start, dur, name, kind, self._args(layer, row), row)
+        balance.written += 1
+        self._parts(layer, start, dur, track)
+        return dur
+
+    def _without_time(self, row: int, count: int) -> None:
+        """Count further layers like one that has no time."""
+        self._out.balance.read += count
+        self._row += count
+        self._out.skip(NO_TIME, row, count=count)
+
+    def _parts(self, layer: dict[str, Any], start: int, dur: int, track: TrackId) -> None:
+        """The sub-layers, inside of their layer if they fit."""
+        parts = layer.get("sub_layer_info")
+        if not isinstance(parts, list) or not parts:
+            return
+        times = [milliseconds(part.get(TIME)) if isinstance(part, dict) else None for part in parts]
+        if sum(time or 0 for time in times) > dur:
+            self._out.problem(OUTSIDE_PARENT, self._row, f"{layer.get('name')!s:.60}")
+            if self._apart is None:
+                self._apart = self._out.track("sub-layers (synthetic)", self._process, description=_HELP)
+            track = self._apart
+        for part in parts:
+            start += self._layer(part, start, track)
+
+    def _args(self, layer: dict[str, Any], row: int) -> dict[str, Any]:
+        args = {key: value for key, value in layer.items() if key not in _PARTS}
+        dims = layer.get("output_dims")
+        naive = isinstance(dims, dict) and bool(dims) and all(value == -1 for value in dims.values())
+        if (naive or layer.get("output_dims_x") == -1) and args.pop("throughput_mb_per_second", None) is not None:
+            self._out.problem(NAIVE_THROUGHPUT, row)
+        return _finite(args, self._out, row)
+
+    def draw_iterations(self, times: Any) -> None:
+        """The measured iterations, end to end on a track of their own."""
+        if not isinstance(times, list) or not times:
+            return
+        track = self._out.track("iterations (synthetic)", self._process, description=_HELP)
+        start = 0
+        for number, time in enumerate(times):
+            self._out.balance.read += 1
+            dur = milliseconds(time)
+            if dur is None or start + dur > LIMIT_NS:
+                self._out.skip(NO_TIME, f"iteration {number}", f"{time!r:.40}")
+                continue
+            args = {"dur_ms": float(time)}
+            self._out.slice(track, start, dur, f"iteration {number}", "iteration", args, number)
+            self._out.balance.written += 1
+            start += dur
+
+    def describe(self, facts: dict[str, Any]) -> None:
+        """What the report says about the whole."""
+        self._out.metadata("deepsparse_analysis", facts)
+        labels = {"batch_size": "batch size", "num_threads": "threads", "items_per_second": "items/s"}
+        self._out.track_info(self._process).labels = tuple(
+            f"{label} {facts[key]}" for key, label in labels.items() if key in facts
+        )
+
+
+def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
+    """Statistics only: no run has a time of its own."""
+    result = report["benchmark_result"]
+    out.belongs_to(("deepsparse",))
+    process = out.process("DeepSparse benchmark")
+    track = out.totals_track("benchmark result", process, description="Statistics over all runs; latencies are in ms.")
+    facts = _finite({key: value for key, value in report.items() if key != "benchmark_result"}, out)
+    for row, (key, value) in enumerate(result.items(), 1):
+        out.balance.read += 1
+        out.balance.written += 1
+        latency = key in _UNITS or key.endswith("%")
+        args = _finite({f"{key}_ms" if latency else key: value}, out, row)
+        out.totals(track, f"latency {key}" if latency else key, "benchmark", args, row)
+    engine = str(facts.get("engine", "")).strip()
+    out.track_info(process).description = engine
+    out.metadata("deepsparse_benchmark", facts)
+    out.note("a benchmark report holds statistics only: no run has a time, so there is nothing for a timeline")
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def read_csv(source: Source, out: Builder) -> None:
+    """A report in CSV: one layer a row, columns in any order, sub-layers left out by the tool."""
+    out.info.unit = "row"
+    layers = _Layers(out)
+    layers.draw(_csv_rows(source, layers))
+    layers.describe({})
+
+
+def _csv_rows(source: Source, layers: _Layers) -> Iterator[dict[str, Any]]:
+    def refuse(error: csv.Error) -> list[str]:
+        raise MalformedInput(source.display, "", f"{error}, expected a table in CSV", hint=_REPORTS_HINT)
+
+    header: list[str] = []
+    for _, cells in layers.lines.rows(source, refuse):
+        if not cells:
+            layers.lines.idle(_nothing, EMPTY)
+        elif not header:
+            header = cells
+            layers.timeless = _timeless(header)
+        else:
+            yield {key: _typed(cell) for key, cell in zip(header, cells, strict=False)}
+
+
+def _timeless(header: list[str]) -> bytes:
+    """The expression of rows without a number as the time of their layer."""
+    if header.count(TIME) > 1:
+        return b""
+    time = rb"(?:[^,\n]*,){%d}[^,\n]*%b" % (header.index(TIME), DIGIT) if TIME in header else b"(?!)"
+    return SPACES + b"|" + lines_but(holds(b'"'), time)
+
+
+def _typed(text: str) -> Any:
+    """A field of a table: a number if it looks like one."""
+    text = text.strip()
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text):
+        return Decimal(text)
+    return text
+
+
+def read_text(source: Source, out: Builder) -> None:
+    """A report as a table for people: columns between pipes, sub-layers indented, totals below."""
+    out.info.unit = "line"
+    layers, header, facts = _Layers(out), [""], {}
+    table: list[dict[str, Any]] = []
+    in_table = False
+    for _, line in layers.lines.read(source, again=True):
+        text = line.decode("utf-8", "replace")
+        total = _TOTALS.match(text.strip())
+        if TEXT_HEADER.match(line):
+            header, in_table = [cell.strip() for cell in text.split("|")], True
+        elif in_table and "|" in text:
+            _add_row(table, header, text)
+        elif total:
+            facts[total["key"]] = _typed(total["value"])
+            in_table = False
+        else:
+            layers.lines.idle(_nothing, _OTHERS)
+    layers.draw(table)
+    layers.describe(_finite(facts, out))
+
+
+def _nothing(count: int) -> None:
+    """Lines that are no rows are not counted."""
+    del count
+
+
+def _add_row(table: list[dict[str, Any]], header: list[str], text: str) -> None:
+    """A row of the table; one whose name is indented is a part of the layer before it."""
+    cells = text.split("|")
+    row = {key: _typed(cell) for key, cell in zip(header, cells, strict=False)}
+    if not str(row.get("Name", "")) or set(text) <= set("|-=+ "):
+        return
+    row["name"], row[TIME] = str(row.pop("Name")), row.pop("Time(ms)", None)
+    if cells[0].startswith("  ") and table:
+        table[-1].setdefault("sub_layer_info", []).append(row)
+    else:
+        table.append(row)
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def milliseconds(value: Any) -> int | None:
+    """A number of ms in ns; None for what is none, below 0 or beyond all limits."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    try:
+        ns = parse_ns(str(value).encode(), MS)
+    except ValueError:
+        return None
+    return ns if ns >= 0 else None
+
+
+def _finite(args: dict[str, Any], out: Builder, row: int | str = "") -> dict[str, Any]:
+    """The args with their numbers as JSON can hold them; what is none is counted and left out."""
+    found = {}
+    for key, value in args.items():
+        plain = _finite(value, out, row) if isinstance(value, dict) else _plain(value)
+        if isinstance(value, Decimal) and plain is None:
+            out.problem(NO_NUMBER, row, key)
+        else:
+            found[key] = plain
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value of the decoder as one of JSON; None for a number without a value."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if not isinstance(value, Decimal):
+        return value
+    number = float(value)
+    return number if value.is_finite() and abs(number) < float("inf") else None

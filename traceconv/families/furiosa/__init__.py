@@ -1,0 +1,1 @@
+"""FuriosaAI: traces and tables of the NPU runtime."""

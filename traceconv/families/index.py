@@ -1,0 +1,42 @@
+"""Which module below `traceconv.families` reads which format."""
+
+from __future__ import annotations
+
+#: The module of each format, by the format's name.
+MODULES = {
+    "chrome-trace": "chrome.reader",
+    "clock-anchor": "clock_anchor",
+    "deepsparse": "deepsparse.log",
+    "furiosa": "furiosa.trace",
+    "furiosa-table": "furiosa.table",
+    "mxnet": "mxnet.profile",
+    "mxnet-table": "mxnet.table",
+    "nsight-compute": "nsight.compute",
+    "nsight-systems": "nsight.systems",
+    "nvprof": "nvprof.database",
+    "nvprof-text": "nvprof.text",
+    "onednn-verbose": "onednn.verbose",
+    "onnxruntime": "onnxruntime",
+    "openvino": "openvino.counters",
+    "perf-data": "perf.data",
+    "perf-header": "perf.header",
+    "perf-json": "perf.json_export",
+    "perf-report": "perf.report",
+    "perf-script": "perf.script",
+    "perf-stat": "perf.stat",
+    "perfetto": "perfetto.reader",
+    "pytorch-kineto": "pytorch.kineto",
+    "pytorch-table": "pytorch.table",
+    "rocprof": "rocprof",
+    "tensorflow-profiler": "tensorflow.profiler",
+    "tensorrt": "tensorrt",
+    "timed-log": "logs.timed_log",
+    "tvm-debugger": "tvm.debugger",
+    "tvm-execution-trace": "tvm.execution_trace",
+    "tvm-graph": "tvm.graph",
+    "tvm-output-tensors": "tvm.output_tensors",
+    "tvm-profile": "tvm.profile",
+    "viztracer": "chrome.viztracer",
+    "vtune": "vtune.reports",
+    "xplane": "tensorflow.xplane",
+}

@@ -1,0 +1,1 @@
+"""Logs whose lines bear a time."""

@@ -1,0 +1,530 @@
+"""The forms in which log lines state their time, how one is recognised, and the pattern language for all others.
+
+    2024-01-02T03:04:05.678901Z text            iso
+    2024-01-02 03:04:05,678 INFO text           iso-local    (Python logging)
+    20240102T030405.678Z text                   iso-basic, without a zone iso-basic-local
+    02.01.2024 03:04:05 text                    day.month.year, with a zone day.month.year-zone
+    [02/Jan/2024:03:04:05 +0000] text           clf          (web servers), without a zone clf-local
+    Jan 2, 2024 3:04:05 PM text                 month-name   (Java)
+    Tue Jan  2 03:04:05 2024 text               ctime
+    1/2/2024 3:04:05 PM text                    month/day/year or day/month/year: only a number above 12 tells which
+    I0102 03:04:05.678901 12345 file.cc:77] t   glog         (month and day, no year)
+    01-02 03:04:05.678  123  456 I tag: text    logcat       (likewise)
+    Jan  2 03:04:05 host prog[77]: text         syslog       (likewise)
+    1704164645.678901 text                      epoch        (10, 13, 16 or 19 digits: s, ms, us, ns)
+    [   12.345678] text                         seconds      (since an instant that the log does not name)
+    +00:00:05.678 text                          elapsed      (likewise)
+    03:04:05.678 text                           time-of-day
+
+Each clock may be one of twelve hours: 3:04:05 PM.
+A form is a regular expression whose groups have fixed names, so that one function reads the time of all of them.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date
+from functools import lru_cache
+from itertools import pairwise
+
+from msgspec import Struct
+
+from traceconv.families.common.local_time import ahead_minutes
+from traceconv.io.patterns import regex
+from traceconv.model.clocks import LocalForm, looks_like_unix_time
+from traceconv.model.times import parse_ns
+
+DAY_NS = 86_400 * 10**9
+#: A time of day that goes back by more than this is of the next day.
+_MIDNIGHT_NS = DAY_NS // 2
+#: A date without a year that goes back by more than this is of the next year.
+_NEW_YEAR_NS = 183 * DAY_NS
+#: Any leap year: the calendar of dates whose year nobody knows.
+_SOME_LEAP_YEAR = 2000
+#: The time stands in this many bytes of a line, or nowhere.
+REACH = 200
+#: What glog writes above its lines, with a time of another form.
+_FILE_HEADER = (b"Log file created at:", b"Running on machine:", b"Running duration", b"Log line format:")
+#: Steps back of less than this happen when several threads write one log.
+_JITTER_NS = 10**9
+
+_MONTHS = {name: number for number, name in enumerate(b"jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_EXPONENTS = {b"s": 9, b"ms": 6, b"us": 3, "µs".encode(): 3, "μs".encode(): 3, b"ns": 0}
+_EPOCH_EXPONENTS = {10: 9, 13: 6, 16: 3, 19: 0}
+
+
+#: Groups of a form that are no part of the time.
+FIELDS = frozenset(("level", "thread", "pid", "source"))
+
+
+class Kind(enum.Enum):
+    """What the time of a form counts."""
+
+    UNIX = "wall clock with its zone, or seconds since 1970"
+    LOCAL = "local wall clock, zone not stated"
+    YEARLESS = "local wall clock, year and zone not stated"
+    SINCE_START = "since an instant that the log does not name"
+    TIME_OF_DAY = "local time of day, date and zone not stated"
+
+
+#: What local times of a kind state; the others are none.
+LOCAL_FORMS = {
+    Kind.LOCAL: LocalForm.DATED,
+    Kind.YEARLESS: LocalForm.YEARLESS,
+    Kind.TIME_OF_DAY: LocalForm.TIME_OF_DAY,
+}
+
+
+class Form(Struct, frozen=True):
+    """A way to write a time.
+
+    Attributes:
+        name: as given to an option.
+        kind: what the numbers count.
+        pattern: finds the time in a line; the names of its groups are those of `time_ns` and of fields.
+    """
+
+    name: str
+    kind: Kind
+    pattern: re.Pattern[bytes]
+
+
+_TIME = rb":(?P<minute>\d\d):(?P<second>\d\d)(?>(?:[.,:](?P<frac>\d{1,9})\d*)?)"
+#: AM, PM, p.m.; the blank before it is a narrow one where ICU writes it.
+_HALF = rb"(?>(?:(?:\s|\xc2\xa0|\xe2\x80\xaf)?(?P<half>[AaPp](?:[Mm]|\.[Mm]\.))(?!\w))?)"
+_CLOCK = rb"(?P<hour>\d\d?)" + _TIME + _HALF
+_ZONE = rb"(?:(?P<zone>Z|[+-]\d\d(?::?\d\d)?)|\s(?P<far_zone>UTC|GMT|Z|[+-]\d{4}))(?![\w:])"
+_DATE = rb"(?<![\w./:-])(?P<year>(?:19|20)\d\d)(?P<sep>[-/.]?)(?P<month>\d\d)(?P=sep)(?P<day>\d\d)(?:T|[ _]\s?)"
+_MONTH_NAME = rb"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAY = rb"(?<![\w./:-])(?P<day>\d\d?)"
+_AFTER_DATE = rb"(?:T|,?\s+)"
+_DOTTED = _DAY + rb"\.(?P<month>\d\d?)\.(?P<year>(?:19|20)\d\d)" + _AFTER_DATE
+_DAY_FIRST = _DAY + rb"(?P<sep>[/-])(?P<month>\d\d?)(?P=sep)(?P<year>(?:19|20)\d\d)" + _AFTER_DATE
+_MONTH_FIRST = _DAY_FIRST.replace(b"<day>", b"<_>").replace(b"<month>", b"<day>").replace(b"<_>", b"<month>")
+_NAMED_DATE = rb"(?<!\d)(?P<day>\d\d?)[/ -]" + _MONTH_NAME + rb"[/ -](?P<year>(?:19|20)\d\d)(?:[:T]|,?\s+)"
+_WEEKDAY = rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)"
+
+
+#: Alternatives share names; inside of a lookahead groups need none.
+_NO_NAMES = regex(rb"\(\?P<\w+>")
+
+
+_NO_ZONE = rb"(?!" + _NO_NAMES.sub(b"(?:", _ZONE) + rb")"
+_UNIT = rb"(?:[num]|\xc2\xb5|\xce\xbc)?s\b"
+_LEVEL = rb"\b(?i:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
+
+
+def _form(name: str, kind: Kind, pattern: bytes) -> Form:
+    return Form(name, kind, regex(pattern))
+
+
+_BASIC = (
+    rb"(?<![\w./:-])(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)T"
+    rb"(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)(?>(?:[.,](?P<frac>\d{1,9})\d*)?)(?!\d)"
+)
+
+#: In the order in which they are preferred when they fit equally well.
+FORMS = (
+    _form("iso", Kind.UNIX, _DATE + _CLOCK + _ZONE),
+    _form("iso-local", Kind.LOCAL, _DATE + _CLOCK + _NO_ZONE),
+    _form("iso-basic", Kind.UNIX, _BASIC + _ZONE),
+    _form("iso-basic-local", Kind.LOCAL, _BASIC + _NO_ZONE),
+    _form("day.month.year-zone", Kind.UNIX, _DOTTED + _CLOCK + _ZONE),
+    _form("day.month.year", Kind.LOCAL, _DOTTED + _CLOCK + _NO_ZONE),
+    # [02/Jan/2024:03:04:05 +0000] | 02-Jan-2024 03:04:05
+    _form("clf", Kind.UNIX, _NAMED_DATE + _CLOCK + _ZONE),
+    _form("clf-local", Kind.LOCAL, _NAMED_DATE + _CLOCK + _NO_ZONE),
+    # Jan 2, 2024 3:04:05 PM
+    _form(
+        "month-name",
+        Kind.LOCAL,
+        rb"(?<!\w)" + _MONTH_NAME + rb" +(?P<day>\d\d?),? +(?P<year>(?:19|20)\d\d),? +" + _CLOCK + _NO_ZONE,
+    ),
+    # Tue Jan  2 03:04:05.678 2024
+    _form("ctime", Kind.LOCAL, _WEEKDAY + _MONTH_NAME + rb" +(?P<day>\d\d?) +" + _CLOCK + rb" +(?P<year>\d{4})\b"),
+    # I0102 03:04:05.678901 12345 file.cc:77] text; with the year since glog 0.5; [W102 03:04:05.678901 in PyTorch
+    _form(
+        "glog",
+        Kind.YEARLESS,
+        rb"(?<!\w)(?P<level>[IWEFDVC])(?P<month>\d\d?)(?P<day>\d\d) " + _CLOCK + rb"(?: +(?P<thread>\d+))?"
+        rb" +(?P<source>[^\s\]]+:\d+)\] ?",
+    ),
+    _form(
+        "glog-year",
+        Kind.LOCAL,
+        rb"(?<!\w)(?P<level>[IWEFDVC])(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d) "
+        + _CLOCK
+        + rb"(?: +(?P<thread>\d+))? +(?P<source>[^\s\]]+:\d+)\] ?",
+    ),
+    # 01-02 03:04:05.678  1234  5678 I Tag: text
+    _form(
+        "logcat",
+        Kind.YEARLESS,
+        rb"^(?P<month>\d\d)-(?P<day>\d\d) " + _CLOCK + rb" +(?P<pid>\d+) +(?P<thread>\d+) (?P<level>[VDIWEFA]) "
+        rb"(?P<source>[^:]*?) *: ?",
+    ),
+    # Jan  2 03:04:05 host program[1234]: text
+    _form(
+        "syslog",
+        Kind.YEARLESS,
+        rb"^(?:<\d{1,3}>)?" + _MONTH_NAME + rb" +(?P<day>\d\d?) " + _CLOCK + rb" +\S+ +"
+        rb"(?P<source>[^\s:\[]+)(?:\[(?P<pid>\d+)\])?: ?",
+    ),
+    # 1704164645.678901 | [1704164645678] | ts=1704164645.678901, but no first column of a CSV with whole numbers
+    _form(
+        "epoch",
+        Kind.UNIX,
+        rb"(?:^\s*|([\[(<]\s*|\b(?:ts|time|timestamp|t)\s*[=:]\s*\"?))"
+        rb"(?P<epoch>\d{10}\.\d{1,9}|\d{10},\d{3,9}(?![\d,;])|(?(1)\d{10},\d{1,2}(?!\d)|(?!))"
+        rb"|(?:\d{10}|\d{13}(?:\.\d{1,6})?|\d{16}(?:\.\d{1,3})?|\d{19})(?(1)|(?![,;])))[\])>\"]?"
+        rb"(?=$|[\s,:;|}])",
+    ),
+    # [   12.345678] text | 12.345678: text | +12.345s text | 250ms text; 1,5 may be two columns: it needs a bracket,
+    # a sign, a unit, three decimals or a level
+    _form(
+        "seconds",
+        Kind.SINCE_START,
+        rb"^\s*([\[(<]\s*(?:T?\+|t=)?\s*|(?:T?\+|t=)\s*)?"
+        rb"(?P<since>\d{1,18}(?:\.\d{1,9}|,\d{3,9}(?![\d,;])|,\d{1,9}(?=\s?" + _UNIT + rb"|\s.*" + _LEVEL + rb")"
+        rb"|(?(1),\d{1,9}|(?!))|(?=\s?" + _UNIT + rb")))\s?(?P<unit>" + _UNIT + rb")?[\])>]?"
+        rb"(?(1)|(?(unit)|(?![,;])))(?=[\s:|,;].*[A-Za-z])",
+    ),
+    # +00:00:05.678
+    _form("elapsed", Kind.SINCE_START, rb"^\s*[\[(<]?\s*T?\+(?P<hours>\d{1,6})" + _TIME + rb"(?![\w:])"),
+    # 1/2/2024 3:04:05 PM
+    _form("month/day/year", Kind.LOCAL, _MONTH_FIRST + _CLOCK),
+    _form("day/month/year", Kind.LOCAL, _DAY_FIRST + _CLOCK),
+    _form("time-of-day", Kind.TIME_OF_DAY, rb"(?<![\w.:/+-])" + _CLOCK + rb"(?![\w:])"),
+)
+
+
+# -- reading a time ---------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _day_ns(year: bytes, month: bytes, day: bytes) -> int:
+    """Midnight in ns since 1970. Raises ValueError when there is no such day."""
+    number = int(month) if month.isdigit() else _MONTHS[month[:3].lower()]
+    return (date(int(year), number, int(day)).toordinal() - date(1970, 1, 1).toordinal()) * DAY_NS
+
+
+@lru_cache(maxsize=64)
+def _zone_ns(zone: bytes) -> int:
+    """How far ahead of UTC a zone is, such as "+02:00", "Z". Raises ValueError for anything else."""
+    return ahead_minutes(zone.decode("ascii")) * 60 * 10**9
+
+
+def _of_day_ns(groups: dict[str, bytes]) -> int:
+    hour, minute, second = int(groups["hour"]), int(groups.get("minute", b"0")), int(groups.get("second", b"0"))
+    half = groups.get("half", b"").replace(b".", b"").lower()
+    if half and hour <= 12:  # 14:00:00 PM is a clock of 24 hours
+        hour = hour % 12 + (12 if half == b"pm" else 0)
+    if hour > 23 or minute > 59 or second > 60:
+        raise ValueError("no such time of day")
+    return ((hour * 60 + minute) * 60 + second) * 10**9 + int(groups.get("frac", b"0").ljust(9, b"0")[:9])
+
+
+def epoch_ns(number: bytes) -> int:
+    """Ns of a number whose count of digits tells its unit. Raises ValueError outside of 2001 to 2096."""
+    whole = re.split(rb"[.,]", number, maxsplit=1)[0]
+    if len(whole) not in _EPOCH_EXPONENTS:
+        raise ValueError("no time since 1970")
+    ns = parse_ns(number.replace(b",", b"."), _EPOCH_EXPONENTS[len(whole)])
+    if not looks_like_unix_time(ns):
+        raise ValueError("no time since 1970")
+    return ns
+
+
+def _counted_ns(groups: dict[str, bytes]) -> int:
+    """The ns of a form that counts in one unit."""
+    if "epoch" in groups:
+        return epoch_ns(groups["epoch"])
+    for name, text in groups.items():
+        count, _, unit = name.partition("_")
+        if count in ("epoch", "since"):
+            exponent = _EXPONENTS[unit.encode() or groups.get("unit", b"s")]
+            return parse_ns(text.replace(b",", b"."), exponent)
+    raise ValueError("no time")
+
+
+def _elapsed_ns(groups: dict[str, bytes]) -> int:
+    """Ns of hours, minutes and seconds since a start: more than a day is possible."""
+    return int(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
+
+
+def time_ns(groups: dict[str, bytes]) -> int:
+    """The time that the groups of a form hold, in ns of what its kind counts.
+
+    Raises:
+        ValueError: there is no such day, hour or zone.
+    """
+    if "hours" in groups:
+        return _elapsed_ns(groups)
+    if "hour" not in groups:
+        return _counted_ns(groups)
+    ns = _of_day_ns(groups)
+    month = groups.get("month") or groups.get("mon")
+    if month is None or "day" not in groups:
+        return ns
+    year = groups.get("year", b"%d" % _SOME_LEAP_YEAR)
+    ns += _day_ns(b"20" + year if len(year) == 2 else year, month, groups["day"])
+    zone = groups.get("zone") or groups.get("far_zone")
+    return ns - _zone_ns(zone) if zone else ns
+
+
+class TimeReader:
+    """Reads the times of one log in its order: counts the midnights and new years that its form does not state.
+
+    Args:
+        form: the form of the log.
+        year: the year of the first line, if it is known and the form does not state it.
+        ahead_ns: how far a clock whose zone the form does not state is ahead of UTC.
+    """
+
+    def __init__(self, form: Form, year: int | None = None, ahead_ns: int = 0) -> None:
+        self.form = form
+        self._ahead = ahead_ns
+        self._turns = {Kind.YEARLESS: _NEW_YEAR_NS, Kind.TIME_OF_DAY: _MIDNIGHT_NS}.get(form.kind, 0)
+        self._year = year
+        self._passed = 0
+        self._last: int | None = None
+
+    def read(self, groups: dict[str, bytes]) -> int:
+        """The time in ns. Raises ValueError as `time_ns` does."""
+        ns = self._one(groups, self._passed)
+        if self._turns:
+            if self._last is not None and self._last - ns > self._turns:
+                ns = self._one(groups, self._passed + 1)
+                self._passed += 1
+            self._last = ns
+        return ns - self._ahead
+
+    def _one(self, groups: dict[str, bytes], passed: int) -> int:
+        if self.form.kind is Kind.TIME_OF_DAY:
+            return time_ns(groups) + passed * DAY_NS
+        if self.form.kind is not Kind.YEARLESS:
+            return time_ns(groups)
+        if self._year is not None:
+            return time_ns(groups | {"year": b"%d" % (self._year + passed)})
+        first = _day_ns(b"%d" % _SOME_LEAP_YEAR, b"1", b"1")
+        return time_ns(groups) - first + passed * 366 * DAY_NS
+
+
+def step_ns(form: Form, line: bytes) -> int:
+    """The smallest step of the times of a form, as a line prints it."""
+    match = form.pattern.search(line)
+    if match is None:
+        return 1
+    groups = groups_of(match)
+    for name, text in groups.items():
+        what, _, unit = name.partition("_")
+        if what in ("epoch", "since"):
+            exponent = None if name == "epoch" else _EXPONENTS[unit.encode() or groups.get("unit", b"s")]
+            return number_step_ns(text, exponent)
+    return int(10 ** max(9 - len(groups.get("frac", b"")), 0))
+
+
+def number_step_ns(text: bytes, exponent: int | None) -> int:
+    """The smallest step of a number of times, as it is written.
+
+    Args:
+        text: the number.
+        exponent: its unit, as a power of ten of ns; None: it counts from 1970, and its size tells the unit.
+    """
+    if not re.fullmatch(rb"[+-]?\d+(?:[.,]\d*)?", text):
+        return 1
+    whole, *decimals = re.split(rb"[.,]", text)
+    unit = _EPOCH_EXPONENTS.get(len(whole), 9) if exponent is None else exponent
+    return int(10 ** max(unit - len(decimals[0] if decimals else b""), 0))
+
+
+def text_of_time(match: re.Match[bytes]) -> str:
+    """The time as it is written, without the fields that the form holds besides."""
+    spans = [match.span(name) for name, text in match.groupdict().items() if text is not None and name not in FIELDS]
+    start, end = min(start for start, _ in spans), max(end for _, end in spans)
+    return match.string[start:end].decode("utf-8", "replace")
+
+
+def groups_of(match: re.Match[bytes]) -> dict[str, bytes]:
+    """The groups of a form that took part."""
+    return {name: text for name, text in match.groupdict().items() if text is not None}
+
+
+# -- recognising ------------------------------------------------------------------------------------------------------
+
+
+class Fit(Struct, frozen=True):
+    """How well a form fits some lines.
+
+    Attributes:
+        form: the form.
+        fits: lines that hold such a time.
+        of: lines that could begin an entry: neither empty nor indented.
+        back: how often the time goes back, wall clocks by more than a second.
+    """
+
+    form: Form
+    fits: int
+    of: int
+    back: int
+
+    @property
+    def good(self) -> bool:
+        """Whether it fits most lines, and its times run forward."""
+        return 2 * self.fits >= self.of and 4 * self.back <= max(self.fits - 1, 0) and self.fits > 0
+
+
+def begins_entry(line: bytes) -> bool:
+    """Whether a line could be the first of an entry: neither empty nor indented."""
+    return bool(line.strip()) and not line[:1].isspace()
+
+
+def recognise(lines: Sequence[bytes]) -> Fit | None:
+    """The form that fits most lines, the first of FORMS among those that do so about equally; None if none fits one."""
+    lines = [line for line in lines if not line.startswith(_FILE_HEADER)]
+    fits = [_fit(form, lines) for form in FORMS]
+    most = max(fit.fits for fit in fits)
+    if not most:
+        return None
+    about = [fit for fit in fits if 3 * fit.fits >= 2 * most]
+    return next((fit for fit in about if fit.good), about[0])
+
+
+def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
+    reader = TimeReader(form)
+    times = []
+    for line in lines:
+        match = form.pattern.search(line, 0, REACH)
+        if match is None:
+            continue
+        try:
+            times.append(reader.read(groups_of(match)))
+        except ValueError:
+            continue
+    jitter = 0 if form.kind is Kind.SINCE_START else _JITTER_NS  # numbers at the begin of lines need not be times
+    back = sum(earlier - later > jitter for earlier, later in pairwise(times))
+    candidates = sum(begins_entry(line) for line in lines)
+    return Fit(form, len(times), max(candidates, len(times)), back)
+
+
+#: Whether the month or the day comes first, of dates that are written both ways.
+ORDERS = {form.name: form for form in FORMS if form.name in ("month/day/year", "day/month/year")}
+_SLASHED_DATE = ORDERS["month/day/year"].pattern
+#: What a date ends and begins with, next to a time of day.
+_DATE_BEFORE = regex(
+    rb"(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}|(?<!\d)(?:19|20)\d{6}|\b(?i:"
+    + _NO_NAMES.sub(b"(?:", _MONTH_NAME)
+    + rb")[a-z]*[ .,/-]*\d{1,4}"
+    rb"(?:,? +\d{4})?|\d{1,2}[ .,/-]*" + _NO_NAMES.sub(b"(?:", _MONTH_NAME) + rb"[a-z]*(?:[ .,/-]*\d{2,4})?)[,T:\s]*$"
+)
+_DATE_AFTER = regex(rb"[,\s]*(?:on )?(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}(?![\w.]))")
+
+
+def date_order(lines: Iterable[bytes]) -> Form | None:
+    """The form of dates such as 1/13/2024, told by numbers above 12; None if no number tells or they contradict."""
+    first, second = 0, 0
+    for line in lines:
+        match = _SLASHED_DATE.search(line, 0, REACH)
+        if match is not None:
+            first += int(match["month"]) > 12
+            second += int(match["day"]) > 12
+    if bool(first) == bool(second):
+        return None
+    return ORDERS["day/month/year" if first else "month/day/year"]
+
+
+def date_beside(form: Form, lines: Sequence[bytes]) -> str:
+    """A date with its time of day, if most times of a form without dates stand beside a date; "" if not."""
+    found, of = [], 0
+    for line in lines:
+        match = form.pattern.search(line, 0, REACH)
+        if match is None:
+            continue
+        of += 1
+        before, after = _DATE_BEFORE.search(line, 0, match.start()), _DATE_AFTER.match(line, match.end())
+        if before or after:
+            start, end = before.start() if before else match.start(), after.end() if after else match.end()
+            found.append(line[start:end].decode("utf-8", "replace"))
+    return found[0] if 2 * len(found) >= of and found else ""
+
+
+# -- the pattern language ---------------------------------------------------------------------------------------------
+
+_DIRECTIVES = {
+    "Y": rb"(?P<year>\d{4})",
+    "y": rb"(?P<year>\d\d)",
+    "m": rb"(?P<month>\d\d?)",
+    "b": _MONTH_NAME,
+    "d": rb" ?(?P<day>\d\d?)",
+    "H": rb" ?(?P<hour>\d\d?)",
+    "I": rb" ?(?P<hour>\d\d?)",
+    "p": rb"(?P<half>[AaPp][Mm])",
+    "M": rb"(?P<minute>\d\d)",
+    "S": rb"(?P<second>\d\d)",
+    "f": rb"(?P<frac>\d{1,9})\d*",
+    "z": rb"(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)",
+    "a": rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)",
+    "s": rb"(?P<epoch_s>\d{1,12}(?:[.,]\d+)?)",
+    "%": rb"%",
+}
+_NAMED = {f"epoch_{unit}": rb"(?P<epoch_%b>\d{1,20}(?:[.,]\d+)?)" % unit.encode() for unit in ("s", "ms", "us", "ns")}
+_NAMED |= {unit: rb"(?P<since_%b>\d{1,20}(?:[.,]\d+)?)" % unit.encode() for unit in ("s", "ms", "us", "ns")}
+_NAMED |= {
+    "level": rb"(?P<level>[A-Za-z]+)",
+    "thread": rb"(?P<thread>[^\]\[|,;]+?)",
+    "pid": rb"(?P<pid>\d+)",
+    "source": rb"(?P<source>[^\s\]\[]+)",
+    "skip": rb".*?",
+}
+_TOKEN = regex(r"%(?:\{(?P<name>\w+)\}|(?P<directive>.))|(?P<blank>\s+)|(?P<other>.)", re.DOTALL)
+#: What the option may hold, for messages.
+PATTERN_HELP = (
+    "a pattern of %Y %y %m %b %d %H %I %p %M %S %f %z %s and %{epoch_s} %{epoch_ms} %{epoch_us} %{epoch_ns} "
+    "%{s} %{ms} %{us} %{ns} %{level} %{thread} %{pid} %{source} %{skip}, or a name: "
+    + ", ".join(form.name for form in FORMS)
+)
+
+
+def compile_form(text: str) -> Form:
+    """The form of that name, or the form that a pattern describes.
+
+    Raises:
+        ValueError: with what is wrong.
+    """
+    for form in FORMS:
+        if form.name == text:
+            return form
+    pieces = [_piece(match, text) for match in _TOKEN.finditer(text)]
+    try:
+        pattern = re.compile(b"".join(pieces))
+    except re.error as error:
+        raise ValueError(f"{text!r} states something twice ({error})") from None
+    return Form(text, _kind_of(set(pattern.groupindex), text), pattern)
+
+
+def _piece(match: re.Match[str], text: str) -> bytes:
+    name, directive = match["name"], match["directive"]
+    if match["blank"]:
+        return rb"\s+"
+    if match["other"]:
+        return re.escape(match["other"].encode())
+    known = _NAMED.get(name) if name else _DIRECTIVES.get(directive)
+    if known is None:
+        raise ValueError(f"{match[0]!r} in {text!r} is not known")
+    return known
+
+
+def _kind_of(groups: set[str], text: str) -> Kind:
+    if any(group.startswith("epoch_") for group in groups):
+        return Kind.UNIX
+    if any(group.startswith("since_") for group in groups):
+        return Kind.SINCE_START
+    if "hour" not in groups:
+        raise ValueError(f"{text!r} states no time: it needs %H, %s, %{{s}} or the like")
+    if not {"day"} <= groups or not groups & {"month", "mon"}:
+        return Kind.TIME_OF_DAY
+    if "year" not in groups:
+        return Kind.YEARLESS
+    return Kind.UNIX if "zone" in groups else Kind.LOCAL

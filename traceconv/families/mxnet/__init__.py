@@ -1,0 +1,1 @@
+"""MXNet: profiles and printed tables."""

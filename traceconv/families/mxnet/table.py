@@ -1,0 +1,446 @@
+"""Aggregate tables of the MXNet profiler: what `mx.profiler.dumps()` returns and programs print, as text or JSON.
+
+    Profile Statistics:
+        Note the difference in units for different entries.
+    operator
+    =================
+    Name                          Total Count        Time (ms)    Min Time (ms)    Max Time (ms)    Avg Time (ms)
+    ----                          -----------        ---------    -------------    -------------    -------------
+    Convolution                             4           0.8430           0.0850           0.3280           0.2107
+
+Facts from the source (src/profiler/aggregate_stats.cc) and from runs of 1.6 and 1.9: names overflow their column, so
+rows are read from the right. Memory comes in kB of 1000 bytes with three numbers, up to 1.4 with four under headings of
+time. Counters (`MXNet C API Calls`, those of the user) are printed divided by 1000 as if they were ms; that is undone.
+What is called average there, and for memory, is half the difference of maximum and minimum. A minimum that was never
+set shows as 2147483.647. The same work stands in several sections, so sections must not be added.
+
+In JSON (1.5 and later) every entry is `"name": {` with one `"Count": 4,` a line, in four significant digits, and names
+are not escaped. The tables hold no times of day: there is no timeline.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but, literal
+from traceconv.families.common.numbers import number_of
+from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import TrackId
+
+OTHER_LINE = declare(
+    "mxnet-table.other_line",
+    ProblemKind.SKIPPED,
+    "lines outside of the tables are the program's own output and were left out",
+    quiet=True,
+)
+BAD_ROW = declare(
+    "mxnet-table.bad_row", ProblemKind.LOST, "a row does not have the numbers of its heading (a cut or mixed up line)"
+)
+CUT = declare("mxnet-table.cut", ProblemKind.LOST, "the JSON ends inside an entry: those before it were kept")
+NEVER_SET = declare(
+    "mxnet-table.minimum_never_set",
+    ProblemKind.ABSENT,
+    "a minimum was never set by MXNet (2147483.647), and was left out",
+)
+
+_BEGIN = regex(r"Profile Statistics[.:]")
+_HEADING = regex(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")
+_UNIT = regex(r"\((?:ms|kB)\)")
+_NOTE = regex(r"\s*Note\b.*|.*counter items are counter values.*")
+_RULE = regex(r"=+\s*|-[- ]*")
+# Memory: cpu/0                          16           0.0000        3604.7681        1802.3840
+_ROW = {n: regex(r"(.*?)\s+(\d+)" + r"\s+(-?\d+\.\d{4})" * n + r"\s*") for n in (3, 4)}
+_LIKE_A_ROW = regex(r"\S.*\s{2,}\d")
+
+_JSON_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
+_JSON_BEGIN = regex(r'(.*?)\s*\{?\s*"(Time|Memory)"\s*:\s*\{\s*')
+_JSON_HEAD = regex(
+    rb'"(?:Time|Memory)"\s*:\s*\{.{0,2000}?'
+    rb'(?:"Count"\s*:\s*\d+\s*,\s*"(?:Total|Min)"|"Avg"\s*:\s*[\d.]+\s*,\s*"Count")\s*:',
+    re.DOTALL,
+)
+#         "Convolution": {
+_JSON_OPEN = regex(r'\s*"(.*)"\s*:\s*\{\s*')
+_JSON_VALUE = regex(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*,?\s*')
+_JSON_UNIT = regex(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*,?\s*')
+_JSON_CLOSE = regex(r"[\s},]*")
+
+#: What begins a table or a JSON dump; what is something in each table; and what is else within one.
+_BEGINS = holds(rb'(?:"(?:Time|Memory)"|Profile Statistics)')
+_FRAMES = rb"[=-]|Name  |" + SPACE + b"*Note|" + holds(b"counter items")
+_OTHERS, _OUTSIDE = lines_but(_BEGINS, or_blank=True), lines_but(_BEGINS, _FRAMES)
+_BETWEEN_ROWS = lines_but(_BEGINS, _FRAMES, holds(rb"[.\d]\d{4}"), holds(2 * SPACE + rb"[\d\x80-\xff]"))
+
+_MEMORY = "Device Storage"
+_COUNTERS = ("MXNet C API Calls", "MXNet C API Concurrency")
+_NO_MINIMUM = 2147483.6
+_SCALE = 1000  # MXNet divides the values of counters by this
+_HELP = "Sums of profiler.dumps(), not a timeline. Sections overlap: the same work can stand in several of them."
+
+
+class Row(msgspec.Struct):
+    """One line of a table, or one entry of the JSON.
+
+    Attributes:
+        kind: "time", "memory" or "counter", which is what the numbers mean.
+        count: the number of occurrences.
+        numbers: total, min, max and avg as printed; total is None where it is not printed.
+    """
+
+    section: str
+    name: str
+    kind: str
+    count: int
+    numbers: tuple[float | None, float | None, float | None, float | None]
+
+    def args(self) -> dict[str, Any]:
+        """The numbers with their units in the keys."""
+        total, low, high, average = self.numbers
+        if self.kind == "time":
+            values = {"total_ms": total, "min_ms": low, "max_ms": high, "avg_ms": average}
+        elif self.kind == "memory":
+            values = {"min_use_kB": low, "max_use_kB": high, "half_range_kB": average}
+        else:
+            found = {"total": total, "min": low, "max": high, "half_range": average}
+            values = {key: None if value is None else _counted(value) for key, value in found.items()}
+        return {"count": self.count, **{key: value for key, value in values.items() if value is not None}}
+
+
+def _counted(printed: float) -> float:
+    """The value of a counter that was printed divided by 1000."""
+    value = round(printed * _SCALE, 3)
+    return int(value) if value == int(value) else value
+
+
+def row_of(section: str, name: str, count: int, printed: Sequence[float | None], is_memory: bool) -> Row:
+    """A row with the meaning of its numbers found out.
+
+    Args:
+        printed: total, min, max, avg; or min, max, avg.
+        is_memory: whether the heading says so.
+    """
+    total, low, high, average = (None, *printed) if len(printed) == 3 else printed
+    if is_memory or section == _MEMORY:
+        kind = "memory"
+    elif name in _COUNTERS or _averages_its_range(count, total, low, high, average):
+        kind = "counter"
+    else:
+        kind = "time"
+    return Row(section, name, kind, count, (None if kind == "memory" else total, low, high, average))
+
+
+def _averages_its_range(
+    count: int, total: float | None, low: float | None, high: float | None, average: float | None
+) -> bool:
+    """Whether the average is no average but half the range, beyond what rounding explains."""
+    if total is None or low is None or high is None or average is None or low >= _NO_MINIMUM:
+        return False
+    rounding = 0.0001 + 0.001 * abs(average)
+    return abs(average * count - total) > count * rounding and abs((high - low) / 2 - average) <= rounding
+
+
+class _Text(msgspec.Struct):
+    """A table that is being read.
+
+    Attributes:
+        dump: the number of the call of dumps() in the log.
+        title: the line before, which may be the title of a section.
+        numbers: how many numbers the rows have behind the count; 0 outside of the rows.
+    """
+
+    dump: int
+    section: str = ""
+    title: str = ""
+    numbers: int = 0
+    is_memory: bool = False
+
+
+class _Json(msgspec.Struct):
+    """A JSON dump that is being read line by line.
+
+    Attributes:
+        prefix: what a logger put before the first line.
+        first: the kind that it begins with: "Time", if nobody sorted the keys.
+        path: the names of the objects around the line: kind, section, entry.
+        values: what the innermost entry holds.
+    """
+
+    dump: int
+    prefix: str
+    first: str
+    path: list[str]
+    values: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def goes_on_with(self, kind: str) -> bool:
+        """Whether an object of that name is a part of this dump; else it begins the next one."""
+        return kind != self.first and (not self.path or kind == "Memory")
+
+
+def _others_in_json(prefix: str) -> bytes:
+    """The expression of lines within a JSON dump that are none of it."""
+    begin = b"(?:" + literal(prefix) + b")?" + SPACE + b"*+"
+    return lines_but(_BEGINS, begin + rb'(?:"|[},])')
+
+
+class _Reader:
+    """Reads one log into a builder."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._tables: OpenTables[_Text] = OpenTables()
+        self._json: _Json | None = None
+        self._dumps = 0
+        self._tracks: dict[tuple[int, str], TrackId] = {}
+        self._units: dict[str, str] = {}
+        self._others = 0
+        self._lines = IdleLines(out)
+
+    def read(self, source: Source) -> None:
+        for number, line in self._lines.read(source):
+            if not self._line(number, text_of_line(line)):
+                self._others += 1
+        if self._json is not None:
+            self._out.problem(CUT, f"{source.name}: inside {' / '.join(self._json.path)!r}")
+        if not self._dumps:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no table of profiler.dumps() found, expected a line `Profile Statistics:` or JSON with Time and Count",
+                hint=f"record one with {MxnetTable.record}",
+            )
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._others:
+            self._out.skip(OTHER_LINE, count=self._others)
+        if self._dumps > 1:
+            self._out.note(
+                f"{self._dumps} dumps in one log: each has its own tracks; unless dumps(reset=True) was called, they "
+                "count from the start of the profile, so that later ones contain the earlier ones"
+            )
+        self._out.note(NO_TIMELINE)
+        if self._units:
+            self._out.metadata("mxnet_units", self._units)
+
+    def _line(self, number: int, line: str) -> bool:
+        """Read a line; False if it belongs to no table."""
+        if '"Time"' in line or '"Memory"' in line:
+            begin = _JSON_BEGIN.fullmatch(line)
+            if begin is not None and not (self._json is not None and self._json.goes_on_with(begin[2])):
+                self._begin_json(begin[1], begin[2])
+                return self._merged("lines of JSON around the numbers")
+            if begin is None and '"Count"' in line:
+                return self._compact_json(number, line)
+        if self._json is not None:
+            return self._json_line(number, line.removeprefix(self._json.prefix), self._json)
+        begin = _BEGIN.search(line)
+        if begin is not None:
+            self._dumps += 1
+            self._tables.open(line[: begin.start()], _Text(self._dumps))
+            return self._merged("headings of tables")
+        found = self._tables.find(line)
+        if found is None:
+            return self._other(_OTHERS)
+        return self._table_line(number, found[2], found[1], found[0] == "" and len(self._tables.all()) == 1)
+
+    def _other(self, like: bytes) -> bool:
+        """Count a line that belongs to no table, and changes none."""
+        self._lines.idle(self._add_others, like)
+        return True
+
+    def _add_others(self, count: int) -> None:
+        self._others += count
+
+    def _merged(self, what: str, count: int = 1) -> bool:
+        self._out.balance.merged[what] += count
+        return True
+
+    # -- text -------------------------------------------------------------------------------------------------
+
+    def _table_line(self, number: int, line: str, table: _Text, is_alone: bool) -> bool:
+        """A line while a table is open.
+
+        Args:
+            is_alone: whether there is no other table, nor a prefix.
+        """
+        if is_alone and not table.numbers and self._lines.passed.strip():
+            table.title = text_of_line(self._lines.passed.rstrip().rpartition(b"\n")[2]).strip()
+        if _RULE.fullmatch(line):
+            return self._rule(line, table)
+        if _HEADING.fullmatch(line):
+            table.numbers, table.is_memory = len(_UNIT.findall(line)), "(kB)" in line
+            return self._merged("headings of tables")
+        if not line.strip() or _NOTE.fullmatch(line):
+            if not table.numbers:
+                self._lines.merged("headings of tables", b"" if line.strip() else BLANK)
+                return True
+            table.numbers = 0
+            return self._merged("headings of tables")
+        if not table.numbers:
+            if is_alone or table.title == line.strip():
+                table.title = line.strip()
+                return self._other(_OUTSIDE if is_alone else b"")
+            table.title = line.strip()
+            return False
+        row = _ROW[3 if table.numbers == 3 else 4].fullmatch(line)
+        if row is not None:
+            numbers = [float(text) for text in row.groups()[2:]]
+            self._write(number, table.dump, row_of(table.section, row[1], int(row[2]), numbers, table.is_memory))
+        elif _LIKE_A_ROW.match(line):
+            self._lines.skip(BAD_ROW, number, line[:60])
+        else:
+            return self._other(_BETWEEN_ROWS if is_alone else b"")
+        return True
+
+    def _rule(self, line: str, table: _Text) -> bool:
+        """A line of = stands below the title of a section, one of - below the heading."""
+        if line.startswith("=") and table.title:
+            table.section, table.title = table.title, ""
+            self._others -= 1  # the title itself
+            self._merged("headings of tables")
+        return self._merged("headings of tables")
+
+    def _write(self, number: int, dump: int, row: Row) -> None:
+        track = self._tracks.get((dump, row.section))
+        if track is None:
+            title = f"MXNet totals: {row.section}" + (f", dump {dump}" if dump > 1 else "")
+            track = self._tracks[dump, row.section] = self._out.totals_track(title, description=_HELP)
+        low = row.numbers[1]
+        if row.kind != "memory" and low is not None and low >= _NO_MINIMUM:
+            self._out.problem(NEVER_SET, number, repr(row.name))
+            row.numbers = (row.numbers[0], None, *row.numbers[2:])
+        self._out.totals(track, row.name, row.section, row.args(), number)
+        self._out.balance.written += 1
+
+    # -- JSON -------------------------------------------------------------------------------------------------
+
+    def _begin_json(self, prefix: str, kind: str) -> None:
+        if self._json is not None:
+            self._out.problem(CUT, f"inside {' / '.join(self._json.path)!r}")
+        if text_of_line(self._lines.before).removeprefix(prefix).strip() == "{":
+            self._others -= 1  # the bracket that opens the document
+            self._merged("lines of JSON around the numbers")
+        self._dumps += 1
+        self._json = _Json(self._dumps, prefix.removesuffix("{"), kind, [kind])
+
+    def _json_line(self, number: int, line: str, document: _Json) -> bool:
+        opened, value = _JSON_OPEN.fullmatch(line), _JSON_VALUE.fullmatch(line)
+        unit = _JSON_UNIT.fullmatch(line)
+        if opened is not None:
+            document.path.append(opened[1])
+            document.values = {}
+        elif value is not None:
+            document.values[value[1]] = value[2]
+        elif unit is not None:
+            self._units[unit[1]] = unit[2]
+        elif _JSON_CLOSE.fullmatch(line):
+            return self._close(number, line.count("}"), document)
+        else:
+            return self._other(_others_in_json(document.prefix))
+        return self._merged("lines of JSON around the numbers")
+
+    def _close(self, number: int, brackets: int, document: _Json) -> bool:
+        """Close objects; the line that closes an entry stands for it in the balance."""
+        if not brackets:
+            self._lines.merged("lines of JSON around the numbers", rb"[\s,]*\n")
+            return True
+        counted = False
+        for _ in range(brackets):
+            if not document.path:
+                self._json = None
+                break
+            if len(document.path) == 3:
+                counted = self._entry(number, document.dump, document.path, document.values)
+            document.path.pop()
+        return counted or self._merged("lines of JSON around the numbers")
+
+    def _entry(self, number: int, dump: int, path: list[str], values: dict[str, Any]) -> bool:
+        kind, section, name = path
+        keys = ("Min", "Max", "Avg") if kind == "Memory" else ("Total", "Min", "Max", "Avg")
+        numbers = [number_of(str(values.get(key, ""))) for key in keys]
+        count = number_of(str(values.get("Count", "")))
+        if not isinstance(count, int) or None in numbers:
+            self._out.skip(BAD_ROW, number, f"{section} / {name}: {', '.join(values) or 'nothing'}")
+        else:
+            self._write(number, dump, row_of(section, name, count, [float(n or 0) for n in numbers], kind == "Memory"))
+        return True
+
+    def _compact_json(self, number: int, line: str) -> bool:
+        """A whole document in one line, as programs print it that decode it first."""
+        try:
+            document = msgspec.json.decode(line[line.index("{") :].strip())
+            entries = [
+                ([kind, section, name], values)
+                for kind in ("Time", "Memory")
+                for section, members in document.get(kind, {}).items()
+                for name, values in members.items()
+            ]
+        except (ValueError, AttributeError, msgspec.DecodeError):
+            self._out.skip(BAD_ROW, number, "JSON that does not end in its line, or is of another form")
+            return True
+        self._dumps += 1
+        self._out.balance.read += len(entries)
+        for path, values in entries:
+            self._entry(number, self._dumps, path, values if isinstance(values, dict) else {})
+        self._units |= document.get("Unit", {})
+        return self._merged("lines of JSON around the numbers")
+
+
+@importer
+class MxnetTable(msgspec.Struct, frozen=True):
+    """Importer of the aggregate tables of the MXNet profiler."""
+
+    name: ClassVar[str] = "mxnet-table"
+    title: ClassVar[str] = "MXNet aggregate tables (profiler.dumps())"
+    url: ClassVar[str] = "https://mxnet.apache.org/versions/1.9.1/api/python/docs/api/mxnet/profiler/index.html"
+    versions: ClassVar[str] = "1.2 to 2.0; text and JSON, amid other output, several dumps in one log"
+    clock: ClassVar[ClockDomain] = NO_TIME
+    record: ClassVar[str] = (
+        "mx.profiler.set_config(aggregate_stats=True, profile_all=True); set_state('run'); ...; "
+        "print(mx.profiler.dumps())"
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("row of a table, entry of the JSON", "instant without a time, with the numbers as args"),
+        ("section (operator, MXNET_C_API, Device Storage, a domain of the user)", "track"),
+        ("counter printed as ms", "args without unit, multiplied by 1000 again"),
+        ("units of the JSON", "metadata"),
+    )
+    skips = (OTHER_LINE,)
+    lost: ClassVar[tuple[str, ...]] = (
+        "There are no times of day and no order: it is a summary, not a timeline.",
+        "A counter of the user whose half range equals its average cannot be told from a time.",
+        "JSON dumps have four significant digits only.",
+    )
+    line_up: ClassVar[str] = (
+        "Nothing to line up. Merged with the profile.json of the same run, the tables come under its process."
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES for the line that MXNet prints above its tables with a heading, or for its JSON."""
+        if _JSON_HEAD.search(head.data) and b'"ph"' not in head.data:
+            return Match.yes("JSON with Time, Count and Total as profiler.dumps() makes it")
+        if b"Profile Statistics" not in head.data or b"Total Count" not in head.data:
+            return Match.no("no `Profile Statistics` with a heading `Name  Total Count`")
+        lines = [text_of_line(line) for line in head.data.splitlines()]
+        begins = any(_BEGIN.search(line) for line in lines)
+        if begins and any("Total Count" in line and _HEADING.search(line) for line in lines):
+            return Match.yes("`Profile Statistics` and a heading `Name  Total Count`")
+        return Match.no("`Profile Statistics` without a heading `Name  Total Count`")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole log. Raises MalformedInput when it holds no table."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        out.belongs_to(("mxnet",))
+        _Reader(out).read(source)

@@ -1,0 +1,1 @@
+"""NVIDIA Nsight: databases of Nsight Systems, tables of Nsight Compute."""

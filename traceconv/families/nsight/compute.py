@@ -1,0 +1,465 @@
+"""CSV printed by Nsight Compute (`ncu --csv`): metrics of each kernel, without any time.
+
+    ==PROF== Connected to process 1234 (/usr/bin/app)
+    "ID","Process ID","Process Name",...,"Kernel Name",...,"Section Name","Metric Name","Metric Unit","Metric Value"
+    "0","1234","app",...,"add(float *)",...,"GPU Speed Of Light Throughput","Memory Throughput","%","45.70"
+
+The page of details, the default, has a row for each metric of a kernel, and rows of advice without a metric. Rows of
+metrics end behind the value and a comma; only rows of advice fill the columns of rules. `--print-details all` adds the
+column Body Item Label: metrics of one name stand below several labels. `--nvtx` adds columns with the open ranges. With
+`--page raw` there is a row for each kernel and a column for each metric, and the row behind the heading holds units.
+Numbers follow the locale. The kernels are replayed, several times each, one after the other: their durations are not
+those of the program, and nothing says when they ran. What the rows are good for is to stand beside the kernels of a
+recording of the same program: the nth launch of a name there is the nth one here.
+
+Described at https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html. Checked against public outputs of
+ncu 2020 to 2025 (docs/formats.md names them): columns, ragged rows, units, groups of thousands. The page of raw metrics
+and other locales were seen in excerpts only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common import cupti as _cupti
+from traceconv.families.common.idle_lines import IdleLines, holds, lines_but, literal
+from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
+from traceconv.families.common.text_tables import text_of_line
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.diagnostics import ProblemKind, declare
+
+OTHER_LINE = declare(
+    "ncu.other_line",
+    ProblemKind.SKIPPED,
+    "lines outside of the table are of ncu itself or of the program, and were left out",
+    quiet=True,
+)
+BAD_ROW = declare(
+    "ncu.bad_row",
+    ProblemKind.LOST,
+    "a row has too few fields for a metric or a rule, a quote that is not closed, or no kernel: cut, or mixed with "
+    "other output",
+)
+
+#: The columns that say which launch a row is about, and how they are called in the args.
+_LAUNCH = {
+    "ID": "id",
+    "Process ID": "process",
+    "Process Name": "process_name",
+    "Host Name": "host",
+    "Kernel Name": "",
+    "Kernel Time": "kernel_time",
+    "Context": "context",
+    "Stream": "stream",
+    "Block Size": "block",
+    "Grid Size": "grid",
+    "Device": "device",
+    "CC": "compute_capability",
+    "Invocations": "invocations",
+}
+_DETAIL = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
+_RULE = {
+    "Rule Name": "name",
+    "Rule Type": "type",
+    "Rule Description": "text",
+    "Estimated Speedup Type": "speedup_type",
+    "Estimated Speedup": "speedup_percent",
+}
+_SUMMARY = ("Minimum", "Maximum", "Average")
+#: The section of metrics that were asked for by name: these are known by their names alone.
+_BY_NAME = "Command line profiler metrics"
+# "ID","Process ID", | ID;Process ID; | "Process ID","Process Name",...,"Kernel Name","Context","Stream"
+_HEADING = regex(r'"?(?:ID"?[,;\t]"?)?Process ID"?[,;\t].*"?Kernel Name"?[,;\t]|"?ID"?[,;\t].*"?Kernel Name"?[,;\t]')
+_HEADING_BYTES = regex(
+    rb'(?:^|\W)(?:ID"?[,;\t]"?(?:Process ID|Kernel Name)|Process ID"?[,;\t])[^\n]*Kernel Name"?[,;\t]'
+)
+# ==PROF== Profiling "add" - 0: 0%....50%....100% - 9 passes | ==ERROR== ERR_NVGPUCTRPERM - The user does not have ...
+_MESSAGE = regex(r"==(PROF|WARNING|ERROR)== (.*)")
+_MESSAGE_BYTES = regex(rb"^==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
+# (256, 1, 1)
+_TRIPLE = regex(r"\((\d+), ?(\d+), ?(\d+)\)")
+# 45.70 (44.00; 46.10; 47.00)
+_INSTANCES = regex(r"(\S+) \((.*;.*)\)")
+# thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg | Id:Domain:Start/Stop_Range:PL_Type:...
+_NVTX_COLUMN = regex(r"\w+(?: Domain|:Domain):(?:Push/Pop|Start/Stop)_Range:.*")
+_NOTES = 5
+_HELP = "Metrics of kernels that were replayed one after the other, not a timeline."
+
+
+class _Heading(msgspec.Struct, dict=True):
+    """A heading that was seen: what its lines begin with, and what its columns are."""
+
+    prefix: str
+    delimiter: str
+    columns: list[str]
+    number: int
+    units: list[str] | None = None
+
+    @cached_property
+    def is_raw(self) -> bool:
+        """Whether each metric has a column of its own."""
+        return "Metric Name" not in self.columns
+
+    def is_value(self, column: str) -> bool:
+        """Whether a column holds measured numbers."""
+        return not self.is_fact(column) if self.is_raw else column in ("Metric Value", *_SUMMARY)
+
+    def is_fact(self, column: str) -> bool:
+        """Whether a column says something about the launch itself."""
+        if self.is_raw:
+            return column in _LAUNCH or _NVTX_COLUMN.fullmatch(column) is not None
+        return column not in (*_DETAIL, *_RULE, *_SUMMARY)
+
+    @cached_property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """The columns that say something about the launch itself, and what it is called."""
+        columns = dict.fromkeys(column for column in self.columns if self.is_fact(column))
+        return tuple((column, _LAUNCH.get(column, column)) for column in columns if _LAUNCH.get(column, column))
+
+    @cached_property
+    def values(self) -> tuple[tuple[int, str], ...]:
+        """The columns that hold measured numbers, and where they stand."""
+        return tuple((at, column) for at, column in enumerate(self.columns) if self.is_value(column))
+
+    @cached_property
+    def needed(self) -> int:
+        """How many fields a row of a metric has at least: the columns of rules behind it may be missing."""
+        if self.is_raw:
+            return len(self.columns)
+        return 1 + max(
+            self.columns.index(one) for one in ("Metric Name", "Metric Value", *_SUMMARY) if one in self.columns
+        )
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether the rows are about several launches at once."""
+        return "ID" not in self.columns
+
+
+class _Kernel(msgspec.Struct):
+    """A launch, or several of a summary."""
+
+    name: str
+    line: int
+    launch: dict[str, Any]
+    metrics: dict[str, Any] = msgspec.field(default_factory=dict)
+    rules: list[dict[str, Any]] = msgspec.field(default_factory=list)
+
+    def args(self) -> dict[str, Any]:
+        """All that is known of it, under one key, since it may be put beside other args."""
+        args = dict(self.launch)
+        for key, value in self.metrics.items():
+            _put(args, key, value)
+        if self.rules:
+            _put(args, "rules", self.rules)
+        return {"ncu": args}
+
+
+class _Reader:
+    """Reads one report into a builder."""
+
+    def __init__(self, out: Builder, source: Source) -> None:
+        self._out = out
+        self._source = source
+        self._headings: list[_Heading] = []
+        self._kernels: list[_Kernel] = []
+        self._open: dict[tuple[Any, ...], _Kernel] = {}
+        self._mark = "."
+        self._other = 0
+        self._lines = IdleLines(out)
+        self._others = _others([])  # the expression of lines of others
+        self._messages: dict[str, None] = {}
+
+    def read(self) -> None:
+        self._mark = find_decimal_mark(self._values())
+        self._headings.clear()
+        self._others = _others([])
+        balance = self._out.balance
+        for number, line in self._lines.read(self._source):
+            heading, text = self._place(text_of_line(line), number)
+            if heading is None:
+                self._other_line(text)
+            elif heading.number == number or self._units(heading, text):
+                balance.merged["headings"] += 1
+            else:
+                self._row(heading, text, number)
+        if not self._headings:
+            self._refuse()
+        self._finish()
+
+    def _values(self) -> Iterator[str]:
+        """The fields that may tell the locale."""
+        for number, line in self._lines.read(self._source, again=True):
+            heading, text = self._place(text_of_line(line), number)
+            if heading is None:
+                self._lines.idle(_nothing, self._others)
+            elif heading.number != number:
+                row = zip(heading.columns, fields_of(text, heading.delimiter), strict=False)
+                yield from (_first(value) for column, value in row if heading.is_value(column))
+
+    def _place(self, line: str, number: int) -> tuple[_Heading | None, str]:
+        """The heading that a line belongs to, and the line without what stands before the table."""
+        found = _HEADING.search(line) if "Kernel Name" in line else None
+        if found is not None:
+            heading = _heading(line[: found.start()], line[found.start() :], number)
+            if heading is not None:
+                self._headings = [one for one in self._headings if one.prefix != heading.prefix] + [heading]
+                self._others = _others(self._headings)
+                return heading, line
+        for heading in self._headings:
+            if line.startswith(heading.prefix) and _looks_like_a_row(line[len(heading.prefix) :], heading):
+                return heading, line[len(heading.prefix) :]
+        return None, line
+
+    def _other_line(self, text: str) -> None:
+        self._lines.idle(self._add_others, self._others)
+        message = _MESSAGE.search(text)
+        if message is not None and message[1] != "PROF":
+            self._messages[f"ncu {message[1].lower()}: {message[2]:.300}"] = None
+
+    def _add_others(self, count: int) -> None:
+        self._other += count
+
+    def _units(self, heading: _Heading, text: str) -> bool:
+        """Whether this is the row of units of a page of raw metrics: it has no launch."""
+        if not heading.is_raw or heading.units is not None:
+            return False
+        row = fields_of(text, heading.delimiter)
+        is_units = len(row) == len(heading.columns) and not row[heading.columns.index("Kernel Name")]
+        heading.units = row if is_units else [""] * len(heading.columns)
+        return is_units
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def _row(self, heading: _Heading, text: str, number: int) -> None:
+        row = fields_of(text, heading.delimiter)
+        wrong = _wrong(row, text, heading)
+        if wrong:
+            self._lines.skip(BAD_ROW, number, wrong)
+            return
+        row = (row + [""] * len(heading.columns))[: len(heading.columns)]
+        values = dict(zip(heading.columns, row, strict=True))
+        name = values.get("Kernel Name", "")
+        if not name:
+            self._out.skip(BAD_ROW, number, "no name of a kernel")
+            return
+        key = (heading.number, *(values.get(column) for column in _LAUNCH))
+        kernel = None if heading.is_raw else self._open.get(key)
+        if kernel is None:
+            kernel = self._open[key] = _Kernel(name, number, _launch(heading, values))
+            self._kernels.append(kernel)
+            self._out.balance.written += 1
+        else:
+            self._out.balance.merged["rows joined to their kernel"] += 1
+        if heading.is_raw:
+            self._raw(kernel, heading, row)
+        else:
+            self._detail(kernel, values)
+
+    def _raw(self, kernel: _Kernel, heading: _Heading, row: Sequence[str]) -> None:
+        units = heading.units or [""] * len(heading.columns)
+        for at, column in heading.values:
+            if row[at]:
+                self._metric(kernel.metrics, column, units[at], row[at])
+
+    def _detail(self, kernel: _Kernel, values: dict[str, str]) -> None:
+        section, label, metric, unit, _ = (values.get(column, "") for column in _DETAIL)
+        if metric:
+            where = kernel.metrics
+            for group in (section if section != _BY_NAME else "", label):
+                where = _group(where, group) if group else where
+            if "Metric Value" in values:
+                self._metric(where, metric, unit, values["Metric Value"])
+            else:
+                found = {word.lower(): values.get(word, "") for word in _SUMMARY}
+                _put(where, _key(metric, unit), {word: self._value(text) for word, text in found.items() if text})
+        rule = {name: values.get(column, "") for column, name in _RULE.items()}
+        if any(rule.values()):
+            said = {name: self._value(text) if name == "speedup_percent" else text for name, text in rule.items()}
+            about = {"section": section} if section and not metric else {}
+            kernel.rules.append({name: value for name, value in (about | said).items() if value != ""})
+
+    def _metric(self, where: dict[str, Any], metric: str, unit: str, text: str) -> None:
+        several = _INSTANCES.fullmatch(text)
+        if several is not None:
+            _put(where, f"{_key(metric, unit)} of each", [self._value(one.strip()) for one in several[2].split(";")])
+            text = several[1]
+        _put(where, _key(metric, unit), self._value(text))
+
+    def _value(self, text: str) -> int | float | str:
+        number = number_of(text, self._mark)
+        return text if number is None else number
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def _refuse(self) -> None:
+        reason = "no table found, expected a heading with the columns ID and Kernel Name"
+        if self._messages:
+            reason += f" ({next(iter(self._messages))})"
+        raise MalformedInput(
+            self._source.display,
+            "",
+            reason,
+            hint=f"record one with: {NsightCompute.record}, or import a report: ncu "
+            "--import report.ncu-rep --page raw --csv",
+        )
+
+    def _finish(self) -> None:
+        out = self._out
+        track = out.totals_track("Nsight Compute", description=_HELP)
+        for kernel in self._kernels:
+            out.totals(track, kernel.name, "kernel_metrics", kernel.args(), kernel.line)
+        is_summary = any(heading.is_summary for heading in self._headings)
+        out.belongs_to(("nvprof", "nsight-systems"), join_category="" if is_summary else _cupti.KERNEL)
+        if self._other:
+            out.skip(OTHER_LINE, count=self._other)
+        for text in list(self._messages)[:_NOTES]:
+            out.note(text)
+        if not self._kernels:
+            out.note("the table holds no kernel: was a filter (--kernel-name, --launch-skip) too narrow?")
+        out.note(
+            "Nsight Compute says nothing about when kernels ran, so there is no timeline: merge it with an nvprof or "
+            "Nsight Systems recording of the same program to see the metrics beside its kernels"
+        )
+
+
+def _nothing(count: int) -> None:
+    """Count lines that are counted when they are read again."""
+    del count
+
+
+def _heading(prefix: str, text: str, number: int) -> _Heading | None:
+    for delimiter in DELIMITERS:
+        columns = fields_of(text, delimiter)
+        if "Kernel Name" in columns and len(columns) > 2:
+            return _Heading(prefix, delimiter, columns, number)
+    return None
+
+
+def _looks_like_a_row(text: str, heading: _Heading) -> bool:
+    """Quoted, or with as many delimiters as a row has: the program's own output stands between the rows."""
+    return text.startswith('"') or text.count(heading.delimiter) >= heading.needed - 1
+
+
+def _others(headings: Sequence[_Heading]) -> bytes:
+    """The expression of lines that are no heading, no row and no message."""
+    rows = (
+        b'%b(?:"|%b)' % (literal(one.prefix), holds(re.escape(one.delimiter.encode()), one.needed - 1))
+        for one in headings
+    )
+    return lines_but(holds(b"(?:Kernel Name|==)"), *rows, or_blank=True)
+
+
+def _wrong(row: Sequence[str], text: str, heading: _Heading) -> str:
+    """What is wrong with a row, "" if nothing is."""
+    if text.count('"') % 2:
+        return "a quote is not closed"
+    columns = heading.columns
+    is_metric = not heading.is_raw and any(row[columns.index("Metric Name") :][:1])
+    needed = heading.needed if is_metric else len(columns)
+    if len(row) < needed or any(row[len(columns) :]):
+        return f"{len(row)} fields, expected {needed if len(row) < needed else len(columns)}"
+    return ""
+
+
+def _group(where: dict[str, Any], key: str) -> dict[str, Any]:
+    """The group of metrics below a key, which a metric may have taken already."""
+    group = where.setdefault(key, {})
+    return group if isinstance(group, dict) else _group(where, f"{key} (group)")
+
+
+def _put(where: dict[str, Any], key: str, value: Any) -> None:
+    """Add a value; further ones under the same key stay beside the first."""
+    if where.setdefault(key, value) == value:
+        return
+    further = where.setdefault(f"{key} (again)", [])
+    if isinstance(further, list):
+        further.append(value)
+    else:  # there is a metric of that name
+        _put(where, f"{key} (again)", value)
+
+
+def _launch(heading: _Heading, values: dict[str, str]) -> dict[str, Any]:
+    """What a row says about the launch itself."""
+    return {name: _launch_value(name, values[column]) for column, name in heading.facts if values[column]}
+
+
+def _first(text: str) -> str:
+    """The value itself, of one that lists those of all instances."""
+    several = _INSTANCES.fullmatch(text)
+    return several[1] if several else text
+
+
+def _key(metric: str, unit: str) -> str:
+    return f"{metric} ({unit})" if unit else metric
+
+
+def _launch_value(name: str, text: str) -> Any:
+    """Numbers of ids and sizes; these follow no locale."""
+    triple = _TRIPLE.fullmatch(text)
+    if triple is not None:
+        return [int(size) for size in triple.groups()]
+    return int(text) if text.isdecimal() and len(text) < 19 and name != "compute_capability" else text
+
+
+@importer
+class NsightCompute(msgspec.Struct, frozen=True):
+    """CSV of Nsight Compute."""
+
+    name: ClassVar[str] = "nsight-compute"
+    title: ClassVar[str] = "NVIDIA Nsight Compute, CSV of the details or raw page"
+    url: ClassVar[str] = "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html"
+    versions: ClassVar[str] = "ncu 2019 to 2025: pages details and raw, summaries, any locale"
+    clock: ClassVar[ClockDomain] = NO_TIME
+    record: ClassVar[str] = "ncu --csv --page raw --log-file metrics.csv python run.py"
+    line_up: ClassVar[str] = (
+        "There are no times in it. Merged with one nvprof or Nsight Systems recording of the same program, the nth row "
+        "of a kernel becomes args of the nth launch of that name."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("launch of a kernel with its metrics", "row of a table without times, or args (`ncu`) of the kernel's slice"),
+        ("metric", "arg, with its unit in the key, below its section"),
+        ("rule", "entry of the arg `rules`"),
+    )
+    skips = (OTHER_LINE,)
+    checked = (
+        (
+            "ncu of 2025: details, sections, `--print-details all`, read from reports",
+            "266 public CSV files (repository CodeGandee/llm-perf-opt)",
+            "all 4,978 lines are read: columns, rows that end behind the value, rows of rules, labels of items, "
+            "units, groups of thousands, n/a",
+        ),
+        (
+            "ncu of 2020 to 2024: Kernel Time, NVTX columns, summaries, the page of raw metrics, a German locale",
+            "excerpts in documentation and tests of public repositories",
+            "columns and their order, the row of units, lines of ncu before the heading",
+        ),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "When a kernel ran is not in the file; its duration there is that of a replay.",
+        "Output of the program between the rows is counted and left out.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Sure of the heading; lines that begin with ==PROF== may precede one."""
+        if _HEADING_BYTES.search(head.data):
+            return Match.yes("a heading with ID or Process ID, and Kernel Name")
+        if _MESSAGE_BYTES.search(head.data):
+            return Match.maybe("lines that begin with ==PROF==")
+        return Match.no("no heading with ID and Kernel Name, no line of ncu")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole report."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        _Reader(out, source).read()

@@ -1,0 +1,608 @@
+"""SQLite exports of Nsight Systems reports (`nsys export --type sqlite`, `nsys stats`): tables of a whole session.
+
+    CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER ...
+    CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT, localTime TEXT);
+
+Times are integer nanoseconds since the start of the session. Tables are created only for what was recorded, and their
+columns differ by version: whatever has a start and a thread is drawn on that thread, known tables with more care. What
+is taken for granted about the numbers is in `_schema`. Compared by table and column with public exports of 2020 to
+2025.3 (docs/formats.md names them); of the rest there is the vendor's description only.
+
+The report itself (.nsys-rep, .qdrep) is a closed format: export it. Described at
+https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from msgspec import Struct, structs
+
+from traceconv.errors import InputError, MalformedInput
+from traceconv.families.common import cupti as _cupti
+from traceconv.families.nsight import _schema as schema
+from traceconv.families.nsight._export import DAMAGED, Export, Row, Tracks
+from traceconv.families.nsight._nvtx import Nvtx
+from traceconv.families.nsight._sampled import Sampled
+from traceconv.families.nsight._slices import NO_TIME, Described, Shape, Slices
+from traceconv.families.registry import Match, importer
+from traceconv.io.source import Head, Source
+from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.trace import TrackId
+
+SESSION_CLOCK = ClockDomain("Nsight Systems session", Zero.RUN_START, Run.MONOTONIC)
+
+NOT_WANTED = declare(
+    "nsys.os_runtime",
+    ProblemKind.SKIPPED,
+    "OS runtime calls were left out, as the option os_runtime=false asks",
+    quiet=True,
+)
+UNTIMED = declare(
+    "nsys.untimed_table",
+    ProblemKind.SKIPPED,
+    "tables without times that nothing of what is drawn refers to were left out",
+    quiet=True,
+)
+EVENT_WITHOUT_TIME = declare(
+    "nsys.cuda_event_without_time",
+    ProblemKind.ABSENT,
+    "records of CUDA events carry a time only in new versions and if asked for: without one there is nothing to draw",
+    quiet=True,
+)
+UNMATCHED_FREE = declare(
+    "nsys.free_without_allocation",
+    ProblemKind.ABSENT,
+    "memory was freed that had been allocated before the recording: the counter of its device does not hold it",
+)
+SWAPPED = declare(
+    "nsys.swapped_memory_operations",
+    ProblemKind.REPAIRED,
+    "all memory is freed before it is allocated, by the words of the export: the two words were swapped",
+)
+
+#: So many addresses have to agree before the words of the export are not believed.
+_ADDRESSES = 3
+_KERNEL_SIZES = ("grid", "block", "cluster")
+_KERNEL = schema.words(
+    "demangledName shortName mangledName gridX gridY gridZ blockX blockY blockZ clusterX clusterY clusterZ "
+    "registersPerThread staticSharedMemory dynamicSharedMemory sharedMemoryExecuted localMemoryPerThread "
+    "localMemoryTotal launchType cacheConfig sharedMemoryLimitConfig graphId graphNodeId"
+)
+_COPY = schema.words(
+    "copyKind srcKind dstKind srcDeviceId srcContextId dstDeviceId dstContextId migrationCause graphNodeId copyCount"
+)
+_STREAM = ("globalPid", "deviceId", "contextId", "greenContextId", "streamId")
+_CORRELATION = ("correlationId", "correlation")
+_EXPORT = "export the report: nsys export --type=sqlite --force-overwrite=true report.nsys-rep"
+_UNIFIED_HELP = "Transfers and page faults of unified (managed) memory."
+
+
+class _Reader:
+    """Reads one export into a builder."""
+
+    def __init__(self, export: Export, out: Builder, *, os_runtime: bool) -> None:
+        self._export = export
+        self._out = out
+        self._os_runtime = os_runtime
+        self._tracks = Tracks(export, out)
+        self._slices = Slices(out)
+        self._nvtx = Nvtx(export, out, self._tracks, self._slices)
+        self._drawn: set[str] = set(schema.PROPERTIES)
+
+    def read(self) -> None:
+        self._facts()
+        self._nvtx.define()
+        self._calls()
+        self._slices.links.process_of_work = self._tracks.only_process()
+        self._device_work()
+        self._take("NVTX_EVENTS")
+        self._nvtx.read()
+        sampled = Sampled(self._export, self._out, self._tracks)
+        self._drawn |= sampled.read()
+        self._memory()
+        self._diagnostics()
+        self._others()
+        self._slices.close()
+        self._slices.join()
+        self._properties()
+
+    def _take(self, table: str) -> bool:
+        """Whether the table is there; it counts as read from now on."""
+        self._drawn.add(table)
+        return table in self._export.tables
+
+    # -- facts ------------------------------------------------------------------------------------------------
+
+    def _facts(self) -> None:
+        export, out = self._export, self._out
+        environment = {
+            str(name): str(value) for name, value in export.rows("TARGET_INFO_SYSTEM_ENV", ("name", "value"))
+        }
+        machine = environment.get("Hostname", "")
+        clock = replace(SESSION_CLOCK, machine=machine).owned_by(out.info.name)
+        out.set_clock(clock)
+        for table in ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"):
+            found = {as_text(name): _fact(value) for name, value in export.rows(table, ("name", "value"))}
+            if found:
+                out.metadata(f"nsys_{schema.META_DATA.get(table, table).lower()}", found)
+        gpus = [{"id": number, "name": name} for number, name in self._tracks.gpus.items()]
+        facts = {"hostname": machine, "gpus": gpus, "duration_ns": self._duration()}
+        known = {key: value for key, value in facts.items() if value}
+        if known:
+            out.metadata("nsys", known)
+        self._anchor(clock)
+
+    def _duration(self) -> int | None:
+        found = [one for (one,) in self._export.rows("ANALYSIS_DETAILS", ("duration",)) if isinstance(one, int)]
+        return found[0] if found else None
+
+    def _anchor(self, clock: ClockDomain) -> None:
+        """The start of the session since 1970, if the export knows it."""
+        columns = ("utcEpochNs", "utcTime")
+        for epoch, text in self._export.rows("TARGET_INFO_SESSION_START_TIME", columns):
+            if isinstance(epoch, int) and looks_like_unix_time(epoch):
+                method = "utcEpochNs of TARGET_INFO_SESSION_START_TIME"
+                self._out.snapshot(ClockSnapshot(clock, 0, REALTIME, epoch, None, method))
+                self._out.metadata("nsys_start", {"utc_epoch_ns": epoch, "utc": _fact(text)})
+                return
+        self._out.note(
+            "the export does not say, in a time that can be, when the session began (TARGET_INFO_SESSION_START_TIME, "
+            "since 2021): say it with --offset to merge it with others"
+        )
+
+    # -- calls ------------------------------------------------------------------------------------------------
+
+    def _calls(self) -> None:
+        for table, category in schema.THREAD_TABLES.items():
+            if table in self._export.tables:
+                self._thread_table(table, category)
+
+    def _thread_table(self, table: str, category: str) -> None:
+        """Any table whose rows have a start and a thread."""
+        export = self._export
+        if not export.has(table, "start", "globalTid"):
+            return
+        self._take(table)
+        if table == "OSRT_API" and not self._os_runtime:
+            count = export.count(table)
+            self._out.balance.read += count
+            self._out.skip(NOT_WANTED, table, count=count)
+            return
+        is_call = export.has(table, "correlationId") and table.endswith(("_KIND_RUNTIME", "_KIND_DRIVER"))
+        place = {"start", "end", "globalTid", "correlationId"}
+        described = tuple(column for column in export.tables[table] if column not in place)
+        shape = Shape(
+            table,
+            ("globalTid",),
+            described,
+            (_CORRELATION,) if export.has(table, "correlationId") else (),
+            self._tracks.thread,
+            partial(self._call, table, category),
+            "call" if is_call else "",
+        )
+        if table.endswith("_WORKLOAD") or table.startswith("WDDM_"):
+            shape = structs.replace(shape, track=partial(self._tracks.group, table))
+        if not export.has(table, "end"):
+            self._instants(table, "start", shape)
+            return
+        for first, rows in export.portions(table, shape.columns):
+            self._slices.add(shape, first, rows)
+
+    def _call(self, table: str, category: str, values: dict[str, Any]) -> Described:
+        name = ""
+        for column in schema.NAME_COLUMNS:
+            value = values.get(column)
+            if not name and value is not None:
+                name = self._export.text(value) if column in schema.TEXT_IDS else str(value)
+        if category in (_cupti.RUNTIME_API, _cupti.DRIVER_API):
+            category = schema.EVENT_CLASS.get(values.get("eventClass", -1), category)
+            if category == _cupti.RUNTIME_API and name.startswith("cu") and not name.startswith("cuda"):
+                category = _cupti.DRIVER_API
+            name = _cupti.display_api_name(name)
+        args = self._export.args(
+            table, {column: value for column, value in values.items() if column not in schema.NAME_COLUMNS}
+        )
+        if not args.get("return_value", 1):
+            del args["return_value"]
+        return Described(name or table, category, args)
+
+    def _instants(self, table: str, time: str, shape: Shape) -> None:
+        """Rows that have a time and no length."""
+        out = self._out
+        columns = (time, *shape.place, *shape.described)
+        for first, rows in self._export.portions(table, columns):
+            out.balance.read += len(rows)
+            for number, row in enumerate(rows, first):
+                if type(row[0]) is not int:
+                    out.skip(NO_TIME, f"{table} row {number}", f"{time} {row[0]!r:.40}")
+                    continue
+                event = shape.describe(dict(zip(shape.described, row[1 + len(shape.place) :], strict=True)))
+                track = shape.track(*row[1 : 1 + len(shape.place)])
+                out.instant(track, row[0], event.name, event.category, event.args, number)
+                out.balance.written += 1
+
+    # -- work on devices ----------------------------------------------------------------------------------------
+
+    def _device_work(self) -> None:
+        for shape in self._work():
+            self._device_table(structs.replace(shape, table=f"CUPTI_ACTIVITY_KIND_{shape.table}", role="work"))
+        self._device_table(
+            Shape(
+                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+                ("globalPid", "deviceId", "contextId"),
+                ("syncType", "deprecatedSyncType", "streamId", "eventId", "eventSyncId"),
+                (_CORRELATION,),
+                lambda *key: self._tracks.part_of(self._tracks.context(*key), "Synchronization"),
+                self._synchronization,
+            )
+        )
+        self._page_faults()
+        self._cuda_events()
+
+    def _work(self) -> list[Shape]:
+        """What runs on streams, without the beginning that the names of all these tables have."""
+        stream, plain = self._tracks.stream, self._plain
+        sized = (_CORRELATION, ("bytes", "bytes"))
+        memset = partial(plain, "Memset", _cupti.MEMSET)
+        graph = partial(plain, "CUDA graph", "cuda_graph")
+        unpack = partial(plain, "Memory decompression", _cupti.MEMCPY)
+        host = partial(plain, "Host function", "cuda_host_callback")
+        grid = (_CORRELATION, ("gridId", "grid_id"))
+        copied = (_CORRELATION, ("virtualAddress", "virtual_address"), ("bytes", "bytes"))
+        packed = (_CORRELATION, ("sourceBytes", "bytes"))
+        nodes = ("graphId", "graphNodeId")
+        return [
+            Shape("KERNEL", _STREAM, _KERNEL, grid, stream, self._kernel),
+            Shape("MEMCPY", (*_STREAM, "copyKind"), _COPY, copied, self._copy_track, self._copy, copies=True),
+            Shape("MEMSET", _STREAM, ("value", "memKind", "graphNodeId"), sized, stream, memset, copies=True),
+            Shape("GRAPH_TRACE", _STREAM, ("graphId", "graphExecId"), (_CORRELATION,), stream, graph),
+            Shape("MEM_DECOMPRESS", _STREAM, ("ChannelID", "NumberOfOperations"), packed, stream, unpack),
+            Shape("GRAPH_HOST_NODE_AND_HOST_LAUNCH", _STREAM, nodes, (_CORRELATION,), stream, host),
+        ]
+
+    def _copy_track(self, process: Any, device: Any, *rest: Any) -> TrackId:
+        *stream, kind = rest
+        if isinstance(kind, int) and kind >= schema.UNIFIED_COPY_FROM:
+            return self._unified(process, device)
+        return self._tracks.stream(process, device, *stream)
+
+    def _device_table(self, shape: Shape) -> None:
+        if not self._take(shape.table):
+            return
+        only = self._tracks.only_process()
+        track = shape.track
+        shape = structs.replace(shape, track=lambda *key: track(only if key[0] is None else key[0], *key[1:]))
+        for first, rows in self._export.portions(shape.table, shape.columns):
+            self._slices.add(shape, first, rows)
+
+    def _kernel(self, values: dict[str, Any]) -> Described:
+        text = self._export.text
+        full, short, mangled = (text(values.pop(f"{kind}Name")) for kind in ("demangled", "short", "mangled"))
+        name = full or short or mangled or "[kernel]"
+        args: dict[str, Any] = {}
+        for size in _KERNEL_SIZES:
+            axes = [values.pop(size + axis) for axis in "XYZ"]
+            if any(axis is not None for axis in axes) and (size != "cluster" or any(axes)):
+                args[size] = axes
+        args |= self._export.args("CUPTI_ACTIVITY_KIND_KERNEL", values)
+        if short and short != name:
+            args["short_name"] = short
+        if mangled and mangled != name:
+            args["mangled_name"] = mangled
+        return Described(name, _cupti.KERNEL, args)
+
+    def _copy(self, values: dict[str, Any]) -> Described:
+        kind = self._export.enum("copyKind", values.pop("copyKind"))
+        args = self._export.args("CUPTI_ACTIVITY_KIND_MEMCPY", values)
+        return Described(f"Memcpy {'' if kind is None else kind}".strip(), _cupti.MEMCPY, args)
+
+    def _plain(self, name: str, category: str, values: dict[str, Any]) -> Described:
+        if "graphExecId" in values:
+            name = f"{name} {values['graphExecId']}"
+        return Described(name, category, self._export.args("", values))
+
+    def _synchronization(self, values: dict[str, Any]) -> Described:
+        kind, older, stream = values.pop("syncType"), values.pop("deprecatedSyncType"), values.pop("streamId")
+        table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+        values = {column: value for column, value in values.items() if value not in schema.NO_STREAM}
+        args = self._export.args(table, values)
+        if not self._export.has(table, "deprecatedSyncType"):
+            kind, older = None, kind
+        name = self._export.enum("syncType", kind)
+        if kind is None and older is not None:  # the numbers of recordings before 2025 do not mean what the enum says
+            args["sync_type"] = older
+        if stream is not None and stream not in schema.NO_STREAM:
+            args = {"stream": stream, **args}
+        return Described(str(name or "Synchronization"), _cupti.SYNC, args)
+
+    def _unified(self, process: Any, device: Any) -> TrackId:
+        device_track = self._tracks.device(process, device)
+        return self._tracks.part_of(device_track, "Unified memory", description=_UNIFIED_HELP)
+
+    def _page_faults(self) -> None:
+        self._device_table(
+            Shape(
+                "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
+                ("globalPid", "deviceId"),
+                ("faultAccessType",),
+                (("numberOfPageFaults", "page_faults"), ("address", "address")),
+                self._unified,
+                partial(self._plain, "GPU page faults", "unified_memory"),
+            )
+        )
+        table = "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
+        if self._take(table):
+            described = tuple(c for c in self._export.tables[table] if c not in ("start", "globalPid"))
+            shape = Shape(
+                table,
+                ("globalPid",),
+                described,
+                (),
+                lambda number: self._tracks.group("CPU page faults", number, description=_UNIFIED_HELP),
+                partial(self._plain, "CPU page fault", "unified_memory"),
+            )
+            self._instants(table, "start", shape)
+
+    def _cuda_events(self) -> None:
+        table, out = "CUPTI_ACTIVITY_KIND_CUDA_EVENT", self._out
+        if not self._take(table):
+            return
+        columns = ("timestamp", *_STREAM, "eventId", "eventSyncId", "correlationId")
+        for first, rows in self._export.portions(table, columns):
+            out.balance.read += len(rows)
+            for number, row in enumerate(rows, first):
+                if type(row[0]) is not int or not row[0]:
+                    out.skip(EVENT_WITHOUT_TIME, f"{table} row {number}")
+                    continue
+                names = ("event", "event_sync", "correlation")
+                args = {name: value for name, value in zip(names, row[6:], strict=True) if value is not None}
+                track = self._tracks.stream(*row[1:6])
+                out.instant(track, row[0], f"CUDA event {row[6]}", "cuda_event", args, number)
+                out.balance.written += 1
+
+    # -- memory -----------------------------------------------------------------------------------------------
+
+    def _memory(self) -> None:
+        """Allocations and frees become the running sum of each device and kind of memory."""
+        table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+        if not self._take(table):
+            return
+        columns = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType")
+        found: list[tuple[int, int, Row]] = []
+        for first, rows in self._export.portions(table, columns):
+            self._out.balance.read += len(rows)
+            for number, row in enumerate(rows, first):
+                if type(row[0]) is not int or type(row[4]) is not int:
+                    self._out.skip(NO_TIME, f"{table} row {number}", f"start {row[0]!r:.40}, bytes {row[4]!r:.40}")
+                else:
+                    found.append((row[0], number, row[1:]))
+        found.sort(key=lambda one: one[:2])
+        words = {row[-1]: str(self._export.enum("memoryOperationType", row[-1])).lower() for _, _, row in found}
+        frees = {number for number, word in words.items() if word.startswith(("dealloc", "free"))}
+        if _freed_first(found, frees):
+            self._out.problem(SWAPPED, table)
+            frees = words.keys() - frees
+        self._sum_up(table, found, frees)
+
+    def _sum_up(self, table: str, found: list[tuple[int, int, Row]], frees: set[Any]) -> None:
+        out = self._out
+        totals: dict[TrackId, int] = defaultdict(int)
+        held: dict[tuple[Any, Any, Any], tuple[TrackId, int]] = {}
+        for start, number, (process, device, address, size, kind, operation) in found:
+            key = (process, device, address)
+            if operation not in frees:
+                word = str(self._export.enum("memKind", kind)).lower()
+                parent = self._tracks.device(process, device)
+                track = self._tracks.counter(parent, f"Allocated memory ({word})", "bytes")
+                held[key] = (track, size)
+                totals[track] += size
+            elif key in held:
+                track, size = held.pop(key)
+                totals[track] -= size
+            else:
+                out.skip(UNMATCHED_FREE, f"{table} row {number}", f"address {address}")
+                continue
+            out.counter(track, start, totals[track], number)
+            out.balance.written += 1
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def _diagnostics(self) -> None:
+        """What the profiler says about its own recording; warnings are shown to the user as well."""
+        table, out = "DIAGNOSTIC_EVENT", self._out
+        if not self._take(table):
+            return
+        columns = ("timestamp", "severity", "source", "text", "globalPid", "timestampType")
+        for first, rows in self._export.portions(table, columns):
+            out.balance.read += len(rows)
+            for number, (ts, severity, source, text, process, _) in enumerate(rows, first):
+                word = str(self._export.enum("severity", severity))
+                if type(ts) is not int or not -schema.SESSION_LIMIT_NS < ts < schema.SESSION_LIMIT_NS:
+                    ts = 0  # a time of the host, on another clock: the message matters, not its place
+                name = " ".join(str(text or "").split())
+                args = {"severity": word, "source": self._export.enum("source", source)}
+                track = self._tracks.group("Nsight Systems messages", process)
+                out.instant(track, ts, name or "[message]", "diagnostic", args, number)
+                out.balance.written += 1
+                if word in ("Warning", "Error"):
+                    out.note(f"Nsight Systems {word.lower()}: {name:.300}")
+
+    # -- the rest -----------------------------------------------------------------------------------------------
+
+    def _others(self) -> None:
+        """Tables that are not known: drawn if their rows have times."""
+        for table in sorted(self._export.tables.keys() - self._drawn):
+            if table.startswith(("ENUM_", "sqlite_")):
+                continue
+            if self._export.has(table, "start", "globalTid"):
+                category = "openmp" if table.startswith("OPENMP") else table.lower().removesuffix("_events")
+                self._thread_table(table, category)
+                continue
+            times = [c for c in ("start", "startedAt", "timestamp") if self._export.has(table, c)]
+            if times:
+                self._table_of_its_own(table, times[0])
+
+    def _table_of_its_own(self, table: str, time: str) -> None:
+        self._take(table)
+        end = {"start": "end", "startedAt": "endedAt", "timestamp": ""}[time]
+        described = tuple(c for c in self._export.tables[table] if c not in (time, end, "globalPid"))
+        shape = Shape(
+            table,
+            ("globalPid",),
+            described,
+            (),
+            partial(self._tracks.group, table),
+            partial(self._call, table, table.lower().removesuffix("_events")),
+        )
+        if not self._export.has(table, end):
+            self._instants(table, time, shape)
+            return
+        columns = (time, end, *shape.columns[2:])
+        for first, rows in self._export.portions(table, columns):
+            self._slices.add(shape, first, rows)
+
+    def _properties(self) -> None:
+        """Count the rows of tables without times."""
+        balance = self._out.balance
+        for table in sorted(self._export.tables):
+            is_used = table in schema.PROPERTIES or table.startswith("ENUM_")
+            if (table in self._drawn and not is_used) or table.startswith("sqlite_"):
+                continue
+            count = self._export.count(table)
+            balance.read += count
+            if is_used and count:
+                balance.merged["rows of names and properties"] += count
+            elif count:
+                self._out.skip(UNTIMED, table, count=count)
+
+
+def _fact(value: Any) -> Any:
+    """A value as metadata can hold it."""
+    return value if value is None or isinstance(value, int | str) else as_text(value)
+
+
+def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
+    """Whether each address that is both allocated and freed is freed first: then the two words are mixed up."""
+    first: dict[tuple[Any, Any, Any], bool] = {}
+    both: set[tuple[Any, Any, Any]] = set()
+    for _, _, (process, device, address, _, _, operation) in found:
+        key, is_free = (process, device, address), operation in frees
+        if first.setdefault(key, is_free) != is_free:
+            both.add(key)
+    return len(both) >= _ADDRESSES and all(first[key] for key in both)
+
+
+@importer
+class NsightSystems(Struct, frozen=True):
+    """SQLite export of Nsight Systems.
+
+    Attributes:
+        os_runtime: whether calls of the OS runtime libraries (poll, pthread_cond_wait, ...) are wanted; they are most
+            of the rows of many reports.
+    """
+
+    os_runtime: bool = True
+
+    name: ClassVar[str] = "nsight-systems"
+    title: ClassVar[str] = "NVIDIA Nsight Systems, SQLite export of a report"
+    url: ClassVar[str] = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
+    versions: ClassVar[str] = "schemas of 2020 to 2026.4 (3.28.1); exports of 2020 to 2025.3 were tried"
+    clock: ClassVar[ClockDomain] = SESSION_CLOCK
+    marks: ClassVar[FormatMarks] = GPU_MARKS
+    record: ClassVar[str] = (
+        "nsys profile --trace=cuda,nvtx,osrt --output=report python run.py && "
+        "nsys export --type=sqlite --output=report.sqlite report.nsys-rep"
+    )
+    line_up: ClassVar[str] = (
+        "The export says when the session began since 1970 (TARGET_INFO_SESSION_START_TIME): recordings with a wall "
+        "clock line up with it as well as the clocks of their machines agree. Exports from before 2021 need --offset."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("kernel, copy, memset, CUDA graph, host function", "slice on its stream, below context, device and process"),
+        ("runtime and driver call, OS runtime call, cuDNN, cuBLAS, MPI, UCX, OpenACC, OpenMP", "slice on its thread"),
+        ("correlation id", "arrow from the call to the work that it started"),
+        ("NVTX push/pop range", "slice on its thread, with domain, category, colour and payload as args"),
+        ("NVTX start/end range", "slice on a track of its domain, with both threads as args"),
+        ("NVTX mark, CUDA event, CPU page fault", "instant"),
+        ("copy or fault of unified memory", "slice on the track of unified memory of its device"),
+        ("GPU, SoC, network and CPU metric, allocation and free", "counter"),
+        ("call stack sample", "sample of its thread"),
+        ("scheduling in and out", "slices on a track of the states of the thread"),
+        ("message of the profiler", "instant and, if a warning, a note"),
+        ("table that is not known, with times", "slices or instants on the thread, or on a track of the table's name"),
+    )
+    skips = (NOT_WANTED, UNTIMED)
+    checked = (
+        (
+            "nsys 2020 or 2021 (it does not say), 2022.1, 2022.2, 2024.4, 2024.5, 2025.3; schemas 2.9.1 to 3.20.3",
+            "13 public exports, of Linux and Windows (repositories extra-p/extrap, hpcgroup/pipit, CO18326/uvmTorch, "
+            "IkerCanut/fire_spread, annikola/cuda_bitonic_sort, hsiaogary/CUDA-course, lsaeteurn/vectoraddition)",
+            "tables, columns, enumerations, ids of processes, contexts and streams, start of the session, GPUs; "
+            "calls, kernels, copies, memsets, synchronization, NVTX ranges, OS runtime, samples, schedules, overhead, "
+            "messages, allocations",
+        ),
+        (
+            "GPU metrics, MPI, UCX, OpenACC, OpenMP, CUDA graphs, page faults, NVTX payloads",
+            'the vendor\'s "SQLite Schema Reference" of 2020, 2021.5 and 2026.4',
+            "no export with such rows was found: they rest on the description",
+        ),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "The report itself (.nsys-rep, .qdrep) is closed: it has to be exported first.",
+        "Binary NVTX payloads are kept as text and not decoded.",
+        "How well the start of the session was read against the wall clock is not known.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Sure of the table of strings together with tables that no one else has."""
+        tables = set(head.tables)
+        if "StringIds" in tables and tables.intersection(schema.MARKS) and not tables.intersection(schema.NOT_MARKS):
+            return Match.yes("an SQLite database with StringIds and tables of Nsight Systems")
+        return Match.no("no SQLite database with the tables of Nsight Systems (StringIds and others)")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read all tables."""
+        out.info.real_ids = True
+        out.info.unit = "row"
+        out.balance.unit = "rows"
+        if not source.head().data.startswith(MAGIC):
+            raise MalformedInput(source.display, "", "no SQLite database, expected an export of a report", hint=_EXPORT)
+        try:
+            with open_database(source) as database:
+                for note in database.notes:
+                    out.note(note)
+                self._read_tables(source, database, out)
+        except InputError as error:  # damaged before the first table
+            reason = error.message.removeprefix(f"{source.display}: ")
+            raise MalformedInput(source.display, "", reason, hint=error.hint or _EXPORT) from None
+        if not out.balance.written:
+            self._say_why_empty(source, out)
+
+    def _read_tables(self, source: Source, database: Database, out: Builder) -> None:
+        if "StringIds" not in database.tables:
+            found = ", ".join(sorted(database.tables)[:5]) or "no tables"
+            reason = f"no table StringIds among {found}, expected an export of Nsight Systems"
+            raise MalformedInput(source.display, "", reason, hint=_EXPORT)
+        _Reader(Export(database, out), out, os_runtime=self.os_runtime).read()
+
+    def _say_why_empty(self, source: Source, out: Builder) -> None:
+        if out.info.diagnostics.count(DAMAGED):
+            raise MalformedInput(
+                source.display,
+                "",
+                "the database is cut or damaged: no event could be read",
+                hint=_EXPORT,
+            )
+        out.note(
+            "the export holds no events: nothing was traced (see nsys profile --trace), the capture range was never "
+            "entered, or the export was limited to other tables"
+        )

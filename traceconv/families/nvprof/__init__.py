@@ -1,0 +1,1 @@
+"""nvprof: the database and the printed tables."""

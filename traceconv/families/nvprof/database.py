@@ -1,0 +1,209 @@
+"""Databases of nvprof: `nvprof -o FILE`, `--export-profile FILE`; the endings vary (.nvvp, .nvprof, .sqlite).
+
+    StringTable(_id_, value)                                   all names; other tables refer to them by number
+    CUPTI_ACTIVITY_KIND_RUNTIME(_id_, cbid, start, end, processId, threadId, correlationId, returnValue)
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL(_id_, ..., start, end, deviceId, contextId, streamId, ..., name)
+
+Each row is a record of CUPTI, the library below the profiler (`cupti_activity.h`). Times are nanoseconds since 1970:
+CUPTI converts the times of the device to the wall clock of the host while it records. The other modules of this name
+say what each table holds. Not in the file: names of events and metrics, numbers of threads as the operating system
+counts them. Rows about single instructions, source lines and modules have no time and are counted only.
+
+Compared by table and column with public databases of nvprof (versions 11, 12, 22; docs/formats.md names them): calls,
+kernels, copies, memsets, synchronization, overhead, unified memory, names, devices, contexts, streams. Not seen in one:
+NVTX, events and metrics, OpenACC, OpenMP, sensors, allocations; they rest on `cupti_activity.h`.
+
+Kernel names are stored as the compiler mangled them; they are shown as in the source, in the way of c++filt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from traceconv.errors import MalformedInput
+from traceconv.families.nvprof._calls import Calls, Launches
+from traceconv.families.nvprof._device import DeviceWork
+from traceconv.families.nvprof._marks import Marks
+from traceconv.families.nvprof._other import Others
+from traceconv.families.nvprof._tables import Activities
+from traceconv.families.nvprof._tracks import Tracks
+from traceconv.families.registry import Match, importer
+from traceconv.io.source import Head, Source
+from traceconv.io.sqlite import open_database
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.trace import Layer
+
+SOURCE_LEVEL = declare(
+    "nvprof.source_level",
+    ProblemKind.SKIPPED,
+    "rows about instructions, source lines, modules or links have no time: left out (nvvp shows them)",
+)
+UNKNOWN_TABLE = declare(
+    "nvprof.unknown_table", ProblemKind.LOST, "a table of activities is not known: its rows were left out"
+)
+
+#: Rows without any time, about the code or the machine.
+_SOURCE_LEVEL = frozenset(
+    (
+        "BRANCH",
+        "DEVICE_ATTRIBUTE",
+        "FUNCTION",
+        "GLOBAL_ACCESS",
+        "INSTRUCTION_CORRELATION",
+        "INSTRUCTION_EXECUTION",
+        "MODULE",
+        "NVLINK",
+        "PC_SAMPLING",
+        "PC_SAMPLING_RECORD_INFO",
+        "PCIE",
+        "SHARED_ACCESS",
+        "SOURCE_LOCATOR",
+    )
+)
+_UNKNOWN_CLOCK = ClockDomain("clock of the nvprof database", Zero.UNKNOWN, Run.MONOTONIC)
+_PREFIX = "CUPTI_ACTIVITY_KIND_"
+
+
+@importer
+class NvprofSqlite(Struct, frozen=True):
+    """Importer of nvprof databases."""
+
+    name: ClassVar[str] = "nvprof"
+    title: ClassVar[str] = "nvprof database (SQLite, also of the Visual Profiler)"
+    url: ClassVar[str] = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
+    versions: ClassVar[str] = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
+    clock: ClassVar[ClockDomain] = REALTIME
+    layer: ClassVar[Layer] = Layer.DEVICE
+    marks: ClassVar[FormatMarks] = GPU_MARKS
+    record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
+    line_up: ClassVar[str] = (
+        "Times are nanoseconds since 1970, so it lines up with everything on the wall clock by itself; files of "
+        "several processes or ranks of one host share that clock."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("kernels", "slices on their stream, below context and device, with grid, block, registers, memory as args"),
+        ("copies and memsets", "slices on their stream, under the name that nvprof prints, with bytes and throughput"),
+        ("runtime and driver calls", "slices on their thread"),
+        ("correlation ids", "flows from the call to what it launched"),
+        ("NVTX ranges and marks", "slices and instants on their thread"),
+        ("synchronization, overhead, OpenACC, OpenMP", "slices"),
+        ("unified memory", "slices for migrations, instants for faults, per device"),
+        ("allocations", "instants and a counter of the bytes in use"),
+        ("events and metrics", "args of the kernel; sampled ones and sensors are counters"),
+        ("names of devices, contexts, streams, threads", "names and descriptions of tracks"),
+    )
+    skips = (SOURCE_LEVEL,)
+    checked = (
+        (
+            "databases of versions 11, 12 and 22 (CUDA 8 to 12, recorded 2019 to 2024)",
+            "9 public databases (repositories dipsankarb/csl7520, SwatikSahoo/profile, brett90063/CGCLB, "
+            "m-goldstein/GPU_ML, afroozrahmati/MatrixMultiplicationCUDA, scat97/Test, "
+            "gonzalo-villegas-curulla/CUDA_Python_intro)",
+            "tables, columns, declared types, indexes; calls, kernels, copies, memsets, synchronization, overhead, "
+            "unified memory, names, devices, contexts, streams, CUDA events",
+        ),
+        (
+            "NVTX, events and metrics, OpenACC, OpenMP, sensors, allocations",
+            "`cupti_activity.h` of CUDA 11.8 to 13.5",
+            "no database with such rows was found: they rest on the header; their tables are there, and empty",
+        ),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "Names of events and metrics are not in the file: they are called event_12, metric_34 after their numbers.",
+        "Threads have the number that nvprof stores, which is not the one of the operating system.",
+        "Rows about instructions, source lines and modules have no time; they are counted and left out.",
+        "Kernel names are demangled like c++filt does; nvprof itself prints them a little differently (float const *).",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """By the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""
+        if not head.tables:
+            return _sniff_damaged(head)
+        activities = any(table.startswith(_PREFIX) for table in head.tables)
+        if activities and "StringTable" in head.tables and "StringIds" not in head.tables:
+            return Match.yes("tables StringTable and CUPTI_ACTIVITY_KIND_*")
+        return Match.no("no tables StringTable and CUPTI_ACTIVITY_KIND_*")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """The whole database."""
+        out.info.real_ids = True
+
+        out.info.unit = "row"
+        out.balance.unit = "rows"
+        with open_database(source) as database:
+            for note in database.notes:
+                out.note(note)
+            activities = Activities(database, out)
+            if not activities.columns:
+                raise MalformedInput(
+                    source.display,
+                    "",
+                    f"no table {_PREFIX}* found, expected a database of nvprof",
+                    hint=f"record one with {self.record}",
+                )
+            _read(activities, out)
+            if activities.error is not None and not activities.found:
+                raise activities.error
+
+
+def _sniff_damaged(head: Head) -> Match:
+    """What cannot be opened still has the statements that made the tables at its beginning."""
+    if head.data.startswith(b"SQLite format 3\0"):
+        marks = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
+        if all(mark in head.data for mark in marks):
+            return Match.yes("a damaged database with the tables of nvprof")
+    return Match.no("no SQLite database that can be opened")
+
+
+def _read(activities: Activities, out: Builder) -> None:
+    tracks = Tracks(activities, out)
+    launches = Launches(out)
+    calls = Calls(activities, tracks, launches, out)
+    calls.read()
+    marks = Marks(activities, tracks, out)
+    marks.read()
+    DeviceWork(activities, tracks, launches, out).read()
+    Others(activities, tracks, out).read()
+    marks.close()
+    launches.draw(out.info.name)
+    _count_unread(activities, out)
+    _set_clock(out)
+    _tell(activities, tracks, calls, out)
+
+
+def _count_unread(activities: Activities, out: Builder) -> None:
+    for table, count in activities.unread().items():
+        out.balance.read += count
+        out.skip(SOURCE_LEVEL if table in _SOURCE_LEVEL else UNKNOWN_TABLE, f"{out.info.name}:{table}", count=count)
+
+
+def _set_clock(out: Builder) -> None:
+    """The wall clock, unless some tool has moved the times."""
+    last = out.last_ts()
+    if looks_like_unix_time(last) or last == 0:
+        return
+    out.set_clock(replace(_UNKNOWN_CLOCK, owner=out.info.name))
+    out.note(
+        "the times do not count from 1970, as those of nvprof do: another tool has moved them; "
+        "they line up with other files by --offset only"
+    )
+
+
+def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) -> None:
+    facts: dict[str, Any] = {"schema_version": activities.version, "devices": list(tracks.devices.values())}
+    out.metadata("nvprof", {key: value for key, value in facts.items() if value not in (None, [])})
+    if calls.failed:
+        out.note(f"calls that returned an error: {calls.failed}; see return_value in their args")
+    if len(tracks.pids()) > 1:
+        out.note(
+            f"{len(tracks.pids())} processes in one database: device work is drawn below the process whose call "
+            "launched it, if only one process has such a call"
+        )
+    if not activities.found:
+        out.note("the database has no rows: nothing ran on a GPU, or the profiler was stopped before it wrote them")

@@ -1,0 +1,668 @@
+"""What nvprof prints: GPU trace, API trace, summary, events, metrics; in columns or as CSV, amid the program's output.
+
+    ==4711== NVPROF is profiling process 4711, command: ./a.out
+    Success!==4711== Profiling application: ./a.out
+    ==4711== Profiling result:
+       Start  Duration  Name
+    65.366ms     757ns  cuDeviceGetCount
+
+Only the two traces have times: relative ones, with about five digits, so that from one second on a start is good to
+10 us and from ten on to 100 us. Zero is the start of profiling; when nvprof shows a file that it has written before
+(the prefix is "========"), each table begins at its own first row. Threads are not printed. All other tables are totals
+without a place in time. The grammar is in `_lines`.
+
+The lines of several processes can alternate; rows carry no pid, so each is taken for the process whose title came last.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common import cupti as _cupti
+from traceconv.families.common.ansi import plain
+from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but
+from traceconv.families.nvprof import _lines as lines
+from traceconv.families.nvprof._lines import Header
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, ClockSnapshot, Run, Zero, Provenance
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
+
+CLOCK = ClockDomain("start of nvprof", Zero.RUN_START, Run.MONOTONIC)
+
+OTHER_LINE = declare(
+    "nvprof-text.other_line",
+    ProblemKind.SKIPPED,
+    "lines that nvprof did not print are the program's own and were left out",
+    quiet=True,
+)
+CUT_ROW = declare(
+    "nvprof-text.cut_row",
+    ProblemKind.LOST,
+    "a row of a table has fewer cells than its header (cut, or text of another process inside it): left out",
+)
+BAD_ROW = declare(
+    "nvprof-text.bad_row", ProblemKind.LOST, "a row of a trace has a start but no duration that is a time: left out"
+)
+NO_LINE_END = declare(
+    "nvprof-text.no_line_end", ProblemKind.ABSENT, "the text ends inside a line: the name in the last row may be cut"
+)
+MOVED_START = declare(
+    "nvprof-text.moved_start",
+    ProblemKind.REPAIRED,
+    "a start was printed with so few digits that it lies inside the slice before it: moved to the end of that one, "
+    "by no more than the last digit is worth",
+    quiet=True,
+)
+
+_TITLE = regex(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)
+_COMMAND = regex(r"NVPROF is profiling process (?P<pid>\d+), command: (?P<command>.*)")
+_APPLICATION = regex(r"Profiling application: (?P<command>.*)")
+#: Range "forward", below Domain and Thread; Device "Tesla T4 (0)"; Kernel: vectorAdd(float*)
+_CONTEXT = regex(r'\s*(?P<key>Thread|Domain|Range|Device) "(?P<name>.*)"(?: \(id = (?P<id>-?\d+)\))?\s*$')
+_KERNEL = regex(r"\s*Kernel: (?P<name>.*)$")
+_LEGEND = regex(r"(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|CPU|GPU|\*)[^:]{0,30}: |\(\*\)")
+_FAULTS = regex(r"Total (?P<what>.*): (?P<count>\d+)\s*$")
+_EMPTY = regex(r"No .* were profiled\.")
+_NO_TEXT = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]|SQLite format")
+_DEPTH = regex(r"[|\s]*")
+_GROUP = regex(r"\s*(?P<type>[A-Z][A-Za-z ]*(?: \((?:excl|incl)\))?):\s{2,}(?P<row>.*)")
+_CORRELATION = regex(r"(?P<name>.*) \[(?P<id>\d+)\]")
+_LAUNCH = regex(r"(?P<call>\w+) \((?P<kernel>.*) \[(?P<id>\d+)\]\)")
+_DEVICE = regex(r"(?P<name>.*) \((?P<number>\d+)\)")
+_DIM = regex(r"\((\d+) (\d+) (\d+)\)")
+_UNIFIED = "[Unified Memory"
+_UNIFIED_MEMORY = "unified_memory"
+#: Larger than the last digit of any duration, ns.
+_NO_STEP = 1 << 62
+
+_ARGS = {
+    "Registers Per Thread": "registers_per_thread",
+    "Static SMem": "static_shared_memory",
+    "Dynamic SMem": "dynamic_shared_memory",
+    "Size": "",
+    "Throughput": "throughput",
+    "SrcMemType": "src",
+    "DstMemType": "dst",
+    "Src Dev": "src_device",
+    "Src Ctx": "src_context",
+    "Dst Dev": "dst_device",
+    "Dst Ctx": "dst_context",
+    "Unified Memory": "unified_memory",
+    "Virtual Address": "address",
+}
+_PLACED = frozenset(
+    (
+        *("Start", "Duration", "Name", "Device", "Context", "Stream", "Grid Size", "Block Size", "Correlation_ID"),
+        *(f"{what} {axis}" for what in ("Grid", "Block") for axis in "XYZ"),
+    )
+)
+_LOWER = ("src", "dst")
+_NONE = ("", "-")
+_MAX_SHAPES = 1 << 14
+
+
+#: What lines begin with that are no rows and yet something: prefixes, headings, titles, legends.
+_KNOWN = (
+    holds(b"==")
+    + (rb'|[ \t\r\f\v"]*+(?:Start|Time|Type|Invocations|Device|Count|Critical|Thread|Domain|Range|Kernel)')
+    + rb"|Total |No |Regs|SSMem|DSMem|SrcMem|DstMem|CPU|GPU|\*|\(\*"
+)
+_OTHERS = lines_but(_KNOWN)
+
+
+class _Shape(NamedTuple):
+    """What rows have in common that differ in their times and names only."""
+
+    args: dict[str, Any]
+    row: dict[str, str]
+    on_device: bool
+
+
+class _Table(msgspec.Struct):
+    """The table that rows belong to.
+
+    Attributes:
+        pid: of the process, None when nvprof showed a file.
+        title: what stands above it.
+        group: the type of the rows, such as "API calls".
+        context: thread, domain, range, device and kernel that the rows are about.
+    """
+
+    pid: int | None = None
+    title: str = ""
+    header: Header | None = None
+    header_line: str = ""
+    units: dict[str, str] | None = None
+    group: str = ""
+    context: dict[str, str] = msgspec.field(default_factory=dict)
+    totals: TrackId = NO_TRACK
+    clock: ClockId | None = None
+    awaits_units: bool = False
+    shapes: dict[tuple[str, ...], _Shape] = msgspec.field(default_factory=dict)
+    others: bytes = _OTHERS
+
+
+def _others_within(header: Header, *, has_units: bool) -> bytes:
+    """The expression of lines in a table that are neither rows nor titles; `has_units` if starts bear none."""
+    if header.timed:
+        unit = b"(?:[num]?s)?" if has_units else b"[num]?s"
+        return lines_but(_KNOWN, rb'[ \t"-]*%b[\d.,eE+\x80-\xff-]*%b*%b(?:%b|[\n,"])' % (DIGIT, SPACE, unit, SPACE))
+    if header.csv:
+        return lines_but(_KNOWN, holds(b",", len(header.columns) - 1))
+    gaps = len(header.columns) - 1 - (header.columns[0] == "Type")
+    return lines_but(_KNOWN, holds(b":" + 2 * SPACE), holds(2 * SPACE, gaps))
+
+
+def _cut_rows(header: Header) -> bytes:
+    """The expression of rows of a trace as CSV that end before the last cell."""
+    return rb'\d{1,9}(?:\.\d{1,9})?(?:,[^,\n\r\x1b"=]{0,99}+){0,%d}+\r?\n' % (len(header.columns) - 2)
+
+
+class _Launch(msgspec.Struct):
+    """A call or the kernel that it launched, by correlation id."""
+
+    row: SliceId
+    ts: int
+    clock: ClockId
+    at: int
+
+
+class _Reader:
+    """Reads one text into a builder."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._table = _Table()
+        self._tracks: dict[tuple[Any, ...], TrackId] = {}
+        self._ends: dict[TrackId, int] = {}
+        self._commands: dict[int | None, str] = {}
+        self._clocks: dict[ClockId, ClockDomain] = {}
+        self._calls: dict[tuple[int | None, int], _Launch] = {}
+        self._work: list[tuple[tuple[int | None, int], _Launch]] = []
+        self._step = 1
+        self._dur_step = _NO_STEP
+        self._rows = 0
+        self._timed = 0
+        self._other = 0
+        self._tables: list[str] = []
+        self._lines = IdleLines(out)
+
+    def read(self, source: Source) -> None:
+        """All lines."""
+        for number, line in self._lines.read(source):
+            self._line(number, plain(line))
+        if not self._lines.before.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
+            self._out.problem(NO_LINE_END)
+        if not self._tables and not self._commands:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no table of nvprof found, expected a header row such as Start Duration ... Name",
+                hint=f"record one with {NvprofText.record}",
+            )
+        self._finish()
+
+    # -- lines ----------------------------------------------------------------------------------------------------
+
+    def _line(self, number: int, line: bytes) -> None:
+        prefix = lines.PREFIX.search(line) if b"==" in line else None
+        if prefix is not None:
+            self._prefixed(prefix)
+            self._keep("titles and messages")
+            return
+        text = line.decode("utf-8", "replace")
+        group = self._table.group
+        if not text.strip():
+            self._lines.merged("blank lines", BLANK)
+        elif self._is_header(text):
+            self._keep("header rows")
+        elif self._table.header is None or not self._row(number, text):
+            self._other_line(number, text)
+        if self._table.group != group:
+            self._lines.forget()
+
+    def _keep(self, what: str) -> None:
+        self._out.balance.merged[what] += 1
+
+    def _other_line(self, number: int, text: str) -> None:
+        total = _FAULTS.match(text)
+        if total is not None and self._table.title:
+            self._out.totals(
+                self._totals_track(), f"Total {total['what']}", args={"count": int(total["count"])}, at=number
+            )
+            self._out.balance.written += 1
+        elif self._is_context(text):
+            self._keep("titles and messages")
+        elif _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
+            self._lines.merged("titles and messages")
+        else:
+            self._lines.idle(self._add_others, self._table.others)
+
+    def _add_others(self, count: int) -> None:
+        self._other += count
+
+    def _prefixed(self, prefix: re.Match[bytes]) -> None:
+        pid = int(prefix["pid"]) if prefix["pid"] else None
+        text = (prefix["text"] if prefix["pid"] else prefix["imported"]).decode("utf-8", "replace")
+        command = _COMMAND.match(text) or _APPLICATION.match(text)
+        if command is not None:
+            self._commands.setdefault(pid, command["command"].strip())
+        elif text.startswith(("Warning:", "Error:", "Internal profiling error")):
+            self._out.note(f"nvprof says: {text.strip()}")
+        elif self._is_context(text):
+            self._table.pid = pid
+        elif title := _TITLE.match(text):
+            group = {"API calls": "API calls", "Profiling result": "GPU activities"}.get(title["title"].strip(), "")
+            self._table = _Table(pid, title["title"].strip(), group=group)
+
+    def _is_context(self, text: str) -> bool:
+        """Whether a line says what the following rows are about."""
+        found = _CONTEXT.match(text)
+        if found is not None:
+            inner = ("Thread", "Domain", "Range")
+            if found["key"] in inner:  # a new thread ends the domain and the range of the one before
+                for key in inner[inner.index(found["key"]) :]:
+                    self._table.context.pop(key.lower(), None)
+            self._table.context[found["key"].lower()] = found["name"]
+            if found["id"]:
+                self._table.context["thread_id"] = found["id"]
+            return True
+        kernel = _KERNEL.match(text)
+        if kernel is not None and self._table.header is not None:
+            self._table.context["kernel"] = kernel["name"].strip()
+            return True
+        return False
+
+    def _is_header(self, text: str) -> bool:
+        """Whether a line is a header row, or the row of units below one."""
+        table = self._table
+        if table.awaits_units and table.header is not None:
+            table.awaits_units = False
+            table.units = lines.units_of(text, table.header, table.header_line)
+            if table.units is not None:
+                table.others = _others_within(table.header, has_units="Start" in table.units)
+                return True
+        header = lines.header_of(text)
+        if header is None:
+            return False
+        if table.header is not None and header.timed:  # another table below the same title has a zero of its own
+            table = self._table = _Table(table.pid, table.title, group=table.group)
+        table.header, table.header_line, table.units, table.awaits_units = header, text, None, True
+        table.others = _others_within(header, has_units=False)
+        self._tables.append(f"{table.title or 'table'}: {', '.join(header.columns)}")
+        return True
+
+    # -- rows -----------------------------------------------------------------------------------------------------
+
+    def _row(self, number: int, text: str) -> bool:
+        header = self._table.header
+        assert header is not None
+        written = self._timed_row(number, text, header) if header.timed else self._total(number, text, header)
+        self._rows += written
+        return written
+
+    def _unit(self, column: str) -> str:
+        return (self._table.units or {}).get(column, "")
+
+    def _timed_row(self, number: int, text: str, header: Header) -> bool:
+        if not text.lstrip(' \t"-')[:1].isdigit():
+            return False
+        first = lines.cells_of_csv(text.strip()) if header.csv else text.split(None, 1)
+        start = lines.time_ns(first[0], self._unit("Start"))
+        if start is None:
+            return False
+        cells = lines.cells_of(text, header)
+        if cells is None:
+            detail, like = "", b""
+            if header.csv:
+                detail = f"{len(first)} of {len(header.columns)} cells"
+                like = _cut_rows(header) if lines.time_ns("0", self._unit("Start")) else b""
+            self._lines.skip(CUT_ROW, number, detail, like)
+            return True
+        no_length = cells[1].strip() in _NONE
+        dur = None if no_length else lines.time_ns(cells[1].strip(), self._unit("Duration"))
+        if dur is None and not no_length:
+            self._out.skip(BAD_ROW, number, f"duration {cells[1]!r:.40}")
+            return True
+        self._step = max(self._step, start[1])
+        self._event(number, header, cells, start, dur)
+        return True
+
+    def _event(
+        self, number: int, header: Header, cells: list[str], start: tuple[int, int], dur: tuple[int, int] | None
+    ) -> None:
+        """Draw a row: a slice, or an instant if it has no duration (page faults of the CPU)."""
+        table = self._table
+        name = cells[header.name_at].strip()
+        shape = self._shape(header, cells)
+        args = dict(shape.args)
+        if header.correlated and cells[-1].strip().isdecimal():
+            args["correlation_id"] = int(cells[-1][:18])
+        on_device = shape.on_device or name.startswith("[")
+        name = self._correlated(name, args, on_device)
+        clock = self._clock(table)
+        track = self._stream(shape, name, clock) if on_device else self._track(("CUDA API",), clock)
+        category = _category(name, on_device)
+        self._out.balance.written += 1
+        self._timed += 1
+        if dur is None:
+            self._out.instant(track, start[0], name, category, args, number)
+            return
+        self._dur_step = min(self._dur_step, dur[1])
+        # Work of one stream and calls of one thread follow each other; what unified memory does overlaps.
+        ts = start[0] if category == _UNIFIED_MEMORY else self._moved(track, start, dur[0], number)
+        kept = self._out.slice(track, ts, dur[0], name, category, args, number)
+        correlation = args.get("correlation_id")
+        if isinstance(correlation, int):
+            launch = _Launch(kept, ts, clock, number)
+            key = (table.pid, correlation)
+            if on_device:
+                self._work.append((key, launch))
+            else:
+                self._calls[key] = launch
+
+    def _shape(self, header: Header, cells: list[str]) -> _Shape:
+        """What the cells other than times and name say; mostly that of a row before."""
+        table = self._table
+        key = (*cells[2 : header.name_at], *cells[header.name_at + 1 : -1 if header.correlated else None])
+        shape = table.shapes.get(key)
+        if shape is None:
+            if len(table.shapes) == _MAX_SHAPES:
+                table.shapes.clear()
+            row = dict(zip(header.columns, cells, strict=True))
+            shape = table.shapes[key] = _Shape(self._args(row), row, row.get("Device", "-").strip() not in _NONE)
+        return shape
+
+    def _correlated(self, name: str, args: dict[str, Any], on_device: bool) -> str:
+        """The name without the correlation id, which stands at its end where it has no column."""
+        if not name.endswith(("]", "])")):
+            return name
+        found = (_CORRELATION if on_device else _LAUNCH).fullmatch(name)
+        if found is None:
+            return name
+        args["correlation_id"] = int(found["id"][:18])
+        if on_device:
+            return found["name"]
+        args["kernel"] = found["kernel"]
+        return found["call"]
+
+    def _args(self, row: dict[str, str]) -> dict[str, Any]:
+        args: dict[str, Any] = {}
+        for what in ("Grid", "Block"):
+            size = _DIM.fullmatch(row.get(f"{what} Size", "").strip())
+            axes = size.groups() if size else [row.get(f"{what} {axis}", "") for axis in "XYZ"]
+            if all(axis.isdecimal() and len(axis) < 19 for axis in axes):
+                args[what.lower()] = [int(axis) for axis in axes]
+        for column, text in row.items():
+            if column not in _PLACED and text.strip() not in _NONE:
+                self._add_arg(args, column, text.strip())
+        return args
+
+    def _add_arg(self, args: dict[str, Any], column: str, text: str) -> None:
+        key = _ARGS.get(column, column)
+        if key == "address":
+            args[key] = text
+            return
+        ending, value = lines.value_of(text, self._unit(column))
+        if column not in _ARGS and ending == "_percent":  # a metric, under its own name
+            ending = ""
+            value = text
+        args[f"{key}{ending}".strip("_")] = value.lower() if key in _LOWER and isinstance(value, str) else value
+
+    def _moved(self, track: TrackId, start: tuple[int, int], dur: int, number: int) -> int:
+        """The start, behind the slice before it if only rounding has put it inside."""
+        ts, step = start
+        before = self._ends.get(track, ts)
+        if ts < before <= ts + step:
+            self._out.problem(MOVED_START, number)
+            ts = before
+        self._ends[track] = max(ts + dur, before)
+        return ts
+
+    def _total(self, number: int, text: str, header: Header) -> bool:
+        """A row of sums."""
+        depth = 0
+        if not header.csv:
+            text, depth = self._without_group(text)
+        cells = lines.cells_of(text, header)
+        if cells is None:
+            return False
+        row = dict(zip(header.columns, cells, strict=True))
+        counted = next(column for column in header.columns if column not in ("Type", "Device", "Kernel"))
+        if lines.split_value(row[counted]) is None:
+            return False
+        name = next((row.pop(key) for key in ("Name", "Metric Name", "Event Name") if key in row), self._table.title)
+        category = row.pop("Type", "") or self._table.group
+        args: dict[str, Any] = {**self._table.context, **({"depth": depth} if depth else {})}
+        for column, cell in row.items():
+            if cell.strip() not in _NONE:
+                ending, value = lines.value_of(cell, self._unit(column))
+                args[f"{lines.key_of(column)}{ending}"] = value
+        self._out.totals(self._totals_track(), name.strip(), category, args, number)
+        self._out.balance.written += 1
+        return True
+
+    def _without_group(self, text: str) -> tuple[str, int]:
+        """A row without the type before it ("API calls:", once for all rows of it) and without the lines of a tree."""
+        header = self._table.header
+        assert header is not None
+        group = _GROUP.match(text)
+        if group is not None:
+            self._table.group = group["type"]
+            text = group["row"]
+        tree = _DEPTH.match(text)
+        depth = tree[0].count("|") if tree else 0
+        text = text[tree.end() :] if tree and depth else text
+        return (f"{self._table.group or '-'}  {text.strip()}" if header.columns[0] == "Type" else text), depth
+
+    # -- tracks and clocks ------------------------------------------------------------------------------------------
+
+    def _process(self) -> TrackId:
+        pid = self._table.pid
+        command = self._commands.get(pid, "")
+        if pid is None and not command:
+            return NO_TRACK
+        key = ("process", pid)
+        if key not in self._tracks:
+            self._tracks[key] = self._out.process(pid=pid, description=command)
+        return self._tracks[key]
+
+    def _clock(self, table: _Table) -> ClockId:
+        """One zero for each process; one for each table when nvprof shows a file."""
+        if table.clock is None:
+            words = f"of process {table.pid}" if table.pid is not None else f"table {len(self._clocks) + 1}"
+            domain = ClockDomain(f"{CLOCK.name}, {words}", CLOCK.zero, CLOCK.run, 1, "", self._out.info.name)
+            if not self._clocks:
+                self._out.set_clock(domain)
+            table.clock = self._out.clock(domain)
+            self._clocks[table.clock] = domain
+        return table.clock
+
+    def _track(self, path: tuple[str, ...], clock: ClockId) -> TrackId:
+        key = ("track", self._table.pid, path, clock)
+        if key not in self._tracks:
+            parent = self._track(path[:-1], clock) if len(path) > 1 else self._process()
+            self._tracks[key] = self._out.track(path[-1], parent, clock=clock)
+        return self._tracks[key]
+
+    def _stream(self, shape: _Shape, name: str, clock: ClockId) -> TrackId:
+        unified = name.startswith(_UNIFIED)
+        words = tuple(shape.row.get(word, "-").strip() for word in ("Device", "Context", "Stream"))
+        key = ("stream", self._table.pid, words, unified, clock)
+        if key not in self._tracks:
+            device = _DEVICE.fullmatch(words[0])
+            on_a_device = words[0] not in _NONE
+            path = [f"GPU {device['number']}: {device['name']}" if device else words[0].strip("- ") or "GPU"]
+            if unified:
+                path = [*path[:on_a_device], "Unified memory"]
+            else:
+                kinds = zip(("Context", "Stream"), words[1:], strict=True)
+                path += [f"{kind} {word}" for kind, word in kinds if word not in _NONE]
+            self._tracks[key] = self._track(tuple(path), clock)
+        return self._tracks[key]
+
+    def _totals_track(self) -> TrackId:
+        """Below the process only if that has traces too: tables alone come under the recording that they are about."""
+        table = self._table
+        if table.totals == NO_TRACK:
+            title = table.title or "nvprof"
+            key = ("totals", table.pid, title)
+            if key not in self._tracks:
+                process = self._tracks.get(("process", table.pid), NO_TRACK)
+                if process == NO_TRACK and len(self._commands) > 1 and table.pid is not None:
+                    title = f"{title} of process {table.pid}"
+                about = f"process {table.pid}: " if table.pid is not None else ""
+                command = self._commands.get(table.pid, "")
+                self._tracks[key] = self._out.totals_track(
+                    title, process, description=f"{about}{command}." if command else ""
+                )
+            table.totals = self._tracks[key]
+        return table.totals
+
+    # -- the end ----------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        if self._other:
+            self._out.balance.skipped["lines of the program"] += self._other
+            self._out.problem(OTHER_LINE, count=self._other)
+        self._draw_launches()
+        self._relate_clocks()
+        commands = {str(pid) if pid is not None else "": command for pid, command in self._commands.items()}
+        self._out.metadata("nvprof_text", {"commands": commands, "tables": self._tables[:50]})
+        if not self._timed:
+            self._out.belongs_to(("nvprof", "nsight-systems"))
+        if len(self._clocks) == 1:
+            (clock,) = self._clocks.values()
+            exact = self._dur_step < self._step
+            self._out.set_clock(replace(clock, resolution_ns=self._step, exact_durations=exact))
+        if self._step > 1000:
+            self._out.note(
+                f"starts are printed in steps of up to {self._step} ns: their order within one is that of the lines"
+            )
+        if not self._rows:
+            self._out.note("no table has a row: the program used no GPU, or was stopped before nvprof printed")
+
+    def _draw_launches(self) -> None:
+        for key, work in self._work:
+            call = self._calls.get(key)
+            if call is not None:
+                self._out.flow(call.row, work.row, _cupti.LAUNCH_FLOW, _cupti.LAUNCH_FLOW, work.at)
+
+    def _relate_clocks(self) -> None:
+        """Each zero to the first one: by the launches that both tables know, else as if they were one."""
+        known = list(self._clocks)
+        for clock in known[1:]:
+            pair = self._closest_launch(clock, known[0])
+            if pair is not None:
+                method = "no kernel starts before its launch"
+            else:
+                pair, method = (0, 0), "as if all tables began together"
+                self._out.note(
+                    f"{self._clocks[clock].name} and {self._clocks[known[0]].name} have different zeros that the text "
+                    "does not relate: drawn as if they were one"
+                )
+            domains = self._clocks[clock], self._clocks[known[0]]
+            who = Provenance.ASSUMED
+            self._out.snapshot(ClockSnapshot(domains[0], pair[0], domains[1], pair[1], None, method, provenance=who))
+
+    def _closest_launch(self, clock: ClockId, other: ClockId) -> tuple[int, int] | None:
+        """The launch with the least time to its kernel, if one table has the calls and the other the kernels: when it
+        was, on each of the two clocks, as if that time were 0."""
+        pairs = [(self._calls[key].clock, self._calls[key].ts, work) for key, work in self._work if key in self._calls]
+        if any(call == clock and work.clock == other for call, _, work in pairs):
+            return max(((ts, work.ts) for call, ts, work in pairs if call == clock and work.clock == other), key=_lead)
+        found = [(work.ts, ts) for call, ts, work in pairs if call == other and work.clock == clock]
+        return min(found, key=_lead) if found else None
+
+
+def _lead(pair: tuple[int, int]) -> int:
+    return pair[0] - pair[1]
+
+
+def _category(name: str, on_device: bool) -> str:
+    if not on_device:
+        return _cupti.DRIVER_API if re.match(r"cu[A-Z]", name) else _cupti.RUNTIME_API
+    if name.startswith(_UNIFIED):
+        return _UNIFIED_MEMORY
+    if name.startswith("[CUDA memcpy"):
+        return _cupti.MEMCPY
+    return _cupti.MEMSET if name.startswith("[CUDA memset") else _cupti.KERNEL
+
+
+@importer
+class NvprofText(msgspec.Struct, frozen=True):
+    """Importer of what nvprof prints."""
+
+    name: ClassVar[str] = "nvprof-text"
+    title: ClassVar[str] = "nvprof console output and CSV (traces, summary, metrics)"
+    url: ClassVar[str] = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
+    versions: ClassVar[str] = "nvprof of CUDA 5 to 12"
+    clock: ClassVar[ClockDomain] = CLOCK
+    layer: ClassVar[Layer] = Layer.DEVICE
+    marks: ClassVar[FormatMarks] = GPU_MARKS
+    record: ClassVar[str] = (
+        "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"
+    )
+    line_up: ClassVar[str] = (
+        "Times count from the start of profiling: --offset FILE=TIME. Better record a database (nvprof -o FILE), whose "
+        "times count from 1970."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("GPU trace", "slices on their stream, with grid, block, registers, bytes, throughput and metrics as args"),
+        ("row of a trace without a duration (page fault of the CPU)", "instant"),
+        ("API trace", "slices on one track for each process"),
+        ("correlation ids", "flows from the call to the kernel"),
+        ("summary, events, metrics, NVTX, unified memory, CPU profile", "rows on tracks without a timeline"),
+    )
+    skips = (OTHER_LINE,)
+    checked = (
+        (
+            "text of CUDA 8 to 11: summary, GPU trace, unified memory, CPU profile",
+            "public logs (repository nanzifan/nvprof-result), excerpts in documentation",
+            "header rows, columns, units, rows without a duration, device names that are cut, legends",
+        ),
+        (
+            "CSV",
+            "excerpts in documentation and tests of public repositories",
+            "columns, the row of units; that of unified memory rests on the columns of the text",
+        ),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "Threads: the API trace does not say which thread called; overlapping calls go to lanes.",
+        "Digits: console text has five, so that starts after the first second are coarse (use --csv -u ns).",
+        "Lines of the program are counted and left out.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Sure of a title with its prefix and a header row; a header row alone may be another tool's."""
+        if _NO_TEXT.match(head.text):
+            return Match.no("JSON or SQLite, no text")
+        titled = header = profiling = False
+        for line in head.data.splitlines():
+            prefix = lines.PREFIX.search(line) if b"==" in line else None
+            if prefix is not None:
+                text = prefix["text"] or prefix["imported"] or b""
+                profiling |= text.startswith(b"NVPROF is profiling process")
+                titled |= _TITLE.match(text.decode("utf-8", "replace")) is not None
+            elif b"Start" in line or b"Time(%)" in line or b"Invocations" in line:
+                header |= lines.header_of(line.decode("utf-8", "replace")) is not None
+        if profiling or (titled and header):
+            return Match.yes("a line of nvprof with its prefix" + (", a header row" if header else ""))
+        return Match.maybe("a header row like those of nvprof") if header else Match.no("no title or table of nvprof")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """The whole text."""
+        out.info.real_ids = True
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        _Reader(out).read(source)

@@ -1,0 +1,1 @@
+"""oneDNN: the verbose log."""

@@ -1,0 +1,595 @@
+"""oneDNN verbose logs (earlier MKL-DNN, DNNL; with oneDNN Graph): lines on standard output, amid the program's own.
+
+    onednn_verbose,v1,info,oneDNN v3.12.0 (commit 80afa71049cd69a3df32adcccb623b12cd7baa22)
+    onednn_verbose,v1,1795244047598.492920,primitive,exec,cpu,reorder,jit:uni,undef,src:f32::blocked:abcd::f0,,,16,0.003
+
+Timestamp and duration are milliseconds; the timestamp is the start of the call, the line is printed after its end. On
+Linux and macOS it is gettimeofday held in a double: whole microseconds since 1970, which rounding recovers exactly. On
+Windows it counts from boot. Logs without timestamps (all before 2.1, and whoever did not ask for them) hold order and
+durations only: their slices are laid end to end on tracks that are called synthetic.
+
+No process and no thread is printed. Calls of several threads overlap; they stay on the track of their engine. A second
+version header begins a new run with tracks of its own. What is not in the file: text of other processes cannot be told
+apart, and with a filter or a lower level lines are absent.
+
+Described at https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html; the grammar is in `_lines`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from traceconv import kernel
+from traceconv.errors import MalformedInput
+from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
+from traceconv.families.onednn import _lines as lines
+from traceconv.families.onednn._alike import AlikeLines, Fields, Rows
+from traceconv.families.onednn._lines import MARK, Kind, Malformed, Record, Shape
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import FormatMarks
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import I64, NO_TRACK, ClockId, Layer, TrackId, occurring
+
+WALL_CLOCK = replace(REALTIME, resolution_ns=1000, exact_durations=True)
+BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)
+NO_CLOCK = ClockDomain("order of the oneDNN lines", Zero.UNKNOWN, Run.NONE)
+
+#: Timestamps from here on count from 1970 (this is 1973), smaller ones from boot (this is three years).
+_EPOCH_FROM_NS = 10**17
+#: A line may appear late by its own duration, and by the time its thread waited before printing.
+_LATE_NS = 10**8
+
+FOREIGN_LINE = declare(
+    "onednn.other_line",
+    ProblemKind.SKIPPED,
+    "lines without a oneDNN marker are the program's own output and were left out",
+    quiet=True,
+)
+DECIMAL_COMMA = declare(
+    "onednn.decimal_comma",
+    ProblemKind.REPAIRED,
+    "numbers are printed with a decimal comma (the locale of the program): the last two fields were read as one number",
+)
+UNUSABLE_TIMESTAMP = declare(
+    "onednn.unusable_timestamp",
+    ProblemKind.NOTED,
+    "a timestamp has too few digits to mean anything (gemm calls of 2.7 to 3.1): drawn on a synthetic track instead",
+)
+NO_DURATION = declare(
+    "onednn.no_duration",
+    ProblemKind.ABSENT,
+    "a call is printed without a duration (GPU in version 1.1): drawn as an instant",
+)
+UNKNOWN_VERSION = declare(
+    "onednn.unknown_version",
+    ProblemKind.NOTED,
+    "the lines state a version of their format that is not known: read like v1",
+)
+TIME_STEP = declare(
+    "onednn.time_step",
+    ProblemKind.NOTED,
+    "timestamps jump back by more than any slice lasts: the clock was set, or several processes write to one log",
+)
+
+_JSON_START = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]")
+# oneDNN v3.12.0 (commit 80afa71) | Intel(R) MKL-DNN v0.19.0 (Git Hash 41bee20),Intel(R) AVX512-Deep Learning Boost
+_HEADER = regex(
+    r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
+)
+_OTHERS = lines_but(holds(MARK), or_blank=True)
+#: The formats of what calls oneDNN, or can be a program that does.
+_RUNTIMES = (
+    "pytorch-kineto",
+    "mxnet",
+    "onnxruntime",
+    "tensorflow-profiler",
+    "xplane",
+    "openvino",
+    "tvm-execution-trace",
+    "viztracer",
+)
+_GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
+_SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
+
+
+class _Layout(msgspec.Struct):
+    """Invented positions of one engine: slices end to end from 0.
+
+    Attributes:
+        end: where the next slice begins.
+        uncovered: start and group of the last slices that no graph partition encloses.
+    """
+
+    end: int = 0
+    uncovered: deque[tuple[int, str]] = msgspec.field(default_factory=lambda: deque(maxlen=4096))
+
+    def place(self, group: str, dur: int) -> int:
+        """The start of a slice of that length.
+
+        A partition is printed after the primitives that it ran or created: it encloses as many as fit.
+        """
+        start = self.end
+        inner = {"graph": "exec", "compile": "create"}.get(group)
+        while inner and self.uncovered:
+            inner_start, inner_group = self.uncovered.pop()
+            if inner_group != inner or self.end - inner_start > dur:
+                break
+            start = inner_start
+        if inner:
+            self.uncovered.clear()
+        else:
+            self.uncovered.append((start, group))
+        self.end = max(self.end, start + max(dur, 0))
+        return start
+
+
+class _Run(msgspec.Struct):
+    """What one header introduces, mostly a process.
+
+    Attributes:
+        facts: what its info lines say.
+        last: where the last event stands, and on which clock; messages without a time go there.
+        latest, longest: the last start and the greatest duration of timed slices so far, ns.
+    """
+
+    number: int
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    root: TrackId = NO_TRACK
+    tracks: dict[tuple[str, str, str], TrackId] = msgspec.field(default_factory=dict)
+    layouts: dict[str, _Layout] = msgspec.field(default_factory=dict)
+    last: tuple[int, ClockDomain] = (0, NO_CLOCK)
+    latest: int = 0
+    longest: int = 0
+
+    def describe(self) -> str:
+        """The library, its version and where it runs, as far as the log says."""
+        facts = self.facts
+        parts = [f"{facts['library']} {facts['version']}"] if "version" in facts else []
+        labels = {"commit": "commit", "isa": "ISA", "cpu_runtime": "CPU runtime", "nthr": "threads"}
+        parts += [f"{label} {facts[key]}" for key, label in labels.items() if key in facts]
+        return ", ".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def _facts_of(component: str, text: str) -> dict[str, Any]:
+    """What an info line says, once for the runs that say the same; "info" where its meaning is not known."""
+    header = _HEADER.match(text)
+    if header is not None:
+        facts: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
+        if text[header.end() :].startswith(","):  # 0.18 to 0.20 have it on the same line
+            facts["isa"] = text[header.end() + 1 :]
+        return facts
+    known = re.fullmatch(r"(?:(cpu|gpu),)?(isa:|runtime:|Detected ISA is |(?:prim_)?template:)(.*)", text)
+    if known is None:
+        return {"info": f"{component},{text}" if component else text}
+    if known[2] == "runtime:":
+        runtime, _, threads = known[3].partition(",nthr:")
+        return {f"{known[1] or 'cpu'}_runtime": runtime} | ({"nthr": int(threads[:9])} if threads.isdigit() else {})
+    if known[2].endswith("template:"):
+        return {"graph_template" if component == "graph" else "template": known[3]}
+    return {"isa": known[3]}
+
+
+def _note_info(run: _Run, component: str, text: str) -> None:
+    """Keep what an info line says."""
+    found = _facts_of(component, text)
+    if "info" in found:
+        run.facts.setdefault("info", []).append(found["info"])
+    else:
+        run.facts.update(found)
+
+
+class _Reader:
+    """Reads one log into a builder."""
+
+    def __init__(self, out: Builder, pid: int | None) -> None:
+        self._out = out
+        self._pid = pid
+        self._process: TrackId | None = None
+        self._runs: list[_Run] = []
+        self._current: dict[tuple[bytes, bytes], _Run] = {}
+        self._closed_facts: dict[str, Any] = {}
+        self._has_clock = self._is_synthetic = False
+        self._versions = {b"", b"0", b"1"}
+        self._markers: set[bytes] = set()
+        self._other_lines = 0
+        self._lines = IdleLines(out)
+        self._slices = 0
+
+    def read(self, source: Source) -> None:
+        if kernel.module("lines") is not None and source.is_whole:
+            self._read_chunks(source)
+        else:
+            for line in self._lines.read(source, keep_ends=True, again=True):
+                self._line(line.number, line.text)
+        if not self._markers:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no oneDNN line found, expected lines that begin with onednn_verbose,",
+                hint=f"record one with {OnednnVerbose.record}",
+            )
+        self._finish()
+
+    # -- lines like others ----------------------------------------------------------------------------------------
+
+    def _read_chunks(self, source: Source) -> None:
+        """Whole chunks: lines that differ from others in their timestamp only are read and written many at a time."""
+        alike = AlikeLines(self._out, self._meaning, self._place, self._written_together)
+        for data in source.chunks():
+            at = 0
+            while (at := alike.read(data, at)) < len(data):
+                other = self._pass_others(alike, data, at)
+                if other == at:
+                    alike.flush()
+                    other = self._single_line(alike, data, at)
+                at = other
+        alike.flush()
+
+    def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
+        """What a line with a timestamp says besides it; None if it is all but plain."""
+        line = b"%b1795244023916.781006,%b\n" % (marker, rest)
+        found = lines.records(line) if b"\x1b" not in line else []
+        if len(found) != 1 or found[0].marker not in self._markers or found[0].version not in self._versions:
+            return None
+        (record,) = found
+        try:
+            shape, duration, comma = lines.read_body(record.marker, record.body)
+            exact = not shape.engine.startswith("gpu")
+            lines.duration_ns(duration, exact)
+        except Malformed:
+            return None
+        last = rest.rpartition(b",")[2].rstrip()
+        if comma or shape.kind is not Kind.TIMED or duration != last or record.marker == b"onednn_graph":
+            return None
+        texts = self._out.string(shape.name), self._out.string(shape.group)
+        return Fields(shape, exact, (record.marker, record.version), texts)
+
+    def _place(self, fields: Fields) -> tuple[TrackId, int]:
+        """The track of lines with a timestamp, and the number of their run."""
+        run = self._run_of(*fields.writer)
+        return self._track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
+
+    def _written_together(self, rows: Rows) -> None:
+        """Note what many lines say about the run that they belong to."""
+        for number in occurring(rows.run):
+            mine = rows.run == number
+            self._check_orders(self._runs[number - 1], rows.ts[mine], rows.dur[mine], rows.origin[mine])
+        self._slices += len(rows.ts)
+
+    def _check_orders(self, run: _Run, ts: I64, dur: I64, numbers: I64) -> None:
+        """`_check_order` of many lines of one run."""
+        latest = np.maximum(np.maximum.accumulate(ts), run.latest)
+        if int(np.max(latest - ts)) > run.longest + _LATE_NS:
+            for number, one_ts, one_dur in zip(numbers.tolist(), ts.tolist(), dur.tolist(), strict=True):
+                self._check_order(number, run, one_ts, one_dur)
+        else:
+            run.longest = max(run.longest, int(np.max(dur)))
+            run.latest = int(latest[-1])
+        run.last = (int(ts[-1]), WALL_CLOCK)
+
+    def _pass_others(self, alike: AlikeLines, data: bytes, at: int) -> int:
+        """Count the lines from a place on that are not of oneDNN; where the first one begins that may be."""
+        mark = data.find(MARK, at)
+        end = data.rfind(b"\n", at, mark) + 1 if mark >= 0 else len(data)
+        if end <= at:
+            return at
+        count = data.count(b"\n", at, end) + (data[end - 1 : end] != b"\n")
+        alike.number += count
+        self._add_others(count)
+        return end
+
+    def _add_others(self, count: int) -> None:
+        self._out.balance.read += count
+        self._other_lines += count
+
+    def _single_line(self, alike: AlikeLines, data: bytes, at: int) -> int:
+        """Read the line at a place; where the next one begins."""
+        end, alike.number = self._lines.look_at(data, at, self._line, alike.number)
+        return end
+
+    # -- single lines ---------------------------------------------------------------------------------------------
+
+    def _line(self, number: int, line: bytes) -> None:
+        """Each line is counted once, however many records it holds."""
+        balance = self._out.balance
+        found = lines.records(line) if MARK in line else []
+        if not found:
+            self._lines.idle(self._add_others, _OTHERS)
+            return
+        balance.read += 1
+        written, lost = False, []
+        for record in found:
+            try:
+                written |= self._record(number, record)
+            except Malformed as problem:
+                lost.append((problem.code if record.ended else lines.CUT_LINE, problem.detail))
+        if written:
+            balance.written += 1
+        elif lost:
+            self._out.skip(lost[0][0], number, lost[0][1])
+            lost = lost[1:]
+        else:
+            balance.kept["lines kept as metadata"] += 1
+        for code, detail in lost:
+            self._out.problem(code, number, detail)
+
+    def _record(self, number: int, record: Record) -> bool:
+        """Write a record; False if it only says something about the run."""
+        self._markers.add(record.marker)
+        shape, duration, comma = lines.read_body(record.marker, record.body)
+        if record.version not in self._versions:
+            self._versions.add(record.version)
+            self._out.problem(UNKNOWN_VERSION, number, f"v{record.version.decode()}")
+        if comma or record.comma:
+            self._out.problem(DECIMAL_COMMA, number)
+        if shape.kind is Kind.INFO:
+            self._info(record)
+            return False
+        run = self._run_of(record.marker, record.version)
+        if shape.kind is Kind.MESSAGE:
+            self._message(number, record, run)
+        elif shape.kind is Kind.UNTIMED:
+            ts, clock = self._position(number, record, run)
+            self._out.problem(NO_DURATION, number)
+            track = self._track(run, shape.group, shape.engine, clock)
+            self._out.instant(track, ts, shape.name, shape.group, b"{" + shape.args[1:] + b"}", number)
+        else:
+            self._slice(number, record, run, shape, duration)
+        return True
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def _slice(self, number: int, record: Record, run: _Run, shape: Shape, duration: bytes) -> None:
+        ts = self._timestamp(number, record)
+        from_boot = ts is not None and ts < _EPOCH_FROM_NS
+        exact = not from_boot and not shape.engine.startswith("gpu")
+        dur = lines.duration_ns(duration, exact)
+        if not record.ended and not lines.looks_complete(duration):
+            raise Malformed(lines.CUT_LINE, f"the text ends inside the duration: {duration.decode()!r}")
+        if ts is None:
+            clock = NO_CLOCK
+            layout = run.layouts.setdefault(shape.engine, _Layout())
+            if layout.end + dur > LIMIT_NS:
+                raise Malformed(lines.BAD_DURATION, "the durations so far sum up to more than 146 years")
+            ts = layout.place(shape.group, dur)
+            if run.last[1] is NO_CLOCK:
+                run.last = (layout.end, NO_CLOCK)
+        else:
+            clock = BOOT_CLOCK if from_boot else WALL_CLOCK
+            self._check_order(number, run, ts, dur)
+            run.last = (ts, clock)
+        track = self._track(run, shape.group, shape.engine, clock)
+        self._out.slice(track, ts, dur, shape.name, shape.group, lines.args_of(shape, duration, dur), number)
+        self._slices += 1
+
+    def _timestamp(self, number: int, record: Record) -> int | None:
+        if not record.ts:
+            return None
+        ts = lines.timestamp_ns(record.ts)
+        if ts is None:
+            self._out.problem(UNUSABLE_TIMESTAMP, number, record.ts.decode())
+            return None
+        return lines.nearest_us(ts) if ts >= _EPOCH_FROM_NS else ts
+
+    def _check_order(self, number: int, run: _Run, ts: int, dur: int) -> None:
+        run.longest = max(run.longest, dur)
+        if run.latest - ts > run.longest + _LATE_NS:
+            self._out.problem(TIME_STEP, number, f"{run.latest - ts} ns back")
+            run.latest = ts
+        run.latest = max(run.latest, ts)
+
+    def _position(self, number: int, record: Record, run: _Run) -> tuple[int, ClockDomain]:
+        """Where an event without length belongs: at its timestamp, else at the last event that had a place."""
+        ts = self._timestamp(number, record)
+        if ts is None:
+            return run.last
+        run.last = (ts, WALL_CLOCK if ts >= _EPOCH_FROM_NS else BOOT_CLOCK)
+        return run.last
+
+    def _message(self, number: int, record: Record, run: _Run) -> None:
+        message = lines.message_of(record.marker, record.body)
+        ts, clock = self._position(number, record, run)
+        track = self._track(run, "messages", "", clock)
+        self._out.instant(track, ts, message.name, message.category, message.args, number)
+
+    # -- runs and their tracks --------------------------------------------------------------------------------
+
+    def _run_of(self, marker: bytes, version: bytes) -> _Run:
+        """The run that a line belongs to: two libraries in one process differ in marker or version of their lines."""
+        if marker == b"onednn_graph" and self._runs:
+            return self._runs[-1]
+        key = (marker, version)
+        if key not in self._current:
+            self._current[key] = self._new_run()
+        return self._current[key]
+
+    def _new_run(self) -> _Run:
+        self._runs.append(_Run(len(self._runs) + 1))
+        return self._runs[-1]
+
+    def _close(self, run: _Run) -> None:
+        """Keep as little as possible of a run that no line belongs to any more: there may be ten thousands."""
+        run.tracks, run.layouts = {}, {}
+        if run.facts == self._closed_facts:
+            run.facts = self._closed_facts
+        self._closed_facts = run.facts
+
+    def _info(self, record: Record) -> None:
+        component, text = lines.info_of(record.marker, record.body)
+        run = self._run_of(record.marker, record.version)
+        if _HEADER.match(text):
+            if record.marker == b"onednn_graph" and "version" in run.facts:
+                run.facts["graph_version"] = text
+                return
+            if "version" in run.facts:
+                self._close(run)
+                run = self._current[record.marker, record.version] = self._new_run()
+        _note_info(run, component, text)
+
+    def _track(self, run: _Run, group: str, engine: str, clock: ClockDomain) -> TrackId:
+        key = (group, engine, clock.name)
+        track = run.tracks.get(key)
+        if track is not None:
+            return track
+        clock_id = self._clock_id(clock)
+        if engine.startswith("gpu"):
+            self._out.layer(Layer.DEVICE)
+        if run.root == NO_TRACK:
+            run.root = self._out.track("oneDNN", self._parent(), clock=clock_id)
+        name = engine if group == "exec" else f"{engine} {group}".strip()
+        synthetic = clock is NO_CLOCK
+        self._is_synthetic |= synthetic
+        track = self._out.track(
+            f"{name} (synthetic)" if synthetic else name,
+            run.root,
+            description=_SYNTHETIC_HELP if synthetic else "",
+            clock=clock_id,
+        )
+        self._out.track_info(track).rank = _GROUP_RANK.get(group, len(_GROUP_RANK))
+        run.tracks[key] = track
+        return track
+
+    def _parent(self) -> TrackId:
+        if self._pid is None:
+            return NO_TRACK
+        if self._process is None:
+            self._process = self._out.process(pid=self._pid)
+        return self._process
+
+    def _clock_id(self, clock: ClockDomain) -> ClockId:
+        if clock is NO_CLOCK:
+            clock = clock.owned_by(self._out.info.name)
+        if not self._has_clock:
+            self._out.set_clock(clock)
+            self._has_clock = True
+        return self._out.clock(clock)
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        if self._other_lines:
+            self._out.balance.skipped["lines without a oneDNN marker"] += self._other_lines
+            self._out.problem(FOREIGN_LINE, count=self._other_lines)
+        drawn = [run for run in self._runs if run.root != NO_TRACK]
+        descriptions: dict[int, str] = {}  # one for the runs that share their facts
+        for run in drawn:
+            root = self._out.track_info(run.root)
+            root.description = descriptions.setdefault(id(run.facts), run.describe())
+            if len(drawn) > 1:
+                root.name = f"oneDNN run {run.number}"
+        self._out.metadata("onednn_runs", [run.facts for run in self._runs])
+        self._notes()
+
+    def _notes(self) -> None:
+        if len(self._runs) > 1:
+            self._out.note(
+                f"{len(self._runs)} runs (version headers) in one log: each has its own tracks; "
+                "lines of processes that wrote at the same time cannot be told apart"
+            )
+        if not self._slices:
+            self._out.note(
+                "the log holds no primitive with a duration: record with ONEDNN_VERBOSE=1 "
+                "(or profile_exec; DNNL_VERBOSE=1 or MKLDNN_VERBOSE=1 for versions before 2.5 and 1.1)"
+            )
+        filters = [text for run in self._runs for text in run.facts.get("info", []) if "filter format" in text]
+        if filters:
+            self._out.note(f"a filter was active ({filters[0]}): lines are absent on purpose, so sums are partial")
+        if self._is_synthetic:
+            self._out.note(" ".join((_SYNTHETIC_HELP, self._timestamp_hint())).strip())
+
+    def _timestamp_hint(self) -> str:
+        if self._out.info.diagnostics.count(UNUSABLE_TIMESTAMP):
+            return ""
+        if b"onednn" in self._markers or b"onednn_graph" in self._markers:
+            return "Set ONEDNN_VERBOSE_TIMESTAMP=1 next time"
+        if b"dnnl" in self._markers:
+            return "Set DNNL_VERBOSE_TIMESTAMP=1 next time (version 2.1 and later)"
+        return "Timestamps came with version 2.1"
+
+
+@importer
+class OnednnVerbose(msgspec.Struct, frozen=True):
+    """oneDNN verbose log.
+
+    Attributes:
+        pid: put the tracks under the process with this pid, which the log itself does not print. Without it they come
+            under the only process of a merge that can have written the log, if there is one.
+    """
+
+    pid: int | None = None
+
+    name: ClassVar[str] = "onednn-verbose"
+    title: ClassVar[str] = "oneDNN verbose log (also MKL-DNN, DNNL, oneDNN Graph)"
+    url: ClassVar[str] = "https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html"
+    versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
+    clock: ClassVar[ClockDomain] = WALL_CLOCK
+    layer: ClassVar[Layer] = Layer.LIBRARY
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"dnnl|mkldnn|onednn")
+    record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
+    line_up: ClassVar[str] = (
+        "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "
+        "Without them: `--offset FILE=TIME`. Merged with a profile, it comes under the only process that can have "
+        "written it; where there are several, -O pid=N --same-machine says which."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("exec, create, compile lines", "slices on a track for each engine, with problem, formats, attributes as args"),
+        ("problem of convolution, matmul, inner product, reorder", "args derived_gflop, derived_bytes and their rates"),
+        ("graph partitions", "slices on a track of their own"),
+        ("dispatch, error and check lines", "instants"),
+        ("info lines", "description and metadata of the run"),
+    )
+    skips = (FOREIGN_LINE,)
+    lost: ClassVar[tuple[str, ...]] = (
+        "Threads: the log does not say which thread ran a primitive; overlapping primitives go to lanes.",
+        "Lines of other programs are counted and left out.",
+    )
+    checked = (
+        (
+            "MKL-DNN 0.19, 0.21.1, 1.0.4; oneDNN 2.4.4 to 3.13 in MXNet, PyTorch, TensorFlow, OpenVINO",
+            "recorded",
+            "fields of lines; clock and durations against those of the framework (PyTorch, MXNet)",
+        ),
+        (
+            "MKL-DNN 0.13 to oneDNN 3.13",
+            "verbose printers and manuals of uxlfoundation/oneDNN",
+            "which field stands where; dnnl_verbose without attributes and `v0` from there only",
+        ),
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Sure of a line that begins with marker and known word; a marker inside other text may be a quotation."""
+        is_json = _JSON_START.match(head.text) is not None
+        if is_json and (b'"traceEvents"' in head.data or b'"ph"' in head.data):
+            return Match.no("a trace in JSON")
+        glued = False
+        for line in head.data.splitlines():
+            if MARK not in line:
+                continue
+            certain = [record for record in lines.records(line) if lines.looks_certain(record)]
+            if certain and line.startswith((certain[0].marker, b"\x1b[", b"\xef\xbb\xbf")):
+                return Match.yes(f"a line begins with {certain[0].marker.decode()}_verbose,")
+            glued |= bool(certain)
+        if glued and not is_json:
+            return Match.maybe("lines with a oneDNN marker inside")
+        return Match.no("no oneDNN marker (onednn_verbose, dnnl_verbose, mkldnn_verbose)")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole log."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        out.info.real_ids = True  # there is none but that which the user says
+        out.info.runs_in = _RUNTIMES
+        _Reader(out, self.pid).read(source)

@@ -1,0 +1,1 @@
+"""OpenVINO: tables of performance counters."""

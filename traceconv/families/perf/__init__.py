@@ -1,0 +1,1 @@
+"""Linux perf: recordings, printed samples, counts and reports."""

@@ -1,0 +1,158 @@
+"""Samples of `perf script` whose lines have occurred before: found by their bytes, but for times and periods.
+
+What precedes the time on the line of a sample names a thread and a CPU, what follows the period an event, and lines of
+frames repeat. `traceconv.kernel.lines` finds them and puts stacks together; what they stand for is kept here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from traceconv import kernel
+from traceconv.families.perf import _text as text
+from traceconv.families.perf._tracks import NO_STACK, PerfTracks
+from traceconv.model.trace import I64, NO_CPU, StackId, TrackId
+
+_ROWS = 1 << 16
+_MOST_FRAMES = 1 << 12
+_MOST_KNOWN = 1 << 18
+_FRAME_SHIFT = 32
+#: The head of a line tells the thread and, above it, the number of the CPU plus 1; 0 is none.
+_CPU_SHIFT, _THREAD_MASK = 32, (1 << 32) - 1
+
+#: ns, of the samples that were written.
+Written = Callable[[I64], None]
+
+
+class AlikeSamples:
+    """Reads the samples that are known, and writes them.
+
+    Args:
+        tracks: where they go.
+        written: is told the times of what was written.
+        begun: is called before anything that follows the event of the last single line.
+
+    Attributes:
+        number: that of the line where the reading has stopped.
+        reader: the kernel's, which counts lines.
+    """
+
+    def __init__(self, tracks: PerfTracks, written: Written, begun: Callable[[], None]) -> None:
+        self.number = 1
+        self._tracks = tracks
+        self._written = written
+        self._begun = begun
+        self._heads: dict[bytes, int] = {}
+        self._tails: dict[bytes, int] = {}
+        self._events: dict[str, int] = {}
+        self._frame_numbers: dict[tuple[str, str], int] = {}
+        self._frames: list[tuple[str, str]] = [("", "")]  # their numbers begin with 1
+        self._lines: dict[bytes, int] = {}
+        self._stacks: dict[int, int] = {}
+        self._columns = np.empty((6, _ROWS), np.int64)
+        self._kernel = kernel.module("lines")
+        self.reader: Any = self._kernel.Samples(
+            self._heads, self._tails, self._lines, self._stacks, _MOST_FRAMES, self._columns
+        )
+
+    def read(self, data: bytes, at: int) -> tuple[int, bool]:
+        """Read on in whole lines.
+
+        Returns:
+            Where the first sample begins that is not plain or has no end in the data, and whether the data end there.
+        """
+        reader = self.reader
+        while True:
+            why = reader.read(data, at, self.number)
+            at, self.number = reader.at, reader.line
+            if reader.any_sample:
+                self._begun()
+            if why == self._kernel.NEW_STACK:
+                self._learn_stack(reader.stack())
+            elif why == self._kernel.NEW_FRAME:
+                if not self._learn_frames(data, reader.new_frame):
+                    return at, False
+            elif reader.row == _ROWS:
+                self.flush()
+            else:
+                return at, why == self._kernel.END
+
+    def flush(self) -> None:
+        """Write what was read."""
+        if not self.reader.row:
+            return
+        ts, at, head, event, weight, stack = self._columns[:, : self.reader.row]
+        self.reader.clear()
+        self._written(ts)
+        # One event after the other is one sample after the other, as long as there is no other event.
+        events = list(self._events)
+        begins = [0, *(np.flatnonzero(np.diff(event)) + 1).tolist(), len(event)]
+        for begin, end in pairwise(begins):
+            some = slice(begin, end)
+            self._tracks.samples_of(
+                events[int(event[begin])],
+                (head[some] & _THREAD_MASK).astype(np.int32),
+                ts[some],
+                stack[some].astype(np.int32),
+                weight[some],
+                ((head[some] >> _CPU_SHIFT) + NO_CPU).astype(np.int32),
+                at[some],
+            )
+
+    # -- what lines say ---------------------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        line: bytes,
+        match: re.Match[bytes],
+        thread: TrackId,
+        cpu: int | None,
+        event: str,
+        frame: tuple[str, str] | None,
+    ) -> None:
+        """A line of a sample that is no tracepoint; `frame` stands on it if it has more than the event."""
+        time, name = match.start(6), match.start(10)
+        is_plain = match[5] is None and name >= 0 and line.endswith(b"\n") and (time == 0 or line[time - 1] in b" \t")
+        if not is_plain or (match[11] and frame is None) or len(self._heads) + len(self._tails) >= _MOST_KNOWN:
+            return
+        self._heads[line[:time]] = thread | (NO_CPU if cpu is None else cpu) + 1 << _CPU_SHIFT
+        number = self._number(frame) if frame is not None else 0
+        known = self._events.setdefault(event, len(self._events))
+        self._tails[line[name:]] = known | number << _FRAME_SHIFT
+
+    def _number(self, frame: tuple[str, str]) -> int:
+        number = self._frame_numbers.setdefault(frame, len(self._frames))
+        if number == len(self._frames):
+            self._frames.append(frame)
+        return number
+
+    def _learn_frames(self, data: bytes, at: int) -> bool:
+        """Note the lines of frames from a place on, up to one that is known; whether the first one is a frame."""
+        if len(self._lines) >= _MOST_KNOWN:
+            self._lines.clear()
+        known = len(self._lines)
+        while data[at : at + 1] == b"\t":
+            end = data.find(b"\n", at) + 1
+            line = data[at:end]
+            frame = text.frame_of(line.rstrip()) if end and line not in self._lines else None
+            if frame is None:
+                break
+            self._lines[line] = self._number(frame)
+            at = end
+        return len(self._lines) > known
+
+    def _learn_stack(self, frames: list[int]) -> None:
+        """Note the stack of frames, the innermost first."""
+        if len(self._stacks) >= _MOST_KNOWN:
+            self._stacks.clear()
+        if not frames:
+            self._stacks[0] = self._tracks.empty_stack()
+        parent = NO_STACK
+        for frame in reversed(frames):
+            key = (parent + 1) << _FRAME_SHIFT | frame
+            parent = StackId(self._stacks.setdefault(key, self._tracks.child(parent, self._frames[frame])))

@@ -1,0 +1,103 @@
+"""Address spaces of processes: which file a frame of a call chain is in, and how such a frame is called."""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from traceconv.families.perf._elf_symbols import Symbols
+from traceconv.model.trace import StackId
+
+# Where a processor was, in the `misc` of a record.
+KERNEL, USER, HYPERVISOR, GUEST_KERNEL, GUEST_USER = 1, 2, 3, 4, 5
+#: In a call chain, numbers from here on say where the frames that follow were.
+_CONTEXT_FROM = (1 << 64) - 4095
+_CONTEXTS = {
+    (1 << 64) - 32: HYPERVISOR,
+    (1 << 64) - 128: KERNEL,
+    (1 << 64) - 512: USER,
+    (1 << 64) - 2048: GUEST_USER,
+    (1 << 64) - 2176: GUEST_KERNEL,
+    (1 << 64) - 2560: GUEST_USER,
+}
+_OTHER_MODES = {HYPERVISOR: "[hypervisor]", GUEST_KERNEL: "[guest kernel]", GUEST_USER: "[guest]"}
+_KERNEL_NAME, _UNKNOWN_NAME = "[kernel.kallsyms]", "[unknown]"
+
+
+class Mapping(NamedTuple):
+    """A part of a file in memory: addresses from `start` to before `end`, `offset` is that of `start` in the file."""
+
+    start: int
+    end: int
+    offset: int
+    name: str
+
+
+class AddressSpace(msgspec.Struct):
+    """What is mapped, in order of addresses, and the stacks that were named by it."""
+
+    mappings: list[Mapping] = msgspec.field(default_factory=list)
+    stacks: dict[object, StackId] = msgspec.field(default_factory=dict)
+
+    def map(self, new: Mapping) -> None:
+        """Map a file; what it covers is gone."""
+        at = stop = bisect_left(self.mappings, new.start, key=lambda old: old.end - 1)
+        kept = [new]
+        while stop < len(self.mappings) and self.mappings[stop].start < new.end:
+            old = self.mappings[stop]
+            if old.start < new.start:
+                kept.append(old._replace(end=new.start))
+            if old.end > new.end:
+                kept.append(Mapping(new.end, old.end, old.offset + new.end - old.start, old.name))
+            stop += 1
+        self.mappings[at:stop] = sorted(kept)
+        self.stacks = {}
+
+    def find(self, address: int) -> Mapping | None:
+        """What is mapped at an address."""
+        at = bisect_right(self.mappings, address, key=lambda one: one.start) - 1
+        found = self.mappings[at] if at >= 0 else None
+        return found if found is not None and address < found.end else None
+
+
+def frames_of(
+    chain: Sequence[int], ip: int, mode: int, space: AddressSpace, kernel: AddressSpace, symbols: Symbols | None
+) -> list[tuple[str, str]]:
+    """The frames of a call chain as (name, file) pairs, innermost first.
+
+    Args:
+        chain: addresses, among them marks that say where the next ones were.
+        ip: the address of the sample, for one without a chain; -1 if that is not recorded either.
+        mode: where the processor was when the sample was taken.
+        space: what the process has mapped.
+        kernel: what the kernel has.
+        symbols: names of functions, if the user asks for them.
+    """
+    frames = []
+    for address in chain:
+        if address >= _CONTEXT_FROM:
+            mode = _CONTEXTS.get(address, mode)
+        else:
+            frames.append(_frame(address, mode, space, kernel, symbols))
+    if not frames and ip >= 0:
+        frames.append(_frame(ip, mode, space, kernel, symbols))
+    return frames
+
+
+def _frame(
+    address: int, mode: int, space: AddressSpace, kernel: AddressSpace, symbols: Symbols | None
+) -> tuple[str, str]:
+    if mode in _OTHER_MODES:
+        return f"0x{address:x}", _OTHER_MODES[mode]
+    in_kernel = mode == KERNEL
+    found = (kernel if in_kernel else space).find(address)
+    if found is None or (in_kernel and found.name.startswith("[kernel")):
+        return f"0x{address:x}", _KERNEL_NAME if in_kernel else _UNKNOWN_NAME
+    offset = address - found.start + found.offset
+    function = symbols.name(found.name, offset) if symbols is not None and not in_kernel else None
+    short = posixpath.basename(found.name) or found.name
+    return function or f"{short}+0x{offset:x}", found.name

@@ -1,0 +1,316 @@
+"""The lines of `perf stat` in its three forms: text, fields between separators (-x), one JSON object a line (-j).
+
+         0.050113410 CPU0     50.70 msec task-clock     #    1.014 CPUs utilized   ( +-  0.44% )  (66.65%)
+         0.050113410,CPU0,50.70,msec,task-clock,50700000,66.65,1.014,CPUs utilized
+    {"interval" : 0.050113410, "cpu" : "0", "counter-value" : "50.700000", "unit" : "msec", "event" : "task-clock", ...}
+
+Fields in order: seconds since the start (with -I), what was aggregated (CPU, core, thread, ...) and of how many CPUs,
+value, unit, event, cgroup, variance (-r), for how many ns and percent of the time the event was on a counter, a metric
+and its unit. Nothing is quoted in the -x form: names of events may hold the separator. A line without a value is a
+further metric of the line before. Text follows the locale: separators of thousands, decimal comma. A value has two
+decimals or none. Checked against perf 6.1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from traceconv.io.patterns import regex
+from traceconv.model.times import S, parse_ns
+
+NOT_COUNTED, NOT_SUPPORTED = "<not counted>", "<not supported>"
+
+_SOMEWHERE = r"CPU\d+|[SND]\d+[A-Z0-9-]*|\S.{0,63}?-\d{1,10}"
+_PLACE = regex(rf"(?a)\s*(?:{_SOMEWHERE})(?:\s+\d{{1,6}})?\s*")
+_VALUE = r"<not counted>|<not supported>|-?\d{1,3}(?: \d{3})+(?:[.,]\d\d)?|-?\d[\d.,'’\u00a0\u202f]*"
+_LEFT = regex(
+    rf"(?a)\s*(?:(\d{{1,9}}[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
+    rf"({_VALUE})(?: ([A-Za-z%]\S{{0,19}})\s+|\s{{2,}})([A-Za-z_]\S*)(?:\s+(\S+))?\s*"
+)
+#: Behind task-clock and cpu-clock, with six decimals, before perf had a column for units.
+_OLD_UNIT = "(msec)"
+_TIME = regex(r"(?a)\s*(\d{1,9}[.,]\d{9})\s")
+_PERCENT = regex(r"(?a)\( {0,5}(\d+[.,]\d+)%\)$")
+_VARIANCE = regex(r"(?a)\( \+- {0,5}(\d+[.,]\d+)% ?\)$")
+_METRIC = regex(r"(?a)(-?\d[\d.,]*)\s*(\S.*)?")
+
+_SEPARATOR = regex(r"(?a)([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
+_NUMBER = regex(r"(?a)-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
+_COMMA_NUMBER = regex(r"(?a)-?\d+(?:[.,]\d+)?")
+_SHARE = regex(r"(?a)\d{1,3}(?:[.,]\d+)?")
+
+_PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread")
+_PLACE_COUNTS = ("aggregate-number", "counters")
+_JSON_FIELDS = ("interval", "event", "counter-value", "unit", "cgroup", "variance", "event-runtime", "pcnt-running")
+_JSON_METRIC = ("metric-value", "metric-unit", "metric-threshold")
+_JSON_KEYS = frozenset((*_PLACES, *_PLACE_COUNTS, *_JSON_FIELDS, *_JSON_METRIC))
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class Row(msgspec.Struct):
+    """One count.
+
+    Attributes:
+        end: when its interval ends, ns since the start; None for a count over the whole run.
+        place: what it was aggregated over, "" for everything: "CPU0", "S0-D0-C0", "bash-42".
+        cpus: how many CPUs that are, if it is told.
+        value: a number, or why there is none; None for a line that holds metrics only.
+        running: percent of the time that the event was on a counter; None if it is not told.
+    """
+
+    end: int | None = None
+    place: str = ""
+    cpus: int | None = None
+    value: int | float | str | None = None
+    unit: str = ""
+    event: str = ""
+    cgroup: str = ""
+    variance: float | None = None
+    run_time_ns: int | None = None
+    running: float | None = None
+    metrics: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def counted(self) -> bool:
+        """Whether there is a number."""
+        return isinstance(self.value, int | float)
+
+    @property
+    def label(self) -> str:
+        """The name of the event, with the cgroup that it was counted in."""
+        return f"{self.event} ({self.cgroup})" if self.cgroup else self.event
+
+    def args(self) -> dict[str, Any]:
+        """All that the line says besides its place and time."""
+        found: dict[str, Any] = {"value": self.value}
+        if self.unit:
+            found["unit"] = self.unit
+        if self.cpus is not None:
+            found["cpus"] = self.cpus
+        if self.variance is not None:
+            found["variance_percent"] = self.variance
+        if self.run_time_ns is not None:
+            found["run_time_ns"] = self.run_time_ns
+        if self.running is not None and self.counted:
+            found["running_percent"] = self.running
+        return {**found, **self.metrics}
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def text_row(text: str) -> Row | None:
+    """A line of the text form; None if it is something else."""
+    left, *metrics = text.rstrip().split(" #")
+    tail, running = _cut(metrics[-1] if metrics else left, _PERCENT)
+    tail, variance = _cut(tail, _VARIANCE)
+    if metrics:
+        metrics[-1] = tail
+    else:
+        left = tail
+    row = Row(running=running, variance=variance)
+    for metric in metrics:
+        _add_metric(row, metric)
+    match = _LEFT.fullmatch(left)
+    if match is None:
+        time = _TIME.match(left + " ")
+        rest = left[time.end() :] if time else left
+        return row if row.metrics and (not rest.strip() or _PLACE.fullmatch(rest)) else None
+    end, row.place, cpus, value, unit, row.event, cgroup = (group or "" for group in match.groups())
+    row.end = _seconds(end) if end else None
+    row.cpus = int(cpus) if cpus else None
+    row.value = _localized(value)
+    row.unit, row.cgroup = unit, cgroup
+    if cgroup == _OLD_UNIT and not unit:
+        row.unit, row.cgroup = cgroup.strip("()"), ""
+    return row
+
+
+def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, float | None]:
+    """A text without what its end says, and the number there."""
+    text = text.rstrip()
+    match = pattern.search(text)
+    return (text[: match.start()], _decimal(match[1])) if match else (text, None)
+
+
+def _add_metric(row: Row, text: str) -> None:
+    text = text.strip()
+    match = _METRIC.fullmatch(text)
+    if match is not None:
+        row.metrics[(match[2] or "metric").strip()] = _decimal(match[1])
+    elif text:
+        row.metrics[text] = ""
+
+
+def _localized(text: str) -> int | float | str:
+    """A count as printed for people: two or six decimals or none, thousands in groups of three or two digits."""
+    if text in (NOT_COUNTED, NOT_SUPPORTED):
+        return text
+    sign = -1 if text.startswith("-") else 1
+    whole, decimals = text, ""
+    for count in (2, 6):
+        if len(text) > count + 1 and text[-count - 1] in ".," and text[-count:].isdigit():
+            whole, decimals = text[: -count - 1], text[-count:]
+    digits = re.sub(r"\D", "", whole)[:30]
+    return sign * float(f"{digits}.{decimals}") if decimals else _storable(sign * int(digits))
+
+
+def _decimal(text: str) -> float:
+    """A number with a decimal point or comma, and maybe separators of thousands before."""
+    at = max(text.rfind("."), text.rfind(","))
+    whole, decimals = (text[:at], text[at + 1 :]) if at >= 0 else (text, "")
+    sign = "-" if text.startswith("-") else ""
+    return float(f"{sign}{re.sub(r'[^0-9]', '', whole)[:300] or 0}.{decimals or 0}")
+
+
+def _seconds(text: str) -> int:
+    return parse_ns(text.replace(",", ".").encode(), S)
+
+
+# -- fields between separators -----------------------------------------------------------------------------------------
+
+
+def find_separator(text: str) -> str:
+    """What stands between the fields of a line, "" if it is no line of the -x form."""
+    match = _SEPARATOR.search(text)
+    return match[1] if match else ""
+
+
+def csv_row(text: str, separator: str) -> Row | None:
+    """A line of the -x form; None if it is something else."""
+    fields = text.split(separator)
+    row = Row()
+    at = 0
+    time = _TIME.match(fields[0] + " ")
+    if time is not None:
+        if fields[0].strip() != time[1]:
+            return None  # a time with something behind it
+        row.end = _seconds(time[1])
+        at = 1
+    elif fields[0].strip() == "summary":
+        at = 1
+    number = _NUMBER if separator == "," else _COMMA_NUMBER
+    first = next((i for i in range(at, len(fields)) if _is_value(fields[i], number)), -1)
+    if not any(fields[at:-2]) or (first >= 0 and not any(fields[at:first]) and first > at):
+        return _csv_metric(row, fields)
+    if first < 0:
+        return None
+    row.place = separator.join(fields[at:first])
+    if row.place and _is_count(fields[first]) and first + 1 < len(fields) and _is_value(fields[first + 1], number):
+        row.cpus = int(fields[first][:9])
+        first += 1
+    return _csv_rest(row, fields, first, separator, number)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _is_value(text: str, number: re.Pattern[str]) -> bool:
+    return text in (NOT_COUNTED, NOT_SUPPORTED) or number.fullmatch(text.strip()) is not None
+
+
+def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.Pattern[str]) -> Row | None:
+    """From the value on; the event ends where a whole number and a percentage follow."""
+    run = next(
+        (
+            i
+            for i in range(at + 3, len(fields) - 1)
+            if _is_count(fields[i]) and _SHARE.fullmatch(fields[i + 1]) and len(fields[i]) < 20
+        ),
+        -1,
+    )
+    if run < 0:
+        return None
+    row.value = _plain(fields[at].strip())
+    row.unit = fields[at + 1]
+    row.run_time_ns, row.running = int(fields[run]), _decimal(fields[run + 1])
+    names = fields[at + 2 : run]
+    if len(names) > 1 and re.fullmatch(r"(?a)\d+[.,]\d+%", names[-1]):
+        row.variance = _decimal(names.pop()[:-1])
+    row.event = names.pop(0)
+    while names and row.event.count("/") % 2:  # a name such as cpu/event=0x3c,umask=0x1/
+        row.event += separator + names.pop(0)
+    row.cgroup = separator.join(names)
+    if len(fields) > run + 2 and fields[run + 2] and number.fullmatch(fields[run + 2]):
+        row.metrics[separator.join(fields[run + 3 :]).strip() or "metric"] = _decimal(fields[run + 2])
+    return row if row.event else None
+
+
+def _csv_metric(row: Row, fields: list[str]) -> Row | None:
+    value, unit = fields[-2:] if len(fields) > 1 else ("", "")
+    if not unit or not _COMMA_NUMBER.fullmatch(value):
+        return None
+    row.metrics[unit.strip()] = _decimal(value)
+    return row
+
+
+def _plain(text: str) -> int | float | str:
+    """A number without separators of thousands: whole ones stay exact."""
+    if text.startswith("<"):
+        return text
+    if re.fullmatch(r"(?a)-?\d{1,40}", text):
+        return _storable(int(text))
+    return float(text.replace(",", "."))
+
+
+def _storable(count: int) -> int | float:
+    """What no 64 bits hold is stored as the nearest double."""
+    return count if abs(count) < 2**63 else float(count)
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def json_row(line: bytes) -> tuple[Row, bool] | None:
+    """A line of the JSON form, and whether it has members that are not known (of --metric-only); None if it is none."""
+    try:
+        members = _decode(line)
+    except msgspec.DecodeError:
+        return None
+    row = Row()
+    if "interval" in members:
+        row.end = parse_ns(bytes(members["interval"]).strip(b'"'), S)
+    for name in _PLACES:
+        if name in members:
+            place = _text(members[name])
+            row.place = f"CPU{place}" if name == "cpu" and place.isdigit() else place
+    for name in _PLACE_COUNTS:
+        if name in members and _is_count(_text(members[name])):
+            row.cpus = int(_text(members[name])[:9])
+    row.event, row.unit, row.cgroup = (_text(members.get(name)) for name in ("event", "unit", "cgroup"))
+    if "counter-value" in members:
+        value = _text(members["counter-value"])
+        row.value = _whole(value) if _NUMBER.fullmatch(value) else value
+    row.variance, row.running = (_number(members.get(name)) for name in ("variance", "pcnt-running"))
+    run_time = _text(members.get("event-runtime"))
+    row.run_time_ns = int(run_time) if re.fullmatch(r"(?a)\d{1,19}", run_time) else None
+    metric, unit = _number(members.get("metric-value")), _text(members.get("metric-unit"))
+    if metric is not None and unit:
+        row.metrics[unit.strip()] = metric
+    return row, not members.keys() <= _JSON_KEYS
+
+
+def _text(raw: msgspec.Raw | None) -> str:
+    """A member as text; numbers as they are written."""
+    if raw is None:
+        return ""
+    found = bytes(raw)
+    return str(msgspec.json.decode(found)) if found[:1] == b'"' else found.decode()
+
+
+def _number(raw: msgspec.Raw | None) -> float | None:
+    text = _text(raw)
+    found = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return found if math.isfinite(found) else None
+
+
+def _whole(text: str) -> int | float:
+    """Counts are printed with six decimals; those without a fraction are whole."""
+    whole, _, decimals = text.partition(".")
+    plain = not decimals.strip("0") and len(whole) <= 40 and "e" not in text.lower()
+    return _storable(int(whole)) if plain else float(text)

@@ -1,0 +1,278 @@
+"""The lines of `perf script`: the header, what begins an event, the frames of a call stack, the fields of a tracepoint.
+
+    # hostname : vm
+    python 18571/18571 [001]  2674.579460047:    2004008 cpu-clock:
+    <TAB>           8ab00 pthread_getspecific@@GLIBC_2.34+0x0 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+    <blank>
+              python 19570 [000]  2745.636397450:      sched:sched_switch: prev_comm=python prev_pid=19570 ...
+
+Which fields a line has is up to `-F`, and their order is not: command, process/thread, [CPU], mode, date and time of
+day, time, period, event, and then frames or the fields of the tracepoint. A single number before the time is the
+thread. Without a call stack address, symbol and file stand on the line of the event. The name of a command may hold
+anything. Checked against perf 6.1; other versions from the manual page.
+
+The script report_sample.py of Android's simpleperf prints nearly the same, in three forms:
+
+    Gecko<TAB>25122 [007] 115539.36601:<TAB><TAB>1000000 task-clock:u:     until NDK r17: microseconds without zeros
+            b3cea6c4<TAB>Lock::unlock() (/system/lib/libc.so)
+    Gecko<TAB>25122 [007] 115539.036601:<TAB><TAB>1000000 task-clock:u:    until NDK r21
+    Gecko<TAB>25100/25122 [007] 115539.036601: 1000000 task-clock:u:       since
+    <TAB>        b3cea6c4 Lock::unlock() (/system/lib/libc.so)
+
+An address of 16 digits begins its line in the first two. The last form may have fields of tracepoints behind
+`<TAB>tracing data:`, as lines `<TAB><TAB>key : value`. Source: the revisions of the script in AOSP's system/extras and
+in the NDKs; tried on simple-perf.txt.gz of the tests of the Firefox Profiler.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traceconv.families.perf._tracks import CLOCK_NAMES, Header, Task
+from traceconv.io.patterns import regex
+from traceconv.model.times import S, parse_ns
+
+#: Everything up to the event, and the event. Groups: comm, pid or tid, tid, cpu, time of day, seconds, decimals, kind
+#: of another record, period, event, the rest.
+EVENT = regex(
+    rb"\s*(?:(\S.{0,63}?)\s{1,64})??(?:(-?\d{1,10})(?:/(-?\d{1,10}))?\s+)?(?:\[(\d{1,6})\]\s+)?(?:[KUHGgCMEFSp]{1,5}\s+)?"
+    rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?|\d{1,5}(?=:\t\t\d)):\s+"
+    rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
+)
+#: An event line that was printed without a time, its address in the same line or in the lines below.
+UNTIMED = regex(
+    rb"\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?[\w:.-]+:(?:\s+[0-9a-f]{5,16} \S.*\))?"
+)
+#: An address with a symbol and a file, one of them or none.
+FRAME = regex(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
+_UNINDENTED_FRAME = regex(rb"[0-9a-f]{16}\t\S.*\)")
+_TRACING_DATA = b"\ttracing data:"
+_FIELD = regex(rb"\t\t(\S.*?) : (.*)")
+#: What perf itself writes to stderr, which is often in the same file.
+MESSAGE = (
+    rb"\[ perf (?:record|script|inject): .*\]|Warning: .*|WARNING: .*|\[?\S+\]? with build id [0-9a-f]+ not found.*|"
+    rb"Failed to open \S.*, continuing without symbols|no symbols found in \S.*|Processed \d+ events and lost .*|"
+    rb"Check IO/CPU overload!|Samples .* do not have .*|Kernel address maps .* restricted.*|\(END\)"
+)
+_MESSAGE = regex(MESSAGE)
+#: As above, after columns that are no part of it (data address, weight, kind of branch).
+_LATE_FRAME = regex(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
+_MAX_REST = 4096
+_SOURCE_LINE = regex(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
+_TWO_ADDRESSES = regex(rb"\s*[0-9a-f]{5,16} (?!\()")
+_OFFSET = regex(r"\+0x[0-9a-f]+$")
+_TRACEPOINT = regex(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
+
+_FACT = regex(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
+_FACT_NAMES = {
+    "captured on": "captured_on_local_time",
+    "nrcpus online": "nrcpus_online",
+    "nrcpus avail": "nrcpus_avail",
+}
+_TEXT_FACTS = ("hostname", "os release", "perf version", "arch", "cpudesc", "cpuid", "total memory", "cmdline")
+_NOT_FACTS = ("header version", "data offset", "data size", "feat offset", "sample duration")
+_SECONDS = regex(r"\d{1,12}\.\d{6,9}")
+_EVENT_FACT = regex(r"# event : name = (.*?), ")
+_CLOCKID = regex(r"# clockid ?: (\w+)(?: \((\d{1,3})\))?")
+_REFERENCE = regex(r"# reference time: .*? = (\d{1,12}\.\d{6}) \(TOD\) = (\d{1,12}\.\d{9}) \(\w+\)")
+
+_SWITCH = regex(
+    r"prev_comm=(.*) prev_pid=(\d{1,10}) prev_prio=(-?\d{1,6}) prev_state=(\S+) ==> "
+    r"next_comm=(.*) next_pid=(\d{1,10}) next_prio=(-?\d{1,6})"
+)
+_OLD_SWITCH = regex(r"(.*):(\d{1,10}) \[(-?\d{1,6})\] (\S+) ==> (.*):(\d{1,10}) \[(-?\d{1,6})\]")
+_WAKEUP = regex(r"(?:comm=(.*) pid=(\d{1,10}) prio=(-?\d{1,6})|(.*):(\d{1,10}) \[(-?\d{1,6})\])\b.*")
+_PROBE_PLACE = regex(r"\(([0-9a-f]{1,16}(?: <- [0-9a-f]{1,16})?)\)")
+_KEY = regex(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
+_WHOLE = regex(r"-?\d{1,18}")
+
+_COMM = regex(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
+_FORK = regex(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
+_MMAP = regex(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
+_SWITCH_RECORD = regex(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
+
+
+# -- the header --------------------------------------------------------------------------------------------------------
+
+
+def add_header_line(header: Header, line: bytes) -> None:
+    """Keep what a line that begins with # says."""
+    text = line.decode("utf-8", "replace")
+    clock, pair, event = _CLOCKID.match(text), _REFERENCE.match(text), _EVENT_FACT.match(text)
+    if clock is not None:
+        header.clockid = int(clock[2]) if clock[2] else CLOCK_NAMES.get(clock[1])
+        header.facts["clockid"] = clock[1]
+    elif pair is not None:
+        header.reference = (parse_ns(pair[1].encode(), S), parse_ns(pair[2].encode(), S))
+        header.facts["reference_time"] = text.removeprefix("# reference time: ").strip()
+    elif event is not None:
+        header.facts.setdefault("events", []).append(event[1])
+    else:
+        _add_fact(header, text)
+
+
+def _add_fact(header: Header, text: str) -> None:
+    fact = _FACT.fullmatch(text)
+    if fact is None or fact[1] in _NOT_FACTS:
+        return
+    if fact[1] == "captured on":
+        header.known = True
+    if fact[1] in ("time of first sample", "time of last sample"):
+        if _SECONDS.fullmatch(fact[2]):
+            ts = parse_ns(fact[2].encode(), S)
+            header.span = (ts, ts) if fact[1] == "time of first sample" or header.span is None else (header.span[0], ts)
+        return
+    if fact[1] in _FACT_NAMES:
+        value: str | int = fact[2]
+        if fact[1].startswith("nrcpus") and _WHOLE.fullmatch(fact[2]):
+            value = int(fact[2])
+        header.facts[_FACT_NAMES[fact[1]]] = value
+    elif fact[1] in _TEXT_FACTS:
+        header.facts[fact[1].replace(" ", "_")] = fact[2]
+
+
+def begins_header(text: bytes) -> bool:
+    """Whether a text begins with the header of perf."""
+    start = text[:400]
+    return start.startswith(b"# ====") and b"\n# captured on" in start
+
+
+def is_message(line: bytes) -> bool:
+    """Whether perf itself says something to the user."""
+    return _MESSAGE.fullmatch(line.strip()) is not None
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def may_be_frame(line: bytes) -> bool:
+    """Whether a line begins as those of frames do: indented, or with an address of full length and a tab."""
+    return line[:1] in (b"\t", b" ") or _UNINDENTED_FRAME.fullmatch(line.rstrip()) is not None
+
+
+def begins_tracing_data(line: bytes) -> bool:
+    """Whether fields of a tracepoint follow, one a line."""
+    return line.rstrip() == _TRACING_DATA
+
+
+def field_of(line: bytes) -> str | None:
+    """A field of a tracepoint on a line of its own as `key=value`; None if the line is none."""
+    match = _FIELD.fullmatch(line.rstrip())
+    return None if match is None else f"{match[1].decode('utf-8', 'replace')}={match[2].decode('utf-8', 'replace')}"
+
+
+def frame_of(line: bytes) -> tuple[str, str] | None:
+    """Symbol and file of a frame, without address and offset; None if the line is no frame."""
+    match = FRAME.fullmatch(line)
+    if match is None:
+        return None
+    text = (match[2] or b"").strip().decode("utf-8", "replace")
+    return _symbol_and_file(text) if text else (f"0x{match[1].decode()}", "")
+
+
+def frame_on_event_line(rest: bytes) -> tuple[tuple[str, str] | None, bool]:
+    """The frame on the line of an event, and whether there are columns besides it."""
+    match = FRAME.fullmatch(rest)
+    if match is not None and not (match[2] and _TWO_ADDRESSES.match(match[2])):
+        return frame_of(rest), False
+    late = _LATE_FRAME.fullmatch(rest) if len(rest) < _MAX_REST else None
+    if late is not None:
+        return _symbol_and_file(late[2].decode("utf-8", "replace")), True
+    return None, True
+
+
+def _symbol_and_file(text: str) -> tuple[str, str]:
+    """The file is in the last parentheses; names of both may hold some of their own."""
+    if not text.endswith(")"):
+        return _OFFSET.sub("", text), ""
+    at = max(text.rfind(" (/"), text.rfind(" (["))
+    if at < 0:
+        at = text.rfind(" (", 0, len(text) - len(" (deleted))")) if text.endswith(" (deleted))") else text.rfind(" (")
+    if at < 0:
+        symbol, file = ("", text[1:-1]) if text.startswith("(") else (text, "")
+    else:
+        symbol, file = text[:at], text[at + 2 : -1]
+    if file == "inlined":
+        return f"{symbol} (inlined)", ""
+    return _OFFSET.sub("", symbol) or "[unknown]", _OFFSET.sub("", file)
+
+
+def is_source_line(line: bytes) -> bool:
+    """Whether the line is the place in the source of the frame before it."""
+    return _SOURCE_LINE.fullmatch(line) is not None
+
+
+# -- tracepoints and other records -------------------------------------------------------------------------------------
+
+
+def is_tracepoint(event: str) -> bool:
+    """Whether an event is "system:name", and not a name with modifiers such as cycles:ppp."""
+    return _TRACEPOINT.fullmatch(event) is not None
+
+
+def switch_of(text: str) -> tuple[Task, str, Task] | None:
+    """Who stops running, in which state, and who runs then; None if the text is not known."""
+    match = _SWITCH.fullmatch(text) or _OLD_SWITCH.fullmatch(text)
+    if match is None:
+        return None
+    return Task(match[1], int(match[2]), int(match[3])), match[4], Task(match[5], int(match[6]), int(match[7]))
+
+
+def woken_task(text: str) -> Task | None:
+    """Who may run again; None if the text is not known."""
+    match = _WAKEUP.fullmatch(text)
+    if match is None:
+        return None
+    comm, tid, prio = match.groups()[:3] if match[2] else match.groups()[3:]
+    return Task(comm, int(tid), int(prio))
+
+
+def fields_of(text: str) -> dict[str, Any]:
+    """The fields of a tracepoint: `a=1 b=two`, `a: 0x1, b: 2`; decimal numbers as numbers, anything else as text."""
+    place = _PROBE_PLACE.match(text)  # of a probe
+    start = place.end() if place else 0
+    keys = list(_KEY.finditer(text, start))
+    if not keys or keys[0].start() > start:
+        return {"text": text} if text else {}
+    ends = [key.start() for key in keys[1:]] + [len(text)]
+    found: dict[str, Any] = {"address": place[1]} if place else {}
+    found.update((key[1], _value(text[key.end() : end])) for key, end in zip(keys, ends, strict=True))
+    return found
+
+
+def _value(text: str) -> str | int:
+    text = text.strip().rstrip(",")
+    return int(text) if _WHOLE.fullmatch(text) else text.removeprefix('"').removesuffix('"')
+
+
+def comm_of(rest: str) -> tuple[str, int, int] | None:
+    """Name, process and thread of PERF_RECORD_COMM."""
+    match = _COMM.fullmatch(rest)
+    return None if match is None else (match[1], int(match[2]), int(match[3]))
+
+
+def fork_of(rest: str) -> tuple[int, int, int, int] | None:
+    """Process and thread, process and thread of the parent, of PERF_RECORD_FORK and EXIT."""
+    match = _FORK.fullmatch(rest)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
+
+
+def mmap_of(rest: str) -> tuple[int, int, dict[str, Any]] | None:
+    """Process, thread and what was mapped, of PERF_RECORD_MMAP and MMAP2."""
+    match = _MMAP.fullmatch(rest)
+    if match is None:
+        return None
+    args = {
+        "file": match[7],
+        "address": match[3],
+        "size_bytes": int(match[4], 16),
+        "file_offset": match[5],
+        "protection": match[6].rstrip(":"),
+    }
+    return int(match[1]), int(match[2]), args
+
+
+def switch_record_of(rest: str) -> tuple[bool, bool] | None:
+    """Of PERF_RECORD_SWITCH: whether the thread begins to run, and whether it was preempted."""
+    match = _SWITCH_RECORD.fullmatch(rest)
+    return None if match is None else (match[1] == "IN", bool(match[2]))

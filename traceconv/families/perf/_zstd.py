@@ -1,0 +1,99 @@
+"""Compressed records of perf.data: one zstd stream over all of them, cut anywhere.
+
+Python 3.14 reads zstd itself, earlier ones with the module zstandard. A record of the recording may begin in one
+compressed record and end in the next.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from traceconv.errors import InputError
+from traceconv.families.perf._file import Damage
+from traceconv.io.limits import Unpacked
+
+_PIECE = 256  # bytes that are unpacked at once
+
+
+class NoZstd(Exception):
+    """Nothing here reads zstd."""
+
+
+class _Stream(Protocol):
+    def decompress(self, data: bytes) -> bytes: ...
+
+
+def _new_stream() -> _Stream:
+    for module, make in (("compression.zstd", "ZstdDecompressor"), ("zstandard", "ZstdDecompressor")):
+        try:
+            found: Any = getattr(importlib.import_module(module), make)()
+        except ImportError:
+            continue
+        stream: _Stream = found if module == "compression.zstd" else found.decompressobj()
+        return stream
+    raise NoZstd
+
+
+class Unpacker:
+    """Turns the bodies of compressed records into records, in order.
+
+    Args:
+        unpacked: counts what is unpacked.
+    """
+
+    def __init__(self, unpacked: Unpacked) -> None:
+        self._unpacked = unpacked
+        self._stream: _Stream | None = None
+        self._rest = b""
+        self._broken = ""
+
+    def add(self, body: bytes, order: str) -> bytes:
+        """The records that are whole now.
+
+        Args:
+            body: of the next compressed record.
+            order: "<" or ">", as in `struct`.
+
+        Raises:
+            NoZstd: nothing here reads zstd.
+            Damage: the stream is broken, here or earlier.
+            InputError: more is unpacked than may be.
+        """
+        if self._broken:
+            raise Damage(0, self._broken)
+        if self._stream is None:
+            self._stream = _new_stream()
+        try:
+            plain = self._rest + b"".join(self._pieces(self._stream, body))
+        except InputError:
+            raise
+        except Exception as error:  # each module has a class of its own
+            self._broken = str(error)
+            raise Damage(0, self._broken) from None
+        end = _end_of_whole(plain, order)
+        self._rest = plain[end:]
+        return plain[:end]
+
+    def _pieces(self, stream: _Stream, body: bytes) -> Iterator[bytes]:
+        """What the body unpacks to, piece by piece: a few bytes may stand for megabytes."""
+        for at in range(0, len(body), _PIECE):
+            piece = stream.decompress(body[at : at + _PIECE])
+            self._unpacked.add(len(piece))
+            yield piece
+
+
+def _end_of_whole(plain: bytes, order: str) -> int:
+    """Where the last whole record ends; an impossible size is left to whoever reads on."""
+    size_of = struct.Struct(f"{order}H").unpack_from
+    at = 0
+    while at + 8 <= len(plain):
+        size = size_of(plain, at + 6)[0]
+        if size < 8:
+            return len(plain)
+        if at + size > len(plain):
+            break
+        at += size
+    return at

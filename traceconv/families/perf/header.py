@@ -1,0 +1,85 @@
+"""The header of a recording alone: `perf script --header-only`.
+
+    # ========
+    # captured on    : Sat Nov 21 07:07:40 2026
+    # hostname : vm
+    # clockid: monotonic (1)
+    # reference time: 2026-11-21 07:07:40.014999 = 1795244860.014999 (TOD) = 2674.541574960 (monotonic)
+
+It holds no event. What it knows is how the clock of the recording relates to the wall clock, and on which machine which
+command ran: its facts are a table without a timeline, and metadata.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common.idle_lines import IdleLines
+from traceconv.families.perf._text import add_header_line, begins_header
+from traceconv.families.perf._tracks import PERF_CLOCK, Header
+from traceconv.families.registry import Match, importer
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain
+
+
+@importer
+class PerfHeader(Struct, frozen=True):
+    """The header of perf script without events."""
+
+    name: ClassVar[str] = "perf-header"
+    title: ClassVar[str] = "Linux perf header alone (perf script --header-only)"
+    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
+    versions: ClassVar[str] = "checked with perf 6.1"
+    clock: ClassVar[ClockDomain] = PERF_CLOCK
+    record: ClassVar[str] = (
+        "perf record -k CLOCK_MONOTONIC python run.py && perf script --header-only > perf.header.txt"
+    )
+    line_up: ClassVar[str] = (
+        "It holds no events; its pair of clock readings relates CLOCK_MONOTONIC of this machine to the wall clock, for "
+        "other files of the machine, too. Better: perf script --header, which prints header and events."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("fact (host, command, version, events)", "row of a table without a timeline, and metadata"),
+        ("clockid, reference time", "clock, snapshot of clock and wall clock"),
+    )
+    lost: ClassVar[tuple[str, ...]] = ("There are no events: they are in the text that perf script prints.",)
+
+    def sniff(self, head: Head) -> Match:
+        """YES for a header, MAYBE if events may follow beyond what can be seen."""
+        if not begins_header(head.text):
+            return Match.no("no header of perf")
+        if any(line and not line.startswith(b"#") for line in head.text.splitlines()):
+            return Match.no("a header of perf with events")
+        return Match.yes("a header of perf without events") if head.complete else Match.maybe("a header of perf")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All lines. Raises MalformedInput if there is no header."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        header = Header()
+        lines = IdleLines(out)
+        for number, line in lines.read(source):
+            if line.strip() in (b"", b"#"):
+                lines.idle(lambda _: None, rb"#?\s*\n")
+            if line.strip() and not line.startswith(b"#"):
+                raise MalformedInput(
+                    source.display,
+                    f"line {number}",
+                    "events follow the header, expected lines that begin with #",
+                    hint="read it with --from perf-script",
+                )
+            add_header_line(header, line)
+        if not header.facts:
+            raise MalformedInput(
+                source.display, "", "no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record
+            )
+        out.balance.kept["header lines kept as metadata"] += out.balance.read
+        table = out.totals_track("perf header")
+        for name, value in header.facts.items():
+            out.totals(table, name, "fact", {"value": value})
+        header.tell(out)
+        out.note("a header without events: only its facts and its clocks are used")

@@ -1,0 +1,336 @@
+"""JSON of `perf data convert --to-json`: samples with their call stacks, symbols included.
+
+    {"linux-perf-json-version": 1,
+     "headers": {"hostname": "vm", "clockid": 1, "clock-time": 12719747160169, "real-time": 1795259822639102000, ...},
+     "samples": [{"timestamp": 2673057758437, "pid": 18444, "tid": 18444, "cpu": 1, "comm": "python",
+                  "callchain": [{"ip": "0x7febb41c82bc", "symbol": "_dl_relocate_object", "dso": "ld-linux.so"}]}, ...]}
+
+Times are nanoseconds of the clock of the recording; the clock members stand there if it was recorded with -k. Frames
+are innermost first; without a symbol there is the address only. Names of events and periods are not printed, nor any
+other record. A tracepoint prints its fields as further members of the sample, all as text, and even if they are called
+like a member that was there before: of two members with one name, the first is meant.
+
+Each sample begins on a line of its own with two tabs, which is how a big file is read in parts; one that was formatted
+anew is decoded as a whole. Source: tools/perf/util/data-convert-json.c (what is printed, in which order), output of
+perf 6.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import IO, Any, ClassVar
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.perf._tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, is_possible_pair, latest_ns
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import CHUNK_BYTES, Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import StackId, TrackId
+
+BAD_SAMPLE = declare(
+    "perf-json.bad_sample", ProblemKind.LOST, "a sample is no JSON object with a time and a thread: left out"
+)
+CUT = declare("perf-json.cut", ProblemKind.LOST, "the file ends inside its samples: those that are whole were read")
+NEWER = declare(
+    "perf-json.unknown_version",
+    ProblemKind.NOTED,
+    "the file states a version of its format that is not known: read like version 1",
+)
+
+_VERSION = regex(rb'"linux-perf-json-version"\s*:\s*(\d{1,9})')
+_HEADERS = regex(rb'"headers"\s*:\s*(?=\{)')
+_SAMPLES = regex(rb'"samples"\s*:\s*\[')
+_START, _END = b"\n\t\t{", b"\n\t\t}"
+#: No header is longer than this.
+_MAX_HEADER = 16 << 20
+#: A sample whose last member is the call chain, and not a field of a tracepoint.
+_PLAIN = regex(rb"\]\s*\}\s*\Z")
+_TAIL = 16
+_NO_NAME, _NO_TRACEPOINT_NAME = "samples", "tracepoint"
+_KNOWN = ("timestamp", "pid", "tid", "cpu", "comm", "callchain")
+_FACTS = {
+    "hostname": "hostname",
+    "os-release": "os_release",
+    "perf-version": "perf_version",
+    "arch": "arch",
+    "cpu-desc": "cpu_desc",
+    "cpuid": "cpuid",
+    "nrcpus-online": "cpus_online",
+    "captured-on": "captured_on",
+}
+#: Bits of prev_state, as the kernel has had them since 4.14; the last one is a thread that could have gone on.
+_STATES = ((1, "S"), (2, "D"), (4, "T"), (8, "t"), (16, "X"), (32, "Z"), (64, "P"), (128, "I"))
+_PREEMPTED = 256
+
+
+class _Frame(msgspec.Struct, gc=False):
+    ip: str = ""
+    symbol: str = ""
+    dso: str = "[unknown]"
+
+
+class _Sample(msgspec.Struct, gc=False):
+    timestamp: int
+    pid: int
+    tid: int
+    cpu: int = -1
+    comm: str = ""
+    callchain: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+_decode_sample = msgspec.json.Decoder(_Sample).decode
+_decode_frames = msgspec.json.Decoder(list[_Frame]).decode
+
+
+class _Reader:
+    """Reads one file into a builder."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._tracks = PerfTracks(out)
+        self._threads: dict[tuple[int, int, str], TrackId] = {}
+        self._stacks: dict[bytes, StackId] = {}
+        self._cut = False
+        self._latest = 0
+
+    def read(self, source: Source) -> None:
+        with source.open() as stream:
+            head, rest = self._head(stream, source)
+            said = _headers(head)
+            clock = said.get("clockid")
+            self._latest = latest_ns(clock if isinstance(clock, int) else None)
+            for text in self._samples(stream, rest):
+                self._one(text)
+        if self._cut:
+            self._out.balance.read += 1
+            self._out.skip(CUT, self._out.balance.read)
+        self._tracks.finish()
+        self._tell(head, said)
+
+    def _head(self, stream: IO[bytes], source: Source) -> tuple[bytes, bytes]:
+        """What stands before the samples, and the text that was read already behind their bracket."""
+        text = b""
+        while (match := _SAMPLES.search(text)) is None and len(text) < _MAX_HEADER:
+            more = stream.read(CHUNK_BYTES)
+            if not more:
+                break
+            text += more
+        if match is None:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no list of samples found, expected what perf data convert --to-json prints",
+                hint="was perf ended before it wrote the first sample? Convert perf.data again, or read it directly",
+            )
+        return text[: match.start()], text[match.end() :]
+
+    def _samples(self, stream: IO[bytes], rest: bytes) -> Iterator[bytes]:
+        """The text of each sample."""
+        if not rest.startswith(_START):
+            yield from self._samples_of_one_text(rest + stream.read())
+            return
+        while True:
+            more = stream.read(CHUNK_BYTES)
+            if not more:
+                break
+            *whole, rest = (rest + more).split(_END)
+            for text in whole:
+                yield text + _END
+        *whole, rest = rest.split(_END)
+        for text in whole:
+            yield text + _END
+        self._cut = not rest.lstrip().startswith(b"]")
+
+    def _samples_of_one_text(self, rest: bytes) -> Iterator[bytes]:
+        """The samples of a file that was formatted anew."""
+        decoder = json.JSONDecoder()
+        text = rest.decode("utf-8", "replace")
+        at = _skip_separators(text, 0)
+        while at < len(text) and text[at] == "{":
+            try:
+                _, end = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                break
+            yield text[at:end].encode()
+            at = _skip_separators(text, end)
+        self._cut = text[at : at + 1] != "]"
+
+    # -- samples ----------------------------------------------------------------------------------------------
+
+    def _one(self, text: bytes) -> None:
+        self._out.balance.read += 1
+        number = self._out.balance.read
+        text = text.lstrip(b",\r\n\t ")
+        fields: dict[str, Any] = {}
+        try:
+            if not _PLAIN.search(text, len(text) - _TAIL):
+                text, fields = _without_fields(text)
+            sample = _decoded(text)
+            if not 0 <= sample.timestamp <= self._latest:
+                raise ValueError(f"a time of {sample.timestamp} ns")
+            stack = self._stack(bytes(sample.callchain))
+        except (ValueError, RecursionError) as error:
+            self._out.skip(BAD_SAMPLE, number, str(error))
+            return
+        self._out.balance.written += 1
+        thread = self._thread(sample)
+        if fields:
+            self._tracepoint(sample, thread, fields, stack, number)
+        else:
+            cpu = sample.cpu if sample.cpu >= 0 else None
+            self._tracks.sample(thread, sample.timestamp, stack, _NO_NAME, 1, number, cpu)
+
+    def _thread(self, sample: _Sample) -> TrackId:
+        key = (sample.pid, sample.tid, sample.comm)
+        if key not in self._threads:
+            self._threads = {known: track for known, track in self._threads.items() if known[1] != sample.tid}
+            self._threads[key] = self._tracks.thread(*key)
+        return self._threads[key]
+
+    def _stack(self, chain: bytes) -> StackId:
+        found = self._stacks.get(chain)
+        if found is None:
+            frames = [(frame.symbol or frame.ip, frame.dso) for frame in _decode_frames(chain)]
+            found = self._stacks[chain] = self._tracks.stack(frames) if frames else NO_STACK
+        return found
+
+    def _tracepoint(
+        self, sample: _Sample, thread: TrackId, fields: dict[str, Any], stack: StackId, number: int
+    ) -> None:
+        cpu = sample.cpu if sample.cpu >= 0 else None
+        if {"prev_pid", "prev_state", "next_pid"} <= fields.keys():
+            prev, following = _task(fields, "prev_"), _task(fields, "next_")
+            self._tracks.switch(sample.timestamp, cpu, prev, _letters(fields), following, number, stack)
+            return
+        args = fields if cpu is None else {"cpu": cpu, **fields}
+        self._tracks.tracepoint(thread, sample.timestamp, _NO_TRACEPOINT_NAME, args, stack, number, cpu)
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def _tell(self, head: bytes, said: dict[str, Any]) -> None:
+        """Clock and metadata."""
+        version = _VERSION.search(head)
+        if version is not None and int(version[1]) != 1:
+            self._out.problem(NEWER, "header", f"version {int(version[1])}")
+        facts = {name: said[key] for key, name in _FACTS.items() if said.get(key) not in (None, "", "(null)")}
+        command = said.get("cmdline")
+        if isinstance(command, list):
+            facts["cmdline"] = " ".join(map(str, command))
+        header = Header(facts, known=bool(said))
+        clock, here, wall = (said.get(key) for key in ("clockid", "clock-time", "real-time"))
+        if isinstance(clock, int):
+            header.clockid = clock
+            if isinstance(here, int) and isinstance(wall, int) and is_possible_pair(clock, wall, here):
+                header.reference = (wall, here)
+        header.tell(self._out)
+        self._out.note("perf data convert prints no names of events and no periods: each sample counts 1")
+
+
+def _skip_separators(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n,":
+        at += 1
+    return at
+
+
+def _decoded(text: bytes) -> _Sample:
+    """A sample. Raises ValueError."""
+    try:
+        return _decode_sample(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _decode_sample(text.decode("utf-8", "replace").encode())
+
+
+def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
+    """A sample of a tracepoint, and apart from it the fields. Raises ValueError."""
+    pairs: list[tuple[str, Any]] = []
+
+    def keep(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs[:] = found  # the outermost object comes last
+        return dict(found)
+
+    json.loads(text.decode("utf-8", "replace"), object_pairs_hook=keep)
+    own: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in _KNOWN and key not in own:
+            own[key] = value
+        else:
+            fields[key] = _number(value)
+    return json.dumps(own).encode(), fields
+
+
+def _number(value: Any) -> Any:
+    """A field that is a number, printed as text."""
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}|0x[0-9a-fA-F]{1,16}", value):
+        return int(value, 0) if value.startswith("0x") else int(value)
+    return value
+
+
+def _task(fields: dict[str, Any], prefix: str) -> Task:
+    tid, priority = fields[f"{prefix}pid"], fields.get(f"{prefix}prio")
+    comm = str(fields.get(f"{prefix}comm", ""))
+    return Task(comm, tid if isinstance(tid, int) else -1, priority if isinstance(priority, int) else None)
+
+
+def _letters(fields: dict[str, Any]) -> str:
+    state = fields["prev_state"]
+    if not isinstance(state, int):
+        return str(state)
+    letters = "|".join(letter for bit, letter in _STATES if state & bit) or "R"
+    return letters + "+" if state & _PREEMPTED else letters
+
+
+def _headers(head: bytes) -> dict[str, Any]:
+    match = _HEADERS.search(head)
+    if match is None:
+        return {}
+    try:
+        found, _ = json.JSONDecoder().raw_decode(head[match.end() :].decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@importer
+class PerfJson(msgspec.Struct, frozen=True):
+    """JSON of perf data convert."""
+
+    name: ClassVar[str] = "perf-json"
+    title: ClassVar[str] = "JSON of Linux perf (perf data convert --to-json)"
+    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-data.1.html"
+    versions: ClassVar[str] = "linux-perf-json-version 1 (perf 5.15 to 6.18)"
+    clock: ClassVar[ClockDomain] = PERF_CLOCK
+    record: ClassVar[str] = "perf record -k CLOCK_MONOTONIC -g -- python run.py; perf data convert --to-json perf.json"
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("sample", "sample of its thread, with call stack and CPU"),
+        ("sample of a tracepoint (newer versions print its fields)", "instant, or state of a thread (sched_switch)"),
+        ("headers", "metadata, clock"),
+    )
+    lost: ClassVar[tuple[str, ...]] = (
+        "The names of events and the periods are not in the file: each sample counts 1.",
+        "Lost events, switches and other records of the recording are not in the file.",
+    )
+    checked = (("perf 6.1", "recorded", "threads and times against perf.data of the same recording"),)
+    line_up: ClassVar[str] = (
+        "Record with -k CLOCK_MONOTONIC: the headers then hold a reading of it and of the wall clock, and the file "
+        "merges with all that counts either. Perf's own clock (without -k) is no clock that others read."
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Sure of the key that states the version."""
+        if head.text.startswith(b"{") and _VERSION.search(head.data[:4096]):
+            return Match.yes("the key linux-perf-json-version")
+        return Match.no("no key linux-perf-json-version")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole file."""
+        out.info.unit = "sample"
+        out.balance.unit = "samples"
+        _Reader(out).read(source)

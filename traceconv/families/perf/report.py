@@ -1,0 +1,188 @@
+"""Text of `perf report --stdio`: how the samples of each event are spread over commands, files and symbols.
+
+    # Samples: 268  of event 'cpu-clock'
+    # Event count (approx.): 268268268
+    #
+    # Overhead  Command  Shared Object         Symbol
+    # ........  .......  ....................  ..........................
+    #
+         9.33%  python   libscipy_openblas.so  [.] blas_thread_server
+
+The line of dots says where the columns begin and end; which there are is up to --sort, --children, -n, --percentage.
+A locale may write 9,33%. A row has no time. Lines of call chains (-g) below a row are not read: the
+samples themselves have them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, lines_but
+from traceconv.families.perf._text import add_header_line
+from traceconv.families.perf._tracks import Header
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import TrackId
+
+CHAIN_LINE = declare(
+    "perf-report.call_chain",
+    ProblemKind.SKIPPED,
+    "lines of call chains are not read: convert the text of perf script, which has the stack of each sample",
+)
+
+_SAMPLES = regex(r"# Samples: (\S+)\s+of events? '(.*)'.*")
+_COUNT = regex(r"# Event count \(approx\.\): (\d+)")
+_LOST = regex(r"# Total Lost Samples: (\d+)")
+_RULE = regex(rb"# *\.\.[. ]*")
+_ROW = regex(r"\s*\d+[.,]\d+%")
+_OTHERS = lines_but(b"#", SPACE + b"*" + DIGIT + b"+[.,]" + DIGIT + b"+%")
+_PERCENT = regex(r"\d+[.,]\d+%")
+_WHOLE = regex(r"\d{1,18}")
+_SYMBOL_KIND = regex(r"\[(\S)\] ")
+_MARK = regex(rb"(?m)^# Samples: .* of events? '")
+
+
+class _Table(Struct):
+    """The rows of one event."""
+
+    track: TrackId
+    columns: list[tuple[str, int, int | None]]
+
+
+class _Reader:
+    """Reads one report."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._header = Header()
+        self._events: list[dict[str, Any]] = []
+        self._heading = ""
+        self._table: _Table | None = None
+        self._lines = IdleLines(out)
+
+    def read(self, source: Source) -> None:
+        """All lines."""
+        for number, line in self._lines.read(source):
+            self._line(number, line)
+        if self._table is None:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no table found, expected a heading `# Overhead  Command ...` with a line of dots below it",
+                hint="write it with perf report --stdio",
+            )
+        if self._header.facts:
+            self._out.metadata("perf_header", self._header.facts)
+        self._out.metadata("perf_report", self._events)
+
+    def _line(self, number: int, line: bytes) -> None:
+        text = line.decode("utf-8", "replace")
+        if line == b"#":
+            self._heading = "#"
+            self._lines.merged("headings kept as metadata", rb"#\r?\n")
+        elif line.startswith(b"#"):
+            self._comment(line, text)
+            self._out.balance.merged["headings kept as metadata"] += 1
+        elif not line.strip():
+            self._lines.merged("empty lines", BLANK)
+        elif self._table is not None and _ROW.match(text):
+            self._row(number, text)
+        else:
+            self._lines.skip(CHAIN_LINE, number, text.strip()[:60], _OTHERS)
+
+    def _comment(self, line: bytes, text: str) -> None:
+        samples, count, lost = _SAMPLES.fullmatch(text.rstrip()), _COUNT.match(text), _LOST.match(text)
+        if samples is not None:
+            number = samples[1]  # "2K" where it is large
+            self._events.append({"event": samples[2], "samples": int(number) if number.isdigit() else number})
+        elif count is not None and self._events:
+            self._events[-1]["event_count"] = int(count[1])
+        elif lost is not None:
+            self._out.metadata("perf_lost_samples", int(lost[1]))
+        elif _RULE.fullmatch(line) and self._heading:
+            self._begin_table(text)
+        else:
+            add_header_line(self._header, line)
+        self._heading = text
+
+    def _begin_table(self, rule: str) -> None:
+        """The heading is the line before the dots, cut where they begin."""
+        starts = [match.start() for match in re.finditer(r"\.+", rule)]
+        ends: list[int | None] = [*starts[1:], None]
+        columns = [
+            (self._heading[start:end].strip().lower().replace(" ", "_"), start, end)
+            for start, end in zip(starts, ends, strict=True)
+        ]
+        event = self._events[-1] if self._events else {}
+        about = f"{event.get('samples', '?')} samples, {event.get('event_count', '?')} events (approx.)"
+        track = self._out.totals_track(f"perf report: {event.get('event', 'samples')}", description=f"{about}.")
+        self._table = _Table(track, columns)
+
+    def _row(self, number: int, text: str) -> None:
+        assert self._table is not None
+        args: dict[str, Any] = {}
+        for name, start, end in self._table.columns:
+            # The first column is right-aligned in a width that the dots have; a long value moves the others.
+            args.update(_cell(name, text[start:end].strip()))
+        name = str(args.pop("symbol", "") or args.get("shared_object") or args.get("command") or "row")
+        self._out.totals(self._table.track, name, str(args.get("shared_object", "")), args, number)
+        self._out.balance.written += 1
+
+
+def _cell(name: str, text: str) -> dict[str, Any]:
+    """The args of a cell: percentages and counts are numbers, the kind of a symbol is apart from its name."""
+    if _PERCENT.fullmatch(text):
+        return {f"{name}_percent": float(text[:-1].replace(",", "."))}
+    if _WHOLE.fullmatch(text):
+        return {name: int(text)}
+    kind = _SYMBOL_KIND.match(text) if name == "symbol" else None
+    if kind is not None:
+        return {"symbol": text[kind.end() :], "level": {"k": "kernel", ".": "user"}.get(kind[1], kind[1])}
+    return {name: text} if text else {}
+
+
+@importer
+class PerfReport(Struct, frozen=True):
+    """Text of perf report."""
+
+    name: ClassVar[str] = "perf-report"
+    title: ClassVar[str] = "Linux perf report text"
+    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-report.1.html"
+    versions: ClassVar[str] = "perf report --stdio, checked with perf 6.1"
+    clock: ClassVar[ClockDomain] = NO_TIME
+    record: ClassVar[str] = "perf report --stdio --no-children -g none > perf.report.txt"
+    line_up: ClassVar[str] = (
+        "It has no times. Merged with one text of perf script or one perf.data, its tables stand under that input."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("table of an event", "table without a timeline"),
+        ("row", "instant with overhead, command, file and symbol as args"),
+        ("number of samples, event count, header", "metadata"),
+    )
+    skips = (CHAIN_LINE,)
+    lost: ClassVar[tuple[str, ...]] = ("Call chains (-g): the samples themselves have them.",)
+    checked = (
+        ("perf 6.1", "recorded", "each row against the samples of the same recording"),
+        ("perf 5", "a published text (a commit message of Linux)", "rows, levels, headings"),
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the heading `# Samples: N of event 'NAME'`."""
+        return (
+            Match.yes("a heading of perf report") if _MARK.search(head.data) else Match.no("no `# Samples: N of event`")
+        )
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole text."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        _Reader(out).read(source)
+        out.belongs_to(("perf-script", "perf-data", "perf-json"))

@@ -1,0 +1,667 @@
+"""Text of `perf script`: samples of `perf record` with their call stacks, tracepoints, records of the kernel.
+
+    # cmdline : /usr/bin/perf record -k CLOCK_MONOTONIC -F 499 -g --sample-cpu python run.py
+    python 18571/18571 [001]  2674.579460047:    2004008 cpu-clock:
+    <TAB>           8ab00 pthread_getspecific@@GLIBC_2.34+0x0 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+
+How lines are built is told in `_text`, what becomes of them in `_perf_tracks`. Times are seconds with 6 decimals,
+with 9 after --ns. With --reltime they count from the first event; --deltatime prints the time since the event before,
+which only an option can tell from that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from traceconv import kernel
+from traceconv.errors import MalformedInput
+from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
+from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
+from traceconv.families.perf import _text as text
+from traceconv.families.perf._alike import AlikeSamples
+from traceconv.families.perf._tracks import (
+    NO_CPU_HELP,
+    NO_STACK,
+    PAIR_BOUND_NS,
+    PERF_CLOCK,
+    Header,
+    PerfTracks,
+    Task,
+    checked_clock,
+)
+from traceconv.families.registry import Match, importer
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero, Provenance
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import I64, StackId, TrackId
+
+MESSAGE = declare(
+    "perf-script.message",
+    ProblemKind.SKIPPED,
+    "messages of perf itself (warnings, its summary) are no data: left out",
+    quiet=True,
+)
+OTHER_LINE = declare(
+    "perf-script.other_line",
+    ProblemKind.LOST,
+    "lines that are no event, frame, header or message of perf as far as known: output of another program, or of a "
+    "version or choice of fields that is not read",
+)
+LONE_FRAME = declare(
+    "perf-script.frame_without_event",
+    ProblemKind.ABSENT,
+    "a frame of a call stack follows no event: the text was cut before it",
+)
+CUT_STACK = declare(
+    "perf-script.cut",
+    ProblemKind.ABSENT,
+    "the text ends inside the last event: its outer frames may be missing",
+)
+MORE_COLUMNS = declare(
+    "perf-script.more_columns",
+    ProblemKind.SKIPPED,
+    "an event has columns that no track can show (data address, weight, branches, registers): they were left out",
+)
+BAD_PERIOD = declare(
+    "perf-script.period_out_of_range",
+    ProblemKind.REPAIRED,
+    "a period is too large for 63 bits: the sample counts as one event",
+)
+UNKNOWN_SWITCH = declare(
+    "perf-script.unknown_switch",
+    ProblemKind.NOTED,
+    "a sched_switch or sched_wakeup has fields of an unknown form: kept as an instant, not as states of threads",
+)
+LOST_EVENTS = declare(
+    "perf.lost_events",
+    ProblemKind.ABSENT,
+    "the kernel could not store events (record of type LOST): samples are missing there; record with a larger -m",
+)
+SECOND_HEADER = declare(
+    "perf-script.second_header",
+    ProblemKind.NOTED,
+    "a second recording begins in the file: its events are on the same tracks, and read with the clock of the first",
+)
+
+_NO_NAME = "samples"
+#: Threads without a number count down from here; -1 is what perf prints for those that had ended.
+_NO_TID = -2
+_EVENTS_TO_JUDGE = 8
+_LINES_TO_JUDGE = 2000
+#: So many lines without frames, one after the other, are of perf script and of nothing else.
+_BARE_LINES = 8
+_MOST_KNOWN = 1 << 18
+
+#: What a line of the file can be merged into.
+_FRAMES, _ENDS, _HEADER = "frames of call stacks", "ends of call stacks", "header lines kept as metadata"
+_FIELDS = "fields of tracepoints"
+_EARLY = "records made up by perf before its first event (time 0)"
+
+
+#: Lines of a header behind the first event; lines that are none of perf.
+_COMMENTS = rb"#(?! captured on)[^\n\r\x1b]*+\r?\n"
+_OTHERS = lines_but(
+    rb"[#\t]|  |[ \t]\s*[0-9a-f]{1,16}\s|[0-9a-f]{16}\t", rb"\s*(?:%b)" % text.MESSAGE, holds(rb"\d\.\d+:\s")
+)
+
+
+class _Event(msgspec.Struct):
+    """An event whose frames may follow."""
+
+    at: int
+    ts: int
+    thread: TrackId
+    cpu: int | None
+    period: int
+    name: str
+    rest: str
+    is_tracepoint: bool
+    frames: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    has_fields: bool = False
+
+
+class _Reader:
+    """Reads one text into a builder."""
+
+    def __init__(self, out: Builder, pid: int | None, delta: bool) -> None:
+        self.header = Header()
+        self.resolution_ns = 1
+        self.time_of_day: tuple[bytes, int] | None = None
+        self.sample_span: tuple[int, int] | None = None
+        self._out = out
+        self._tracks = PerfTracks(out, pid)
+        self._delta = delta
+        self._now = 0
+        self._event: _Event | None = None
+        self._tasks: dict[tuple[bytes | None, bytes | None, bytes | None], tuple[int | None, Task]] = {}
+        self._threads: dict[tuple[int | None, Task], TrackId] = {}
+        self._names: dict[bytes, tuple[str, bool]] = {}
+        self._frames: dict[bytes, tuple[str, str]] = {}
+        self._frame_lines = self._field_lines = self._ends = self._header_lines = self._events = 0
+        self._first = self._latest = 0
+        self._steps_back = 0
+        self._alike: AlikeSamples | None = None
+        self._lines = IdleLines(out)
+
+    @property
+    def relative(self) -> bool:
+        """Whether the times count from the first event."""
+        return self._delta or self._first == 0
+
+    def read(self, source: Source) -> None:
+        """All lines."""
+        if kernel.module("lines") is not None and source.is_whole and not self._delta:
+            self._read_chunks(source)
+            return
+        known = self._frames
+        for number, line in self._lines.read(source, keep_ends=True):
+            if line[:1] == b"\t":
+                frame = known.get(line)
+                if frame is not None and self._event is not None:
+                    self._event.frames.append(frame)
+                    self._frame_lines += 1
+                    continue
+            self._line(number, line)
+        self._end(source, self._lines.last, self._lines.before)
+
+    def _read_chunks(self, source: Source) -> None:
+        """Whole chunks: samples whose lines are known but for times and periods are read many at a time."""
+        alike = self._alike = AlikeSamples(self._tracks, self._written_together, self._flush)
+        rest = b""
+        for chunk in source.chunks():
+            data, at = rest + chunk, 0
+            while at < len(data):
+                at, is_cut = alike.read(data, at)
+                if is_cut and at and self._event is None:
+                    break
+                alike.flush()
+                while at < len(data):  # up to where the next sample may begin
+                    at = self._single_line(alike, data, at)
+                    if self._event is None or data[at : at + 1] != b"\t":
+                        break
+            rest = data[at:]
+        alike.flush()
+        at = 0
+        while at < len(rest):
+            at = self._single_line(alike, rest, at)
+        self._frame_lines += alike.reader.frame_lines
+        self._ends += alike.reader.blank_lines
+        if alike.reader.six_decimals:
+            self.resolution_ns = 1000
+        self._out.balance.read = alike.number - 1
+        self._end(source, alike.number - 1, self._lines.before)
+
+    def _single_line(self, alike: AlikeSamples, data: bytes, at: int) -> int:
+        """Read the line at a place; where the next one begins that may mean something."""
+        at, alike.number = self._lines.look_at(data, at, self._line, alike.number)
+        return at
+
+    def _written_together(self, ts: I64) -> None:
+        """Note what many samples say about the whole: a single one came before them."""
+        count = len(ts)
+        self._steps_back += int(np.count_nonzero(np.diff(ts, prepend=self._latest) < 0))
+        first, self._latest = int(ts[0]), int(ts[-1])
+        self.sample_span = (self.sample_span[0] if self.sample_span else first, self._latest)
+        self._events += count
+        self._out.balance.written += count
+
+    def _end(self, source: Source, number: int, line: bytes) -> None:
+        in_stack = text.may_be_frame(line) and text.EVENT.fullmatch(line.rstrip()) is None
+        if self._event is not None and (in_stack or not line.endswith(b"\n")):
+            self._out.problem(CUT_STACK, number)
+        self._flush()
+        self._finish(source)
+
+    def _line(self, number: int, line: bytes) -> None:
+        stripped = line.rstrip()
+        if not stripped and self._event is None:
+            self._lines.idle(self._add_ends, BLANK)
+        elif not stripped:
+            self._flush()
+            self._ends += 1
+        elif line[:1] == b"\t":
+            self._frame(number, line)
+        elif stripped[:1] == b"#":
+            self._header_line(number, stripped)
+        else:
+            match = text.EVENT.fullmatch(stripped)
+            if match is not None:
+                self._flush()
+                self._begin(number, match, line)
+            else:
+                self._frame(number, line)
+
+    def _header_line(self, number: int, line: bytes) -> None:
+        if self._events and line.startswith(b"# captured on"):
+            self._out.problem(SECOND_HEADER, number)
+            self._header_lines += 1
+        elif not self._events and line != b"#":
+            text.add_header_line(self.header, line)
+            self._header_lines += 1
+        else:
+            self._lines.idle(self._add_header_lines, _COMMENTS if self._events else rb"#[^\S\n]*\n")
+
+    def _add_ends(self, count: int) -> None:
+        self._ends += count
+
+    def _add_header_lines(self, count: int) -> None:
+        self._header_lines += count
+
+    def _frame(self, number: int, line: bytes) -> None:
+        """A line that is no event: a frame of the last one, its place in the source, or something else."""
+        event = self._event
+        stripped = line.rstrip()
+        if event is not None and event.frames and text.is_source_line(stripped):
+            symbol, file = event.frames[-1]
+            event.frames[-1] = (f"{symbol} ({stripped.strip().decode('utf-8', 'replace')})", file)
+            self._frame_lines += 1
+            return
+        if event is not None and event.is_tracepoint and self._is_field(event, line):
+            self._field_lines += 1
+            return
+        frame = text.frame_of(stripped) if text.may_be_frame(line) else None
+        if frame is None:
+            code = MESSAGE if text.is_message(stripped) else OTHER_LINE
+            like = _OTHERS if code is OTHER_LINE else b""
+            self._lines.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")), like)
+        elif event is None:
+            self._lines.skip(LONE_FRAME, number)
+        else:
+            self._know(line, frame)
+            event.frames.append(frame)
+            self._frame_lines += 1
+
+    def _is_field(self, event: _Event, line: bytes) -> bool:
+        """Whether a line belongs to the fields of a tracepoint, which simpleperf prints one a line; it is kept."""
+        if text.begins_tracing_data(line):
+            event.has_fields = True
+            return True
+        field = text.field_of(line) if event.has_fields else None
+        if field is not None:
+            event.rest = f"{event.rest} {field}".lstrip()
+        return field is not None
+
+    # -- events ---------------------------------------------------------------------------------------------------
+
+    def _begin(self, number: int, match: re.Match[bytes], line: bytes) -> None:
+        comm, first_id, second_id, cpu, moment, seconds, decimals, record, period, name, rest = match.groups()
+        ts = int(seconds) * 10**9 + int(decimals) * (1 if len(decimals) == 9 else 1000)
+        if len(decimals) != 9:
+            self.resolution_ns = 1000
+        if record is None or ts:
+            ts = self._time(ts)
+        if moment is not None and self.time_of_day is None:
+            self.time_of_day = (moment, ts)
+        pid, task = self._task(comm, first_id, second_id)
+        on_cpu = None if cpu is None else int(cpu)
+        if record is not None:
+            self._record(number, ts, (pid, task.tid), task, on_cpu, record.decode(), rest.decode("utf-8", "replace"))
+            return
+        self.sample_span = (self.sample_span[0] if self.sample_span else ts, ts)
+        shown, is_tracepoint = self._name(name)
+        event = self._event = _Event(number, ts, self._thread(pid, task), on_cpu, 1, shown, "", is_tracepoint)
+        if name is None and period is not None:  # there is no column for the event: this was an address
+            rest = period + b" " + rest
+        elif period is not None:
+            event.period = self._period(number, period)
+        if rest:
+            self._rest(number, event, rest)
+        if self._alike is not None and not is_tracepoint:
+            frame = event.frames[0] if event.frames and rest in self._frames else None
+            self._alike.learn(line, match, event.thread, on_cpu, shown, frame)
+
+    def _time(self, ts: int) -> int:
+        """The time of an event, of which the option tells whether it counts from the event before."""
+        if self._delta:
+            self._now += ts
+            return self._now
+        if not self._events:
+            self._first = ts
+        self._steps_back += ts < self._latest
+        self._latest = ts
+        return ts
+
+    def _task(self, comm: bytes | None, one: bytes | None, two: bytes | None) -> tuple[int | None, Task]:
+        """The process, and the thread with its name; a single number is the thread, two are process and thread."""
+        found = self._tasks.get((comm, one, two))
+        if found is None:
+            pid = None if two is None or one is None else int(one)
+            number = two if two is not None else one
+            tid = _NO_TID - len(self._tasks) if number is None else int(number)
+            found = self._tasks[comm, one, two] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
+        return found
+
+    def _thread(self, pid: int | None, task: Task) -> TrackId:
+        """The track of a thread, called as it was there."""
+        found = self._threads.get((pid, task))
+        if found is None:
+            found = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
+        return found
+
+    def _name(self, name: bytes | None) -> tuple[str, bool]:
+        """The name of an event, and whether it is a tracepoint."""
+        if name is None:
+            return _NO_NAME, False
+        known = self._names.get(name)
+        if known is None:
+            shown = name.decode("utf-8", "replace")
+            known = self._names[name] = shown, text.is_tracepoint(shown)
+        return known
+
+    def _period(self, number: int, digits: bytes) -> int:
+        period = int(digits)
+        if period <= LIMIT_NS:
+            return period
+        self._out.problem(BAD_PERIOD, number, digits.decode())
+        return 1
+
+    def _rest(self, number: int, event: _Event, rest: bytes) -> None:
+        """What follows the name of the event: the fields of a tracepoint, or a frame."""
+        if event.is_tracepoint:
+            event.rest = rest.decode("utf-8", "replace")
+            return
+        frame = self._frames.get(rest)
+        if frame is None:
+            frame, more = text.frame_on_event_line(rest)
+            if more:
+                self._out.problem(MORE_COLUMNS, number, repr(rest[:40].decode("utf-8", "replace")))
+            elif frame is not None:
+                self._know(rest, frame)
+        if frame is not None:
+            event.frames.append(frame)
+
+    def _know(self, line: bytes, frame: tuple[str, str]) -> None:
+        """Keep what a line says for the next ones like it; where each has an address of its own, there are too many."""
+        if len(self._frames) >= _MOST_KNOWN:
+            self._frames.clear()
+        self._frames[line] = frame
+
+    def _flush(self) -> None:
+        """Write the event whose frames are complete now."""
+        event = self._event
+        if event is None:
+            return
+        self._event = None
+        self._events += 1
+        self._out.balance.written += 1
+        stack = self._tracks.stack(event.frames) if event.frames else NO_STACK
+        if event.is_tracepoint:
+            self._tracepoint(event, stack)
+        else:
+            self._tracks.sample(event.thread, event.ts, stack, event.name, event.period, event.at, event.cpu)
+
+    def _tracepoint(self, event: _Event, stack: StackId) -> None:
+        tracks, name = self._tracks, event.name
+        if name == "sched:sched_switch":
+            found = text.switch_of(event.rest)
+            if found is not None:
+                tracks.switch(event.ts, event.cpu, *found, event.at, stack)
+                return
+            self._out.problem(UNKNOWN_SWITCH, event.at, event.rest[:60])
+        args = text.fields_of(event.rest)
+        if event.cpu is not None:
+            args["cpu"] = event.cpu
+        tracks.tracepoint(event.thread, event.ts, name, args, stack, event.at, event.cpu)
+        if name in ("sched:sched_wakeup", "sched:sched_wakeup_new"):
+            task = text.woken_task(event.rest)
+            if task is not None:
+                tracks.wakeup(event.ts, task, event.at)
+            else:
+                self._out.problem(UNKNOWN_SWITCH, event.at, event.rest[:60])
+
+    # -- records of the kernel --------------------------------------------------------------------------------------
+
+    def _record(
+        self, at: int, ts: int, ids: tuple[int | None, int], task: Task, cpu: int | None, kind: str, rest: str
+    ) -> None:
+        """PERF_RECORD_...: names and processes of threads, switches, and what else there is as instants."""
+        args: dict[str, Any] = {"text": rest.strip(": ")} if rest.strip(": ") else {}
+        if kind == "PERF_RECORD_COMM" and (comm := text.comm_of(rest)):
+            self._tracks.know(comm[1], comm[2], comm[0])
+            ids, args = (comm[1], comm[2]), {"comm": comm[0]}
+        elif kind in ("PERF_RECORD_FORK", "PERF_RECORD_EXIT") and (fork := text.fork_of(rest)):
+            self._tracks.know(fork[0], fork[1])
+            self._tracks.know(fork[2], fork[3])
+            args = {"pid": fork[0], "tid": fork[1], "parent_pid": fork[2], "parent_tid": fork[3]}
+        elif kind in ("PERF_RECORD_MMAP", "PERF_RECORD_MMAP2") and (mmap := text.mmap_of(rest)):
+            self._tracks.know(mmap[0], mmap[1])
+            args = mmap[2]
+        elif kind in ("PERF_RECORD_SWITCH", "PERF_RECORD_SWITCH_CPU_WIDE") and (found := text.switch_record_of(rest)):
+            self._switch_record(at, ts, task, cpu, *found)
+            return
+        elif kind.startswith("PERF_RECORD_LOST"):
+            self._out.problem(LOST_EVENTS, at, rest.strip(": "))
+        if ts == 0:
+            self._out.balance.merged[_EARLY] += 1
+            return
+        self._events += 1
+        self._out.balance.written += 1
+        self._out.instant(self._tracks.thread(*ids), ts, kind, "record", args, at)
+
+    def _switch_record(self, at: int, ts: int, task: Task, cpu: int | None, begins: bool, preempted: bool) -> None:
+        self._events += 1
+        self._out.balance.written += 1
+        if begins:
+            self._tracks.switch_in(ts, cpu, task, at, own=True)
+        else:
+            self._tracks.switch_out(ts, cpu, task, "R+" if preempted else "", at)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _finish(self, source: Source) -> None:
+        if not self._events:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no event with a time found, expected lines such as `python 7 [000] 12.345678: 1001001 cpu-clock: ...`",
+                hint="a header alone is read with --from perf-header; without times, add them: perf script -F +time",
+            )
+        if self._first == 0 and self._steps_back > max(_EVENTS_TO_JUDGE, self._events // 4):
+            raise MalformedInput(
+                source.display,
+                "",
+                f"the times begin with 0 and step back {self._steps_back} times, as those of --deltatime do",
+                hint="-O deltatime=true reads them as the time since the event before",
+            )
+        balance = self._out.balance
+        counts = {
+            _FRAMES: self._frame_lines,
+            _FIELDS: self._field_lines,
+            _ENDS: self._ends,
+            _HEADER: self._header_lines,
+        }
+        for what, count in counts.items():
+            if count:
+                balance.merged[what] += count
+        self._tracks.finish()
+
+
+@importer
+class PerfScript(msgspec.Struct, frozen=True):
+    """Text of perf script.
+
+    Attributes:
+        clockid: what the times of a text without header count: monotonic, monotonic_raw, realtime, boottime or tai, as
+            given to perf record -k.
+        pid: the process of all threads, if the text does not print it.
+        deltatime: the text was printed with --deltatime: times count from the event before.
+        utc_offset: the time zone of a text with +tod and without header, as "+02:00": it prints local time.
+        header: the file with the output of perf script --header-only, for a text without header. One beside the text
+            (perf.header.txt of perf.script.txt) is found without that, and used if all samples lie in its times.
+    """
+
+    clockid: str = ""
+    pid: int | None = None
+    deltatime: bool = False
+    utc_offset: str = ""
+    header: str = ""
+
+    name: ClassVar[str] = "perf-script"
+    title: ClassVar[str] = "Linux perf script text"
+    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
+    versions: ClassVar[str] = (
+        "checked with perf 6.1; any choice of fields with time and event, with or without header; also "
+        "report_sample.py of Android's simpleperf"
+    )
+    clock: ClassVar[ClockDomain] = PERF_CLOCK
+    record: ClassVar[str] = (
+        "perf record -k CLOCK_MONOTONIC -g -F 499 python run.py && "
+        "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
+    )
+    line_up: ClassVar[str] = (
+        "Record with -k CLOCK_MONOTONIC and print with --header: the header then names the clock and relates it to the "
+        "wall clock. perf's own clock (without -k) is read by no other tool: --offset lines it up, or its samples do, "
+        "if another file has slices of a sampled thread over some seconds."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        (
+            "sample with its call stack",
+            "call stack sample of its thread, with its CPU, weighted with the period",
+        ),
+        ("tracepoint", "instant with its fields as args, and a sample if it has a stack"),
+        ("sched_switch, sched_wakeup, PERF_RECORD_SWITCH", "slices on the track `state` of the thread"),
+        ("PERF_RECORD_COMM, FORK, EXIT, MMAP2 and others", "instant; names of threads and their processes"),
+        ("header", "metadata, clock, snapshot of clock and wall clock"),
+    )
+    skips = (MESSAGE, MORE_COLUMNS)
+    lost: ClassVar[tuple[str, ...]] = (
+        "Addresses and offsets of frames: a frame is its symbol and file.",
+        "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs).",
+        "Without -F +pid the processes of the threads, unless a merged file shows a thread of that number.",
+        NO_CPU_HELP,
+    )
+    checked = (
+        ("perf 6.1", "recorded", "events, times and periods against perf report; CPUs against perf.data"),
+        (
+            "perf 5.11 and others",
+            "3 public recordings (graphviz.perf, gzip.perf, test.perf of the Firefox Profiler's tests)",
+            "all lines are read: events, frames, header",
+        ),
+        (
+            "simpleperf (report_sample.py)",
+            "its revisions in AOSP and the NDKs; 1 public recording (simple-perf.txt of the Firefox Profiler's tests)",
+            "163 of 163 samples, 4135 of 4135 frames; header and fields of tracepoints after the script only",
+        ),
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by an event line with a frame, the fields of a tracepoint or a record, or by nothing but event lines."""
+        lines = head.data.splitlines()[:_LINES_TO_JUDGE]
+        for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
+            match = text.EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None
+            if match is not None and _is_certain(match, after):
+                return Match.yes("an event line of perf script")
+        if _are_bare_events(lines):
+            return Match.yes("event lines of perf script without frames")
+        if _are_untimed(lines):
+            return Match.fallback("event lines of perf script without times")
+        return Match.no("no event line of perf script")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole text."""
+        checked_clock(self.name, self.clockid)
+        beside = Source(self.header) if self.header else None
+        zone = zone_of(self.name, self.utc_offset)
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        reader = _Reader(out, self.pid, self.deltatime)
+        reader.read(source)
+        if not reader.header.facts:
+            reader.header = _header_beside(source, beside, reader.sample_span, out) or reader.header
+        domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)
+        if reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:
+            refuse_zone(self.name, self.utc_offset, source.name, "its clock is related to the wall clock already")
+        if reader.time_of_day is None or reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:
+            return
+        moment, ts = reader.time_of_day
+        if self.utc_offset:
+            wall = local_ns(moment.decode(), zone)
+            method = f"time of day in the text, read as {zone}"
+            local = local_time(zone)
+            out.snapshot(ClockSnapshot(domain, ts, REALTIME, wall, PAIR_BOUND_NS, method, local, Provenance.ASSUMED))
+        else:
+            out.metadata("perf_local_time_of_first_event", moment.decode())
+            out.note("the time of day in the text is local time: -O utc_offset=+02:00 puts it on the wall clock")
+
+
+def _is_certain(match: re.Match[bytes], after: bytes) -> bool:
+    """Whether an event line has what logs of others do not have."""
+    record, name, rest = match[8], match[10], match[11]
+    if record is not None:
+        return True
+    if name is not None and match[2] is not None and text.is_tracepoint(name.decode("utf-8", "replace")):
+        return True
+    if name is not None and match[9] is not None and not rest:
+        return True
+    if after[:1] == b"\t":
+        return text.FRAME.fullmatch(after) is not None
+    return rest.endswith(b")") and text.FRAME.fullmatch(rest) is not None
+
+
+def _are_bare_events(lines: Sequence[bytes]) -> bool:
+    """Whether the first lines are nothing but times with the names of events behind them."""
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    found = [text.EVENT.fullmatch(line) for line in first]
+    return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
+
+
+def _are_untimed(lines: Sequence[bytes]) -> bool:
+    """Whether the first lines are events with frames, but without times."""
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    frames = [line for line in first if line[:1] in b" \t" and text.FRAME.fullmatch(line)]
+    events = [line for line in first if line not in frames]
+    has_addresses = bool(frames) or any(line.endswith(b")") for line in events)
+    return bool(events) and has_addresses and all(map(text.UNTIMED.fullmatch, events))
+
+
+def _header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
+    """The header of this recording in another file: the given one, or one beside it whose samples have these times."""
+    candidates = [given] if given is not None else [Source(path) for path in _header_paths(source)]
+    for candidate in candidates:
+        if not text.begins_header(candidate.head().text):
+            if given is not None:
+                raise MalformedInput(
+                    candidate.display,
+                    "line 1",
+                    "no header of perf, expected `# ========` and `# captured on`",
+                    hint="write it with perf script --header-only",
+                )
+            continue
+        header = Header()
+        for _, line in candidate.lines():
+            if not line.startswith(b"#"):
+                break
+            text.add_header_line(header, line)
+        covers = _covers(header, span)
+        if given is not None or covers:
+            verdict = "lie" if covers else "do not all lie"
+            out.note(f"the header was read from {candidate.name}; the samples {verdict} in the times that it tells")
+            return header
+    return None
+
+
+def _header_paths(source: Source) -> list[Path]:
+    """Files beside the input that may be its header, by their names."""
+    if source.path is None or "script" not in source.path.name:
+        return []
+    before, _, after = source.path.name.partition("script")
+    suffix = after[after.rindex(".") :] if "." in after else ""
+    names = dict.fromkeys([f"{before}header{after}", f"{before}header{suffix}", f"{before}script_header{suffix}"])
+    paths = [source.path.with_name(name) for name in names]
+    return [path for path in paths if path.is_file() and not source.is_same_file(path)]
+
+
+def _covers(header: Header, span: tuple[int, int] | None) -> bool:
+    """Whether the samples lie between the first and the last one that the header tells (in microseconds)."""
+    if header.span is None or span is None:
+        return False
+    return header.span[0] - 1000 <= span[0] and span[1] <= header.span[1] + 1000

@@ -1,0 +1,1 @@
+"""Perfetto protobuf traces: the reader and the writer."""

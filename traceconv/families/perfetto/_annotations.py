@@ -1,0 +1,255 @@
+"""Args to debug annotations: the bytes of a JSON object to the annotations of one event.
+
+Types stay: integers, doubles, bools, texts, nested objects and arrays. What a debug annotation cannot say becomes
+text: null ("null"), an empty object or array ("{}", "[]"), integers that do not fit into an int64 (Perfetto shows
+the upper half of uint64 as negative numbers) and doubles beyond the range, both with their exact digits, and what is
+nested deeper than 64 levels, as JSON text. Of a key that occurs twice the last value counts.
+
+Names and texts are interned, each in the order in which it comes first in the file; what is beyond the limits stands
+in the event itself: a text that never repeats costs more when it is interned. The annotations of texts and nested
+values are also kept per key and found again by the value, which changes nothing but the time that it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from traceconv.families.perfetto import _wire as wire
+
+_MEMO_PER_KEY = 4096
+_MEMO_BYTES = 32 << 20
+_MAX_DEPTH = 64
+_INT64_DIGITS = 20
+_INT64 = range(-(2**63), 2**63)
+
+# TrackEvent.debug_annotations = 4; the fields of DebugAnnotation; InternedData.
+_ANNOTATION = 4
+_NAME_IID, _BOOL, _INT, _DOUBLE, _TEXT, _NAME, _ENTRY, _ITEM, _TEXT_IID = 1, 2, 4, 5, 6, 10, 11, 12, 17
+_INTERNED_NAME, _INTERNED_TEXT = 3, 29
+_ANNOTATION_TAG, _INT_TAG = wire.tag(_ANNOTATION, 2), wire.tag(_INT, 0)
+_LONGEST_VARINT = 10
+_STEEP = 10**18  # below this an integer fits into an int64 in any case
+
+_members = msgspec.json.Decoder(dict[str, Any]).decode
+_dump = msgspec.json.Encoder().encode
+_raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_text = msgspec.json.Decoder(str).decode
+# msgspec's errors and bad UTF-8 are ValueErrors; nesting beyond its limit is a RecursionError.
+_BROKEN = (ValueError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is interned: so many names; of texts, so many that come under one key first, and bytes of all.
+
+    `text_overhead` is what a text counts beyond its own bytes.
+    """
+
+    max_keys: int = 1 << 16
+    max_texts_per_key: int = 4096
+    max_text_bytes: int = 32 << 20
+    text_overhead: int = 64
+
+
+class Interning(Protocol):
+    """Where names and texts get their numbers: an Interner, or the kernel, which gives the same ones."""
+
+    def name(self, key: bytes) -> int:
+        """The number of the name of an annotation, 0 if there are too many names."""
+
+    def text(self, value: bytes, key: int) -> int:
+        """The number of a text that stands under a key, given by its number; 0 if it is to stand in the event."""
+
+    def take_interned(self) -> bytes:
+        """The fields of InternedData that came up since the last call."""
+
+
+class Interner:
+    """The names and texts of one packet sequence."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._names: dict[bytes, int] = {}
+        self._texts: dict[bytes, int] = {}
+        self._texts_of_key: defaultdict[int, int] = defaultdict(int)
+        self._text_bytes = 0
+        self._fields: list[bytes] = []
+
+    def name(self, key: bytes) -> int:
+        """See Interning."""
+        iid = self._names.get(key)
+        if iid is not None:
+            return iid
+        if len(self._names) >= self._limits.max_keys:
+            return 0
+        iid = self._names[key] = len(self._names) + 1
+        self._fields.append(wire.blob(_INTERNED_NAME, wire.integer(1, iid) + wire.blob(2, key)))
+        return iid
+
+    def text(self, value: bytes, key: int) -> int:
+        """See Interning."""
+        iid = self._texts.get(value)
+        if iid is not None:
+            return iid
+        limits = self._limits
+        size = self._text_bytes + len(value) + limits.text_overhead
+        if not key or self._texts_of_key[key] >= limits.max_texts_per_key or size > limits.max_text_bytes:
+            return 0
+        self._text_bytes = size
+        self._texts_of_key[key] += 1
+        iid = self._texts[value] = len(self._texts) + 1
+        self._fields.append(wire.blob(_INTERNED_TEXT, wire.integer(1, iid) + wire.blob(2, value)))
+        return iid
+
+    def take_interned(self) -> bytes:
+        """See Interning."""
+        fields, self._fields = self._fields, []
+        return b"".join(fields)
+
+
+class Annotations:
+    """Encodes the args of events of one packet sequence."""
+
+    def __init__(self, interning: Interning) -> None:
+        self._interning = interning
+        self._names: dict[str, tuple[bytes, int]] = {}
+        self._memos: defaultdict[str, dict[str | bytes, bytes]] = defaultdict(dict)
+        self._int_heads: dict[str, list[bytes]] = {}
+        self._memo_bytes = 0
+        self._left_inline = 0
+
+    def encode(self, args: bytes | memoryview) -> bytes:
+        """The annotation fields of a TrackEvent."""
+        try:
+            members = _members(args)
+        except _BROKEN:  # also numbers beyond a double: the values as they stand, one by one
+            return self._encode_raw(bytes(args))
+        memos, heads, rare = self._memos, self._int_heads, self._rare
+        pieces = []
+        for key, value in members.items():
+            kind = type(value)
+            if kind is int and key in heads and 0 <= value < _STEEP:
+                number = wire.varint(value)
+                pieces.append(heads[key][len(number)] + number)
+                continue
+            found = value if kind is str else _dump(value)
+            pieces.append(memos[key].get(found) or rare(key, found))
+        return b"".join(pieces)
+
+    def _encode_raw(self, args: bytes) -> bytes:
+        try:
+            members = _raw_members(args)
+        except _BROKEN:
+            members = _raw_members(_repaired(args))
+        return b"".join([self._rare(key, bytes(raw)) for key, raw in members.items()])
+
+    def _rare(self, key: str, value: str | bytes) -> bytes:
+        """A value that is not in the memo of its key: a text, or the JSON of anything."""
+        name, iid = self._name(key)
+        left_inline = self._left_inline
+        fields = self._text(value, iid) if isinstance(value, str) else self._value(value, 0, iid)
+        piece = wire.blob(_ANNOTATION, name + fields)
+        memo = self._memos[key]
+        if not iid:
+            del self._memos[key]
+        elif fields[:1] == _INT_TAG:
+            self._int_heads[key] = self._heads_of_ints(key)
+        # A text that was left inline may be interned when it comes again under another key.
+        elif left_inline == self._left_inline and len(memo) < _MEMO_PER_KEY and self._memo_bytes < _MEMO_BYTES:
+            memo[value] = piece
+            self._memo_bytes += len(value) + len(piece)
+        return piece
+
+    def _heads_of_ints(self, key: str) -> list[bytes]:
+        """What stands before the varint of an integer value of this key, by the length of the varint."""
+        head = self._name(key)[0] + _INT_TAG
+        return [_ANNOTATION_TAG + wire.length(len(head) + size) + head for size in range(_LONGEST_VARINT + 1)]
+
+    def _name(self, key: str) -> tuple[bytes, int]:
+        """The field with the name, and its number, 0 if it has none."""
+        found = self._names.get(key)
+        if found is not None:
+            return found
+        data = wire.utf8(key)
+        iid = self._interning.name(data)
+        if not iid:
+            return wire.blob(_NAME, data), 0
+        self._names[key] = wire.integer(_NAME_IID, iid), iid
+        return self._names[key]
+
+    def _value(self, raw: bytes, depth: int, key: int) -> bytes:
+        first = raw[:1]
+        if first == b'"':
+            return self._text(_decoded_text(raw), key)
+        if first in (b"{", b"["):
+            return self._nested(raw, depth, key)
+        if first in (b"t", b"f"):
+            return wire.integer(_BOOL, first == b"t")
+        if first == b"n":
+            return wire.text(_TEXT, "null")
+        return _number(raw)
+
+    def _nested(self, raw: bytes, depth: int, key: int) -> bytes:
+        if depth >= _MAX_DEPTH or not raw[1:-1].strip():
+            return wire.blob(_TEXT, raw if depth >= _MAX_DEPTH else raw[:1] + raw[-1:])
+        try:
+            if raw[:1] == b"[":
+                items = [self._value(bytes(item), depth + 1, key) for item in _raw_items(raw)]
+                return b"".join([wire.blob(_ITEM, item) for item in items])
+            members = _raw_members(raw).items()
+        except _BROKEN:
+            return wire.text(_TEXT, raw.decode("utf-8", "replace"))
+        entries = []
+        for inner, value in members:
+            name, iid = self._name(inner)
+            entries.append(wire.blob(_ENTRY, name + self._value(bytes(value), depth + 1, iid)))
+        return b"".join(entries)
+
+    def _text(self, value: str, key: int) -> bytes:
+        data = wire.utf8(value)
+        iid = self._interning.text(data, key)
+        if iid:
+            return wire.integer(_TEXT_IID, iid)
+        self._left_inline += 1
+        return wire.blob(_TEXT, data)
+
+
+def _number(raw: bytes) -> bytes:
+    if raw.lstrip(b"-").isdigit():
+        # Nothing longer is even turned into a number: Python limits the digits.
+        fits = len(raw) <= _INT64_DIGITS and int(raw) in _INT64
+        return wire.integer(_INT, int(raw)) if fits else wire.blob(_TEXT, raw)
+    number = float(raw)
+    return wire.double(_DOUBLE, number) if math.isfinite(number) else wire.blob(_TEXT, raw)
+
+
+def _decoded_text(raw: bytes) -> str:
+    try:
+        return _text(raw)
+    except _BROKEN:  # half of a surrogate pair as an escape, or bytes that are not UTF-8
+        return str(json.loads(raw.decode("utf-8", "replace"), strict=False))
+
+
+def _repaired(args: bytes) -> bytes:
+    """A JSON object that says the same as one that strict parsers refuse, or that holds the text of it."""
+    shown = args.decode("utf-8", "replace")
+    try:
+        found: Any = json.loads(shown, strict=False, parse_constant=str, parse_float=_double_or_text)
+        if not isinstance(found, dict):
+            found = {"args": shown}
+        return wire.utf8(json.dumps(found, ensure_ascii=False))
+    except _BROKEN:
+        return wire.utf8(json.dumps({"args": shown}, ensure_ascii=False))
+
+
+def _double_or_text(raw: str) -> float | str:
+    """What is beyond a double stays as it is written."""
+    number = float(raw)
+    return number if math.isfinite(number) else raw

@@ -1,0 +1,203 @@
+"""The clocks of a Perfetto trace, and how its times come to stand on one of them.
+
+Source: protos/perfetto/trace/clock_snapshot.proto, protos/perfetto/common/builtin_clock.proto and
+docs/concepts/clock-sync.md of github.com/google/perfetto.
+
+Each packet says on which clock its timestamp is, or leaves it to the default of its sequence, or to the clock of the
+trace. Snapshots are readings of several clocks at one instant. As in Perfetto, a time goes from clock to clock over at
+most four snapshots, each time with the offset of the latest snapshot at or before it, without a rate between two.
+Other than in Perfetto, all snapshots of the file count, also those behind the event: nothing is lost for its place.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+
+from traceconv.families.common.wire_reader import Message, Value
+from traceconv.model.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import I64
+
+_REALTIME, _BOOTTIME = 1, 6
+_SEQUENCE_CLOCKS = range(64, 128)
+_MAX_HOPS = 4
+#: The clock of the trace, whichever that is.
+TRACE_TIME = 0
+
+_DOMAINS = {
+    _REALTIME: REALTIME,
+    2: ClockDomain("CLOCK_REALTIME_COARSE", Zero.UNKNOWN, Run.WALL),
+    3: MONOTONIC,
+    4: ClockDomain("CLOCK_MONOTONIC_COARSE", Zero.UNKNOWN, Run.MONOTONIC),
+    5: MONOTONIC_RAW,
+    _BOOTTIME: BOOTTIME,
+    9: ClockDomain("TSC", Zero.UNKNOWN, Run.MONOTONIC),
+    10: ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC),
+    11: ClockDomain("trace file clock", Zero.UNKNOWN, Run.UNKNOWN),
+}
+_METHOD = "clock snapshot of the file"
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+#: A clock id, and the sequence that it is private to (0: none).
+_Clock = tuple[int, int]
+
+
+class Clocks:
+    """All clocks that packets name, by a small number; 0 is the clock of the trace."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[_Clock, int] = {}
+        self._clocks: list[_Clock] = [(0, 0)]
+        self._multipliers: dict[int, int] = {}
+        self._running: dict[int, int] = {}
+        self._snapshots: list[dict[int, int]] = []  # of two clocks or more, which each says in ns
+        self._with: dict[int, list[int]] = defaultdict(list)  # the snapshots of a clock
+        self._next: dict[int, int] | None = None  # the clocks on the way to that of the trace
+        self._pairs: dict[tuple[int, int], I64] = {}
+        self._primary = 0  # a clock id
+
+    def number(self, clock_id: int, sequence: int) -> int:
+        """The number of a clock as a packet of a sequence names it."""
+        if clock_id == 0:
+            return TRACE_TIME
+        clock = clock_id, sequence if clock_id in _SEQUENCE_CLOCKS else 0
+        number = self._numbers.get(clock)
+        if number is None:
+            number = self._numbers[clock] = len(self._clocks)
+            self._clocks.append(clock)
+        return number
+
+    def is_incremental(self, number: int) -> bool:
+        """Whether timestamps of the clock count from the one before."""
+        return number in self._running
+
+    def advance(self, number: int, step: int) -> int:
+        """The reading of an incremental clock after a step."""
+        self._running[number] += step
+        return self._running[number]
+
+    def snapshot(self, data: Value, sequence: int) -> None:
+        """Note a ClockSnapshot: clocks 1* {id 1, timestamp 2, is_incremental 3, multiplier 4}, primary clock 2."""
+        message = Message(data)
+        if not self._primary:
+            self._primary = message.unsigned(2)
+        readings: dict[int, int] = {}
+        for entry in map(Message, message.all(1)):
+            number = self.number(entry.unsigned(1), sequence)
+            multiplier = self._multipliers[number] = entry.unsigned(4) or 1
+            if entry.unsigned(3):
+                self._running[number] = entry.unsigned(2)
+            readings[number] = min(entry.unsigned(2) * multiplier, LIMIT_NS)
+        if len(readings) > 1:
+            for number in readings:
+                self._with[number].append(len(self._snapshots))
+            self._snapshots.append(readings)
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def settle(self, used: set[int]) -> None:
+        """Decide which clock is that of the trace, given the clocks of all events."""
+        if not self._primary:
+            only = {self._clocks[number][0] for number in used}
+            alone = len(only) == 1 and not self._snapshots
+            self._primary = (only.pop() if alone else 0) or _BOOTTIME
+
+    @property
+    def domain(self) -> ClockDomain:
+        """The domain of the clock of the trace; `settle` comes first."""
+        return _DOMAINS.get(self._primary, ClockDomain(f"Perfetto clock {self._primary}", Zero.UNKNOWN, Run.UNKNOWN))
+
+    def to_trace_time(self, number: int, ts: I64) -> I64 | None:
+        """Times in ns on the clock of the trace; None if nothing relates the clock to it."""
+        path = self._path(number)
+        if path is None:
+            return None
+        multiplier = self._multipliers.get(number, 1)
+        if multiplier != 1:
+            ts = np.array([max(_LEAST, min(one * multiplier, _MOST)) for one in ts.tolist()], np.int64)
+        for one, other in pairwise(path):
+            readings = self._readings(one, other)
+            latest = np.searchsorted(readings[:, 0], ts, side="right") - 1
+            ts = moved(ts, (readings[:, 1] - readings[:, 0])[np.maximum(latest, 0)])
+        return ts
+
+    def _path(self, number: int) -> list[int] | None:
+        """The clocks on the way to the clock of the trace, that clock included."""
+        goal = self.number(self._primary, 0)
+        if number in (TRACE_TIME, goal):
+            return [goal]
+        if self._next is None:
+            self._next = self._ways_to(goal)
+        path = [number]
+        while path[-1] != goal and path[-1] in self._next:
+            path.append(self._next[path[-1]])
+        return path if path[-1] == goal else None
+
+    def _ways_to(self, goal: int) -> dict[int, int]:
+        """For each clock the next one on the shortest way; of several the one that the file names first.
+
+        Each snapshot is looked at twice: there may be many clocks in one, and many of them.
+        """
+        hops = {goal: 0}
+        seen: set[int] = set()
+        reached = [goal]
+        for far in range(1, _MAX_HOPS + 1):
+            met = dict.fromkeys(one for number in reached for one in self._with[number])
+            found = dict.fromkeys(number for one in met.keys() - seen for number in self._snapshots[one])
+            seen.update(met)
+            reached = [number for number in found if number not in hops]
+            hops.update(dict.fromkeys(reached, far))
+        ways: dict[int, int] = {}
+        for snapshot in self._snapshots:
+            first = min(snapshot, key=lambda number: hops.get(number, _MAX_HOPS + 1))
+            for number in snapshot:
+                if hops.get(number) == hops.get(first, _MAX_HOPS) + 1:
+                    ways.setdefault(number, first)
+        return ways
+
+    def _readings(self, one: int, other: int) -> I64:
+        """All readings of two clocks, in order of the first one's."""
+        if (one, other) not in self._pairs:
+            both = [self._snapshots[place] for place in self._with[one] if other in self._snapshots[place]]
+            self._pairs[one, other] = np.array(sorted((here[one], here[other]) for here in both), np.int64)
+        return self._pairs[one, other]
+
+    def describe(self, number: int) -> str:
+        """A clock for messages."""
+        clock_id, sequence = self._clocks[number]
+        return f"clock {clock_id}" + (f" of sequence {sequence}" if sequence else "")
+
+    def snapshots(self, domain: ClockDomain) -> list[ClockSnapshot]:
+        """Readings of the clock of the trace and other clocks; all readings of a pair agree within the bound.
+
+        Args:
+            domain: the domain of the clock of the trace.
+        """
+        goal = self.number(self._primary, 0)
+        pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for place in self._with[goal]:
+            snapshot = self._snapshots[place]
+            for other, ts in snapshot.items():
+                if other != goal and self._clocks[other][0] in _DOMAINS:
+                    pairs[other].append((snapshot[goal], ts))
+        found = []
+        for other, readings in pairs.items():
+            other_domain = _DOMAINS[self._clocks[other][0]]
+            offsets = [there - here for here, there in readings]
+            bound = max(offsets) - min(offsets) if len(offsets) > 1 else None
+            found.append(ClockSnapshot(domain, readings[0][0], other_domain, readings[0][1], bound, _METHOD))
+        return found
+
+
+def moved(ts: I64, by: I64 | int) -> I64:
+    """Times in ns, moved by at most LIMIT_NS.
+
+    Times beyond LIMIT_NS are no times on any clock: they stay there, so that whoever draws them sees it, and none comes
+    out with the wrong sign.
+    """
+    possible = (ts >= -LIMIT_NS) & (ts <= LIMIT_NS)
+    return ts + by if possible.all() else np.where(possible, ts + by, ts)

@@ -1,0 +1,626 @@
+"""The packets of a Perfetto trace, one after the other: what each says is noted, or counted as not read.
+
+Source: protos/perfetto/trace/trace_packet.proto and track_event/track_event.proto in github.com/google/perfetto; the
+numbers below are those of the files.
+
+Most packets of a big trace differ in their timestamp only, which stands first: the end of a slice on some track, the
+begin of one of some name without args. What stands behind the timestamp is therefore kept and found again as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from typing import Any
+
+from traceconv import kernel
+from traceconv.families.common.wire_reader import (
+    BadWire,
+    Message,
+    Value,
+    as_bytes,
+    fields,
+    unsigned,
+    varint,
+)
+from traceconv.families.perfetto._clocks import TRACE_TIME, Clocks
+from traceconv.families.perfetto._event import Event, place_of
+from traceconv.families.perfetto._inflate import Inflated
+from traceconv.families.perfetto._plain import PlainPackets
+from traceconv.families.perfetto._rows import Entry, Kind, Rows, Step, Taken
+from traceconv.families.perfetto._sequence import Sequence
+from traceconv.families.perfetto._tracks import DEFAULT_TRACK, Tracks
+from traceconv.io.limits import Unpacked
+from traceconv.io.packets import CPU_UNKNOWN, Damage, PacketBuffer, Readable, read_packets
+from traceconv.model.builder import Builder, join_args
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import NO_CPU, Level, StackId
+
+NOT_A_PACKET = declare("perfetto.not_a_packet", ProblemKind.LOST, "a packet that is no protobuf message was skipped")
+TRUNCATED = declare(
+    "perfetto.truncated", ProblemKind.LOST, "the file ends inside a packet, which was dropped; all before it was read"
+)
+CORRUPT = declare(
+    "perfetto.corrupt", ProblemKind.LOST, "no packet where one must begin: the rest of the file was not read"
+)
+BAD_COMPRESSION = declare(
+    "perfetto.bad_compression",
+    ProblemKind.LOST,
+    "compressed packets that cannot be unpacked, or not to their end: what is missing was skipped",
+)
+OTHER_SOURCE = declare(
+    "perfetto.other_data_source",
+    ProblemKind.LOST,
+    "packets of data sources that are not read; those that are: track events, perf samples, clocks, names of processes",
+)
+ABOUT_ITSELF = declare(
+    "perfetto.about_recording",
+    ProblemKind.SKIPPED,
+    "packets about the recording itself hold nothing that could be drawn",
+    quiet=True,
+)
+NO_STATE = declare(
+    "perfetto.no_state",
+    ProblemKind.ABSENT,
+    "a packet relies on texts that its sequence has not sent, or that were lost with an earlier packet: it was skipped",
+)
+DROPPED = declare(
+    "perfetto.packets_dropped", ProblemKind.ABSENT, "the recording lost packets: its buffer was full or overwritten"
+)
+BAD_TIME = declare("perfetto.bad_time", ProblemKind.LOST, "an event without a time, or with one beyond 2^63 ns")
+BAD_TYPE = declare(
+    "perfetto.unknown_event", ProblemKind.LOST, "a track event of no type, or of a phase that is not read"
+)
+NO_VALUE = declare(
+    "perfetto.counter_without_value", ProblemKind.LOST, "a counter event without value, or a value without track"
+)
+FLOW_OF_END = declare(
+    "perfetto.flow_of_end",
+    ProblemKind.LOST,
+    "the end of a slice has flow ids of its own, and arrows join whole slices: these ids were left out",
+)
+TYPED_ARGS = declare(
+    "perfetto.typed_args",
+    ProblemKind.LOST,
+    "args of events that need a schema of their own (extensions, args of Chrome) were left out",
+)
+NO_SAMPLE = declare(
+    "perfetto.lost_samples", ProblemKind.ABSENT, "samples that the kernel lost or that were not unwound: no call stack"
+)
+
+# TracePacket
+_CLOCKS, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _INTERNED, _FLAGS = 6, 8, 10, 11, 12, 13
+_OLD_CLEARED, _DROPPED, _PROCESS, _THREAD, _SYSTEM, _COMPRESSED = 41, 42, 43, 44, 45, 50
+_CLOCK_ID, _DEFAULTS, _TRACK, _SAMPLE, _TREE, _UUID, _MACHINE, _ATTRIBUTES = 58, 59, 60, 66, 2, 89, 98, 126
+_CLEARED, _NEEDS_STATE = 1, 2
+# TrackEvent.type
+_BEGIN, _END, _INSTANT, _COUNTER, _STATE = 1, 2, 3, 4, 5
+_KINDS = {_BEGIN: Kind.BEGIN, _END: Kind.END, _INSTANT: Kind.INSTANT, _STATE: Kind.STATE}
+
+#: What a packet can be about, by the field that says so, for messages.
+PACKET_KINDS = {
+    1: "ftrace_events",
+    2: "process_tree",
+    4: "inode_file_map",
+    5: "chrome_events",
+    7: "sys_stats",
+    9: "process_stats",
+    33: "trace_config",
+    34: "ftrace_stats",
+    35: "trace_stats",
+    36: "synchronization_marker",
+    37: "profile_packet",
+    38: "battery",
+    39: "android_log",
+    40: "power_rails",
+    46: "trigger",
+    47: "packages_list",
+    48: "chrome_benchmark_metadata",
+    49: "perfetto_metatrace",
+    51: "chrome_metadata",
+    52: "gpu_counter_event",
+    53: "gpu_render_stage_event",
+    54: "streaming_profile_packet",
+    57: "graphics_frame_event",
+    61: "module_symbols",
+    62: "vulkan_memory_event",
+    63: "gpu_log",
+    64: "deobfuscation_mapping",
+    65: "vulkan_api_event",
+    67: "cpu_info",
+    68: "smaps_packet",
+    69: "service_event",
+    70: "initial_display_state",
+    71: "gpu_mem_total_event",
+    72: "extension_descriptor",
+    73: "memory_tracker_snapshot",
+    74: "streaming_allocation",
+    75: "streaming_free",
+    77: "android_energy_estimation_breakdown",
+    78: "ui_state",
+    82: "translation_table",
+    84: "statsd_atom",
+    86: "android_system_property",
+    90: "track_event_range_of_interest",
+    91: "entity_state_residency",
+    95: "etw_events",
+    99: "v8_js_code",
+    107: "remote_clock_sync",
+    109: "chrome_trigger",
+    113: "clone_snapshot_trigger",
+    117: "generic_kernel_task_state_event",
+    118: "generic_kernel_cpu_freq_event",
+    120: "generic_kernel_task_rename_event",
+    122: "generic_kernel_process_tree",
+    124: "trace_provenance",
+    128: "gpu_info",
+    129: "generic_gpu_frequency_event",
+    133: "zstd_compressed_packets",
+    134: "concurrent_session_event",
+    135: "stack_sample",
+    138: "recovered_trace_info",
+}
+#: Those of them that are about the recording and not about what was recorded.
+_ABOUT = frozenset((33, 34, 35, 36, 46, 69, 72, 78, 82, 90, 109, 113, 124, 134, 138))
+#: Fields of a packet beside what it is about.
+_ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
+#: What a packet may hold that is found again by its bytes.
+_REPEATABLE = frozenset((3, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _FLAGS, 79))
+_MEMO = 1 << 16
+_DECLARATIONS = "declarations of tracks, clocks and texts"
+_SURE, _SIGN = 1 << 62, 1 << 63
+#: Perfetto compresses packets once; each level multiplies what a small file can stand for.
+_MAX_NESTING = 4
+#: Phases of the Trace Event Format that old traces use.
+_PHASES = {"X": Kind.SLICE, **dict.fromkeys("BbS", Kind.BEGIN), **dict.fromkeys("EeF", Kind.END)}
+_PHASES |= {**dict.fromkeys("iIRn", Kind.INSTANT), **dict.fromkeys("stf", Kind.STEP)}
+_DIRECTIONS = {1: "f", 2: "s", 3: "t"}
+
+
+class PacketReader:
+    """Reads all packets of one trace.
+
+    Args:
+        out: where they go.
+        unpacked: counts what compressed packets unpack to.
+
+    Attributes:
+        rows, clocks, tracks: what was found.
+        metadata: facts about the recording.
+    """
+
+    def __init__(self, out: Builder, unpacked: Unpacked) -> None:
+        self._unpacked = unpacked
+        self.rows, self.clocks, self.tracks = Rows(out), Clocks(), Tracks()
+        self.metadata: dict[str, Any] = {}
+        self._out = out
+        self._sequences: dict[int, Sequence] = {}
+        self._number = self._nesting = 0
+        self._known: dict[bytes, tuple[Sequence, int, int, int, int]] = {}
+        self._high: dict[bytes, int] = {}
+        self._others: Counter[int] = Counter()
+        self._series: dict[tuple[int, int], int] = {}
+        self._typed: Counter[int] = Counter()
+        self._touched: list[Sequence] = []  # by the packet that is read
+        module = kernel.module("packets")
+        self._plain = (
+            PlainPackets(module, self.rows, self.clocks, self.tracks, self._default_track, self._series_of)
+            if module is not None
+            else None
+        )
+
+    def read(self, stream: Any) -> None:
+        """All packets of a plain stream."""
+        damage = self._read_packets(stream)
+        if damage is not None:
+            self._out.problem(TRUNCATED if damage.truncated else CORRUPT, f"byte {damage.at}")
+        self._out.balance.read += self._number
+        self._report()
+
+    def _read_packets(self, stream: Readable) -> Damage | None:
+        """All packets of a stream; what is wrong with its end."""
+        if self._plain is None:
+            return self._read_known(read_packets(stream))
+        buffer = PacketBuffer(stream)
+        while True:
+            packet = self._plain.read(buffer)
+            self._number = self._plain.number
+            if packet is None or isinstance(packet, Damage):
+                return packet
+            if not packet:
+                self._out.balance.merged[_DECLARATIONS] += 1 + self._plain.pass_over_empty(buffer)
+                continue
+            self._one(packet, 0)
+            self._plain.update(self._touched)
+            self._touched.clear()
+
+    def _one(self, data: bytes, known_from: int) -> None:
+        try:
+            self.packet(data, known_from)
+        except BadWire as error:
+            self._out.skip(NOT_A_PACKET, self._number, str(error))
+
+    def _read_known(self, packets: Generator[bytes, None, Damage | None]) -> Damage | None:
+        """The loop that sees every packet: what was met before costs a lookup, all else goes on to `packet`."""
+        known, high, rows = self._known, self._high, self.rows
+        # What Rows.add does, without the calls.
+        add_ts, add_kind, add_track, add_clock = rows.ts.append, rows.kind.append, rows.track.append, rows.clock.append
+        add_name, add_category, add_at = rows.name.append, rows.category.append, rows.at.append
+        add_counts, args_end = rows.counts.append, rows.args_end
+        end = 10  # where the timestamp of a packet ends, most of the time
+        while True:
+            try:
+                data = next(packets)
+            except StopIteration as stop:
+                damage: Damage | None = stop.value
+                return damage
+            self._number += 1
+            if not data:
+                self._out.balance.merged[_DECLARATIONS] += 1
+                continue
+            known_from = 0
+            if data[:1] == b"\x40":  # the timestamp stands first
+                rest = high.get(data[4:end])
+                if rest is None:
+                    end, rest = self._timestamp_end(data, end)
+                if rest is not None and data[1] & data[2] & data[3] & 0x80:
+                    known_from = end
+                    found = known.get(data[end:])
+                    if found is not None:
+                        sequence, kind, track, name, category = found
+                        add_ts(rest | (data[1] & 0x7F) | (data[2] & 0x7F) << 7 | (data[3] & 0x7F) << 14)
+                        add_kind(kind)
+                        add_track(track)
+                        add_clock(sequence.clock)
+                        add_name(name)
+                        add_category(category)
+                        add_at(self._number)
+                        add_counts(True)
+                        args_end.append(args_end[-1])
+                        continue
+            self._one(data, known_from)
+
+    def _timestamp_end(self, data: bytes, end: int) -> tuple[int, int | None]:
+        """Where the timestamp at the begin of a packet ends, and what its bytes behind the first three stand for."""
+        try:
+            value, at = varint(data, 4)
+        except (IndexError, BadWire):
+            return end, None
+        if not data[1] & data[2] & data[3] & 0x80 or value >= _SURE >> 21:
+            return end, None
+        if len(self._high) >= _MEMO:
+            self._high.clear()
+        self._high[data[4:at]] = value << 21
+        return at, value << 21
+
+    def packet(self, data: bytes, known_from: int = 0) -> None:
+        """One packet.
+
+        Args:
+            data: the message without its frame.
+            known_from: where its timestamp ends; 0 if it does not begin with one.
+        """
+        found = dict(fields(data))
+        plain = found.keys() <= _REPEATABLE
+        sequence = self._sequence(found, plain)
+        if not sequence.cleared and unsigned(found.get(_FLAGS, 0)) & _NEEDS_STATE:
+            self._out.skip(NO_STATE, self._number, f"sequence {sequence.number}")
+            return
+        if _EVENT in found:
+            again = data[known_from:] if known_from and plain else b""
+            self._event(as_bytes(found[_EVENT]), found, sequence, again)
+        elif _SAMPLE in found:
+            self._sample(Message(found[_SAMPLE]), found, sequence)
+        elif _COMPRESSED in found:
+            self._unpack(as_bytes(found[_COMPRESSED]))
+        elif not self._declaration(found, sequence, unsigned(found.get(_MACHINE, 0))):
+            self._other(found)
+
+    def _declaration(self, found: dict[int, Value], sequence: Sequence, machine: int) -> bool:
+        """What is no event but tells about events; whether the packet is that."""
+        if _TRACK in found:
+            self.tracks.declare(found[_TRACK], machine)
+        elif _CLOCKS in found:
+            self.clocks.snapshot(found[_CLOCKS], sequence.number)
+            if self._plain is not None:
+                self._touched += self._sequences.values()
+        elif _TREE in found:
+            self.tracks.process_tree(found[_TREE])
+        elif _PROCESS in found:
+            self.tracks.legacy_process(found[_PROCESS], machine)
+        elif _THREAD in found:
+            sequence.thread = self.tracks.legacy_thread(found[_THREAD], machine)
+            sequence.time_ns = Message(found[_THREAD]).signed(6) * 1000
+        elif _ATTRIBUTES in found:
+            self._attributes(Message(found[_ATTRIBUTES]))
+        elif _SYSTEM in found:
+            self._system(Message(found[_SYSTEM]))
+        elif _UUID in found:
+            uuid = Message(found[_UUID])
+            self.metadata["trace_uuid"] = f"{uuid.unsigned(1):016x}{uuid.unsigned(2):016x}"
+        elif found.keys() - _ENVELOPE:
+            return False
+        self._out.balance.merged[_DECLARATIONS] += 1
+        return True
+
+    def _attributes(self, message: Message) -> None:
+        """TraceAttributes: attribute 1* {key 1, long_value 2, string_value 3}."""
+        for attribute in map(Message, message.all(1)):
+            self.metadata[attribute.text(1)] = attribute.text(3) if 3 in attribute else attribute.signed(2)
+
+    def _system(self, message: Message) -> None:
+        """SystemInfo: utsname 1 {sysname 1, version 2, release 3, machine 4}, num_cpus 8, machine_name 17."""
+        kernel = message.message(1)
+        facts = {
+            "system": " ".join(filter(None, (kernel.text(1), kernel.text(3), kernel.text(4)))),
+            "machine_name": message.text(17),
+            "num_cpus": message.unsigned(8),
+            "tracing_service_version": message.text(4),
+        }
+        self.metadata.update({key: value for key, value in facts.items() if value})
+
+    def _other(self, found: dict[int, Value]) -> None:
+        self._others[min(found.keys() - _ENVELOPE)] += 1
+
+    def _report(self) -> None:
+        """Count what was not read, by kind."""
+        for code, about in ((OTHER_SOURCE, False), (ABOUT_ITSELF, True)):
+            kinds = {kind: n for kind, n in self._others.most_common() if (kind in _ABOUT) is about}
+            if kinds:
+                named = {PACKET_KINDS.get(kind, f"packet field {kind}"): count for kind, count in kinds.items()}
+                shown = ", ".join(f"{count} x {name}" for name, count in named.items())
+                self._out.problem(code, shown, count=sum(named.values()))
+                self._out.info.diagnostics.add(code, count=0, skipped=sum(named.values()))
+                for name, count in named.items():
+                    self._out.balance.skipped[f"skipped ({code.name}: {name})"] += count
+        if self._typed:
+            shown = ", ".join(f"{count} x field {number}" for number, count in self._typed.most_common(10))
+            self._out.problem(TYPED_ARGS, shown, count=self._typed.total())
+
+    def _unpack(self, compressed: bytes) -> None:
+        """Packets inside a packet."""
+        at = self._number
+        if self._nesting == _MAX_NESTING:
+            self._out.skip(BAD_COMPRESSION, at, f"compressed more than {_MAX_NESTING} times over")
+            return
+        stream = Inflated(compressed, self._unpacked)
+        self._nesting += 1
+        damage = self._read_packets(stream)
+        self._nesting -= 1
+        if stream.wrong:
+            self._out.skip(BAD_COMPRESSION, at, stream.wrong)
+            return
+        self._out.balance.merged["compressed packets unpacked"] += 1
+        if damage is not None:
+            self._out.problem(TRUNCATED if damage.truncated else CORRUPT, self._number, "inside of compressed packets")
+
+    # -- sequences --------------------------------------------------------------------------------------------
+
+    def _sequence(self, found: dict[int, Value], plain: bool) -> Sequence:
+        """The sequence of a packet, with what the packet says about its state.
+
+        Args:
+            found: the fields of the packet.
+            plain: whether they are those of nearly all packets, of which only the flags can say something.
+        """
+        number = unsigned(found.get(_SEQUENCE_ID, 0))
+        sequence = self._sequences.get(number)
+        if sequence is None:
+            sequence = self._sequences[number] = Sequence(number, self._out)
+        if self._plain is not None:
+            self._touched.append(sequence)
+        if plain and sequence.seen and not unsigned(found.get(_FLAGS, 0)) & _CLEARED:
+            return sequence
+        if unsigned(found.get(_FLAGS, 0)) & _CLEARED or found.get(_OLD_CLEARED):
+            sequence.clear()
+            sequence.cleared = True
+            self._known.clear()
+        elif found.get(_DROPPED) and sequence.seen:
+            # The first packet of each sequence says so, too: nobody knows what was before it.
+            self._out.problem(DROPPED, self._number, f"sequence {number}")
+            sequence.cleared = False
+            self._known.clear()
+        sequence.seen = True
+        if _DEFAULTS in found:
+            sequence.set_defaults(found[_DEFAULTS])
+            sequence.clock = self.clocks.number(sequence.clock_id, number)
+            self._known.clear()
+        if _INTERNED in found and sequence.intern(found[_INTERNED]):
+            self._known.clear()
+        return sequence
+
+    def _time(self, found: dict[int, Value], sequence: Sequence) -> tuple[int, int] | None:
+        """The timestamp of a packet and the number of its clock; None without one."""
+        if _TIMESTAMP not in found:
+            return None
+        clock = (
+            self.clocks.number(unsigned(found[_CLOCK_ID]), sequence.number) if _CLOCK_ID in found else sequence.clock
+        )
+        ts = unsigned(found[_TIMESTAMP])
+        if self.clocks.is_incremental(clock):
+            ts = self.clocks.advance(clock, ts)
+        return (ts, clock) if ts < _SIGN else None
+
+    # -- track events -----------------------------------------------------------------------------------------
+
+    def _event(self, data: bytes, found: dict[int, Value], sequence: Sequence, rest: bytes) -> None:
+        """A TrackEvent.
+
+        Args:
+            data: the event.
+            found: the fields of its packet.
+            sequence: the sequence of the packet.
+            rest: the packet from behind its timestamp on, if nothing in it depends on other packets than interned ones.
+        """
+        event = Event(data)
+        time = self._time(found, sequence) or self._old_time(event, sequence)
+        if time is None or not -_SIGN <= time[0] < _SIGN:
+            self._out.skip(BAD_TIME, self._number)
+            return
+        name = sequence.name(event.name_iid) if event.name_iid else self._out.string(event.name)
+        category = (
+            sequence.category(tuple(event.category_iids)) if not event.categories else self._category(event, sequence)
+        )
+        track = self.tracks.number(event.track) if event.track is not None else self._default_track(sequence)
+        self._typed.update(event.unknown)
+        if event.type == _COUNTER:
+            self._value(event, sequence, track, *time)
+        elif event.type in _KINDS:
+            self._named(event, sequence, _KINDS[event.type], track, *time, name, category)
+            if rest and event.is_plain and len(self._known) < _MEMO and not self.clocks.is_incremental(time[1]):
+                self._known[rest] = (sequence, _KINDS[event.type], track, name, category)
+        elif event.legacy is not None:
+            self._legacy(event, Message(event.legacy), sequence, track, *time, name, category)
+        else:
+            self._out.skip(BAD_TYPE, self._number, f"type {event.type}")
+        if event.extra or event.double_extra:
+            self._extra_values(event, sequence, *time)
+
+    def _category(self, event: Event, sequence: Sequence) -> int:
+        return self._out.string(",".join([*sequence.categories(event.category_iids), *event.categories]))
+
+    def _default_track(self, sequence: Sequence) -> int:
+        thread = ("thread", *sequence.thread) if sequence.thread else DEFAULT_TRACK
+        return self.tracks.number(sequence.track or thread)
+
+    def _old_time(self, event: Event, sequence: Sequence) -> tuple[int, int] | None:
+        """Times of traces before 2020: microseconds since the last event of the sequence, or absolute."""
+        if event.time_us is not None:
+            return event.time_us * 1000, TRACE_TIME
+        if event.step_us is None:
+            return None
+        sequence.time_ns += event.step_us * 1000
+        return sequence.time_ns, TRACE_TIME
+
+    def _named(
+        self, event: Event, sequence: Sequence, kind: Kind, track: int, ts: int, clock: int, name: int, category: int
+    ) -> None:
+        """A begin, end, instant or state, with its args, its arrows and its log entry."""
+        args = event.args(sequence)
+        at = self._number
+        entry = self._entry(event.log, event, sequence) if event.log is not None else None
+        if entry is not None and kind is Kind.INSTANT:
+            own_name = sequence.event_name(event.name_iid) if event.name_iid else event.name
+            if own_name not in ("", entry.text):
+                args = join_args(args, {"event": own_name})
+            self.rows.add(Kind.LOG, track, ts, clock, name, category, args, at)
+            self.rows.entries[self.rows.last] = entry
+            return
+        # An arrow joins slices: an instant with an arrow becomes a slice of length 0.
+        if kind is Kind.INSTANT and event.flows:
+            kind = Kind.SLICE
+        self.rows.add(kind, track, ts, clock, name, category, args, at)
+        if kind is Kind.END:
+            if event.flows:
+                self._out.problem(FLOW_OF_END, at, f"flow {event.flows[0][0]}", count=len(event.flows))
+        else:
+            for id, ends in event.flows:
+                self.rows.add_flow(id, ends)
+        if entry is not None:
+            self.rows.add(Kind.LOG, track, ts, clock, name, category, b"", at, counts=False)
+            self.rows.entries[self.rows.last] = entry
+
+    def _entry(self, log: Message, event: Event, sequence: Sequence) -> Entry:
+        """LogMessage: source_location_iid 1, body_iid 2, prio 3."""
+        location = sequence.location(log.unsigned(1)) if 1 in log else event.location(sequence)
+        level = log.unsigned(3)
+        known = Level(level) if level in Level._value2member_map_ else Level.INFO
+        return Entry(sequence.body(log.unsigned(2)), known, place_of(location) if location else "")
+
+    def _value(self, event: Event, sequence: Sequence, track: int, ts: int, clock: int) -> None:
+        if event.value is None:
+            self._out.skip(NO_VALUE, self._number)
+            return
+        self.rows.add_value(track, ts, clock, event.value, self._series_of(sequence), self._number)
+
+    def _series_of(self, sequence: Sequence) -> int:
+        """Differences add up within a sequence, until its state begins anew."""
+        key = sequence.number, sequence.generation
+        return self._series.setdefault(key, len(self._series))
+
+    def _extra_values(self, event: Event, sequence: Sequence, ts: int, clock: int) -> None:
+        """Counter values that ride on another event."""
+        series = self._series_of(sequence)
+        for values, uuids in (
+            (event.extra, event.extra_tracks or sequence.extra),
+            (event.double_extra, event.double_tracks or sequence.extra_double),
+        ):
+            for value, uuid in zip(values, uuids, strict=False):
+                self.rows.add_value(self.tracks.number(uuid), ts, clock, value, series, self._number, counts=False)
+            if len(values) > len(uuids):
+                self._out.problem(NO_VALUE, self._number, count=len(values) - len(uuids))
+
+    # -- events of Chrome before typed track events -------------------------------------------------------------
+
+    def _legacy(
+        self,
+        event: Event,
+        legacy: Message,
+        sequence: Sequence,
+        track: int,
+        ts: int,
+        clock: int,
+        name: int,
+        category: int,
+    ) -> None:
+        """LegacyEvent: a phase of the Trace Event Format (2), with the fields that it needs."""
+        phase = chr(legacy.unsigned(2) & 0x7F)
+        if phase not in _PHASES:
+            self._out.skip(BAD_TYPE, self._number, f"phase {phase!r}")
+            return
+        iid = legacy.unsigned(1) or event.name_iid
+        if iid:
+            name = sequence.name(iid)
+        if phase in "bneSF":
+            pid = legacy.signed(18, (sequence.thread or (0, 0))[0])
+            track = self.tracks.asynchronous(pid, _legacy_id(legacy), sequence.event_name(iid) if iid else event.name)
+        elif 18 in legacy or 19 in legacy:
+            pid, tid = sequence.thread or (0, 0)
+            track = self.tracks.thread(legacy.signed(18, pid), legacy.signed(19, tid))
+        args, at = event.args(sequence), self._number
+        dur, bind, direction, encloses = (legacy.signed(field) for field in (3, 8, 13, 12))
+        self.rows.add(_PHASES[phase], track, ts, clock, name, category, args, at)
+        row = self.rows.last
+        id = b"%d" % bind
+        if phase in "stf":
+            self.rows.steps.append(Step(row, phase, id, phase == "f" and not encloses, True))
+            return
+        if phase == "X":
+            self.rows.durations[row] = dur * 1000
+        for number, ends in event.flows:
+            self.rows.add_flow(number, ends)
+        if direction in _DIRECTIONS:
+            self.rows.steps.append(Step(row, _DIRECTIONS[direction], id, False, False))
+
+    # -- samples ----------------------------------------------------------------------------------------------
+
+    def _sample(self, sample: Message, found: dict[int, Value], sequence: Sequence) -> None:
+        """PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
+
+        The totals of samples without a CPU are in follower_counts 7, where our writer puts them and says so at
+        the end of the name of their event.
+        """
+        time = self._time(found, sequence)
+        if 17 in sample or 18 in sample:
+            lost = sample.unsigned(17)
+            self._out.skip(NO_SAMPLE, self._number, f"{lost} samples" if lost else f"pid {sample.signed(2)}")
+            return
+        if time is None:
+            self._out.skip(BAD_TIME, self._number)
+            return
+        stack = sequence.stack(sample.unsigned(4)) if 4 in sample else self._out.frame("(no call stack)")
+        cpu, weight = sample.unsigned(1) if 1 in sample else NO_CPU, 1
+        is_hidden = 7 in sample and 6 not in sample and cpu == NO_CPU
+        if 6 in sample or is_hidden:
+            total = sample.unsigned(7 if is_hidden else 6)
+            weight = total - sequence.sample_totals.get(cpu, 0)
+            sequence.sample_totals[cpu] = total
+        name = self._out.string(sequence.sample_name.removesuffix(CPU_UNKNOWN) if is_hidden else sequence.sample_name)
+        thread = sample.signed(2), sample.signed(3)
+        self.rows.add(Kind.SAMPLE, 0, *time, name, 0, b"", self._number)
+        self.rows.samples[self.rows.last] = Taken(thread, StackId(stack), weight, cpu)
+
+
+def _legacy_id(legacy: Message) -> str:
+    """The id of an asynchronous event: scope 7; unscoped 6, local 10, global 11."""
+    return next((f"{legacy.text(7)} {field} {legacy.unsigned(field)}" for field in (10, 6, 11) if field in legacy), "")

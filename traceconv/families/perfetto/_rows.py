@@ -1,0 +1,457 @@
+"""The events of a Perfetto trace on their way into the builder.
+
+Clocks, tracks and their parents may be told anywhere in the file, also behind the events. So the events wait in
+columns, as numbers, until everything is known.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+from enum import IntEnum
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.families.chrome.flows import FlowSteps
+from traceconv.families.perfetto._clocks import Clocks, moved
+from traceconv.families.perfetto._tracks import Tracks
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import I32, Level, StackId, TrackId, TrackKind
+
+UNKNOWN_CLOCK = declare(
+    "perfetto.unknown_clock",
+    ProblemKind.LOST,
+    "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
+)
+LONELY_FLOW = declare(
+    "perfetto.lonely_flow", ProblemKind.ABSENT, "a flow has only one slice in the file, so that there is no arrow"
+)
+
+_CHUNK = 1 << 13
+_PART_BYTES = 4 << 20
+_FEW = 8  # clocks: fewer are looked for one by one
+_DOUBLE = Struct("<d")
+_Indices = npt.NDArray[np.intp]
+
+
+class Kind(IntEnum):
+    """What a row is."""
+
+    BEGIN = 0
+    END = 1
+    INSTANT = 2
+    SLICE = 3  # with a duration of its own
+    STATE = 4  # until the next one on its track
+    LOG = 5
+    COUNTER = 6
+    SAMPLE = 7
+    STEP = 8  # a flow event of an old trace
+
+
+class Entry(NamedTuple):
+    """What a log row holds beside the columns."""
+
+    text: str
+    level: Level
+    source: str
+
+
+class Taken(NamedTuple):
+    """What a sample row holds beside the columns."""
+
+    thread: tuple[int, int]
+    stack: StackId
+    weight: int
+    cpu: int
+
+
+class Step(NamedTuple):
+    """A flow event of an old trace; it belongs to the slice around it, or to the next one."""
+
+    row: int
+    phase: str
+    id: bytes
+    to_next: bool
+    counts: bool
+
+
+class Row(NamedTuple):
+    """One event; `ts` in ns on the clock of the trace, `track` a number of Tracks, `name` and `category` strings."""
+
+    place: int
+    kind: int
+    track: int
+    ts: int
+    name: int
+    category: int
+    args: bytes
+    at: int
+    counts: int
+
+
+class Rows:
+    """The columns.
+
+    Attributes:
+        args_end: where the args of each row end, which the builder keeps; those of the first row begin at the first.
+        counts: whether the row stands for a packet in the balance, or comes in addition to one that does.
+        durations, entries, samples: what only rows of some kinds have, by row.
+        values: of counters, whose rows hold the place here instead of a name, and whether they are integers.
+        flow_row, flow_id, flow_ends: the rows with flows, the ids, whether the flow ends there.
+        steps: flow events of old traces.
+    """
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self.kind = array("B")
+        self.track = array("i")
+        self.ts = array("q")
+        self.clock = array("i")
+        self.name = array("i")
+        self.category = array("i")
+        self.at = array("q")
+        self.counts = array("B")
+        self._args = bytearray()  # since the last part
+        self.args_size = out.args_part(b"")
+        self.args_end = array("q", [self.args_size])
+        self.durations: dict[int, int] = {}
+        self.values = array("q")  # whole ones, of others the bits of a double
+        self.is_integer = array("B")
+        self.entries: dict[int, Entry] = {}
+        self.samples: dict[int, Taken] = {}
+        self.flow_row = array("q")
+        self.flow_id = array("q")  # 64 bits, as a signed number
+        self.flow_ends = array("B")
+        self.steps: list[Step] = []
+
+    def add(
+        self,
+        kind: int,
+        track: int,
+        ts: int,
+        clock: int,
+        name: int,
+        category: int,
+        args: bytes,
+        at: int,
+        counts: bool = True,
+    ) -> None:
+        """Add an event; `track` and `clock` are the numbers of Tracks and Clocks, `name` and `category` strings."""
+        self.ts.append(ts)
+        self.kind.append(kind)
+        self.track.append(track)
+        self.clock.append(clock)
+        self.name.append(name)
+        self.category.append(category)
+        self.at.append(at)
+        self.counts.append(counts)
+        if args:
+            self.keep_args(args)
+        self.args_end.append(self.args_size)
+
+    def keep_args(self, args: bytes | memoryview) -> None:
+        """Keep the args of the next rows; only this gives args to the builder before all rows are there."""
+        self._args += args
+        self.args_size += len(args)
+        if len(self._args) >= _PART_BYTES:
+            self.part_args()
+
+    def part_args(self) -> None:
+        """Hand the args so far to the builder, which may need no memory for them."""
+        self._out.args_part(self._args, len(self.kind))
+        self._args = bytearray()
+
+    @property
+    def last(self) -> int:
+        """The row that was added last."""
+        return len(self.kind) - 1
+
+    def add_value(
+        self, track: int, ts: int, clock: int, value: float, series: int, at: int, counts: bool = True
+    ) -> None:
+        """Add a counter value; those of one series and track belong together if they are differences."""
+        self.add(Kind.COUNTER, track, ts, clock, len(self.values), series, b"", at, counts)
+        whole = isinstance(value, int)
+        self.values.append(int(value) if whole else int.from_bytes(_DOUBLE.pack(value), "little", signed=True))
+        self.is_integer.append(whole)
+
+    def add_flow(self, id: int, ends: bool) -> None:
+        """The row that was added last belongs to a flow."""
+        self.flow_row.append(self.last)
+        self.flow_id.append(id - (1 << 64) if id >> 63 else id)
+        self.flow_ends.append(ends)
+
+    def value(self, place: int) -> float:
+        """The value of a counter."""
+        bits = self.values[place]
+        number: float = bits if self.is_integer[place] else _DOUBLE.unpack(bits.to_bytes(8, "little", signed=True))[0]
+        return number
+
+
+class Emission:
+    """Hands all rows to the builder."""
+
+    def __init__(self, rows: Rows, clocks: Clocks, tracks: Tracks, out: Builder) -> None:
+        self._rows, self._clocks, self._tracks, self._out = rows, clocks, tracks, out
+        self._strings = out.strings()
+        self._beside: dict[tuple[TrackId, TrackKind], TrackId] = {}
+
+    def run(self, shift: int) -> None:
+        """Times, tracks, events, arrows.
+
+        Args:
+            shift: ns to take off all times.
+        """
+        rows = self._rows
+        kept = self._to_trace_time(shift)
+        threads = self._tracks.sampled_threads(dict.fromkeys(sample.thread for sample in rows.samples.values()))
+        for place, sample in rows.samples.items():
+            rows.track[place] = threads[sample.thread]
+        self._made = self._tracks.build(self._out, np.unique(np.frombuffer(rows.track, np.int32)).tolist())
+        kinds = np.frombuffer(rows.kind, np.uint8)
+        rows.part_args()
+        self._args = self._out.kept_args()
+        self._marks(np.flatnonzero(kept & (kinds <= Kind.END)))
+        self._instants(np.flatnonzero(kept & (kinds == Kind.INSTANT)))
+        for kind, handle in (
+            (Kind.SLICE, self._slice),
+            (Kind.LOG, self._log),
+            (Kind.SAMPLE, self._sample),
+        ):
+            for row in self._each(np.flatnonzero(kept & (kinds == kind))):
+                handle(row)
+        self._counters(np.flatnonzero(kept & (kinds == Kind.COUNTER)))
+        self._states(np.flatnonzero(kept & (kinds == Kind.STATE)))
+        self._out.pair()
+        self._arrows()
+        self._old_arrows(kept)
+
+    def _to_trace_time(self, shift: int) -> npt.NDArray[np.bool_]:
+        """Bring all times to the clock of the trace; which rows have one."""
+        rows = self._rows
+        self._ts = np.array(rows.ts, np.int64)
+        clock, counts = np.frombuffer(rows.clock, np.int32), np.frombuffer(rows.counts, np.uint8)
+        kept = np.ones(len(clock), bool)
+        numbers = np.unique(clock).tolist()
+        self._clocks.settle(set(numbers))
+        for number, here in _places(clock, numbers):
+            times = self._clocks.to_trace_time(number, self._ts[here])
+            if times is None:
+                kept[here] = False
+                lost = int(counts[here].sum())
+                self._out.skip(UNKNOWN_CLOCK, rows.at[int(here[0])], self._clocks.describe(number), count=lost)
+            else:
+                self._ts[here] = moved(times, -shift) if shift else times
+        return kept
+
+    def _each(self, indices: _Indices) -> Iterator[Row]:
+        """The rows at some places."""
+        rows = self._rows
+        args_of = self._args.get
+        ends = np.frombuffer(rows.args_end, np.int64)
+        columns = [
+            np.frombuffer(column, column.typecode)
+            for column in (rows.kind, rows.track, rows.name, rows.category, rows.at, rows.counts)
+        ]
+        for start in range(0, len(indices), _CHUNK):
+            part = indices[start : start + _CHUNK]
+            picked = (part, self._ts[part], ends[part], ends[part + 1], *(column[part] for column in columns))
+            for index, ts, begin, end, kind, track, name, category, at, counts in zip(
+                *(column.tolist() for column in picked), strict=True
+            ):
+                yield Row(index, kind, track, ts, name, category, args_of(begin, end - begin), at, counts)
+
+    # -- tracks -----------------------------------------------------------------------------------------------
+
+    def _beside_track(self, track: TrackId, kind: TrackKind) -> TrackId:
+        """A track of another kind for events that cannot stand on a track."""
+        beside = self._beside.get((track, kind))
+        if beside is None:
+            info = self._out.track_info(track)
+            parent = info.parent if info.kind is TrackKind.COUNTER else track
+            add = self._out.counter_track if kind is TrackKind.COUNTER else self._out.track
+            beside = self._beside[track, kind] = add(info.name, parent)
+        return beside
+
+    def _drawn(self, number: int) -> TrackId:
+        """Where slices and instants of a track go."""
+        track = self._made[number]
+        if self._tracks[number].kind is TrackKind.COUNTER:
+            return self._beside_track(track, TrackKind.TRACK)
+        return track
+
+    def _drawn_tracks(self, indices: _Indices) -> I32:
+        """The same for some rows."""
+        where = np.frombuffer(self._rows.track, np.int32)[indices]
+        drawn = np.zeros(len(self._made), np.int32)
+        for number in np.unique(where).tolist():
+            drawn[number] = self._drawn(number)
+        found: I32 = drawn[where]
+        return found
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def _marks(self, indices: _Indices) -> None:
+        rows = self._rows
+        ends = np.frombuffer(rows.args_end, np.int64)
+        is_begin = np.frombuffer(rows.kind, np.uint8)[indices] == Kind.BEGIN
+        self._out.begins_and_ends(
+            self._drawn_tracks(indices),
+            self._ts[indices],
+            is_begin.astype(np.uint8),
+            np.frombuffer(rows.name, np.int32)[indices],
+            np.where(is_begin, np.frombuffer(rows.category, np.int32)[indices], 0).astype(np.int32),
+            ends[indices],
+            (ends[indices + 1] - ends[indices]).astype(np.int32),
+            np.frombuffer(rows.at, np.int64)[indices],
+        )
+
+    def _instants(self, indices: _Indices) -> None:
+        rows = self._rows
+        ends = np.frombuffer(rows.args_end, np.int64)
+        self._out.instants(
+            self._drawn_tracks(indices),
+            self._ts[indices],
+            np.frombuffer(rows.name, np.int32)[indices],
+            np.frombuffer(rows.category, np.int32)[indices],
+            ends[indices],
+            (ends[indices + 1] - ends[indices]).astype(np.int32),
+            np.frombuffer(rows.at, np.int64)[indices],
+        )
+        self._out.balance.written += int(np.frombuffer(rows.counts, np.uint8)[indices].sum())
+
+    def _slice(self, row: Row) -> None:
+        name, category = self._strings[row.name], self._strings[row.category]
+        dur = self._rows.durations.get(row.place, 0)
+        self._out.slice(self._drawn(row.track), row.ts, dur, name, category, row.args, row.at)
+        self._out.balance.written += row.counts
+
+    def _log(self, row: Row) -> None:
+        track = self._drawn(row.track)
+        if self._out.track_info(track).kind is TrackKind.PROCESS:
+            track = self._beside_track(track, TrackKind.TRACK)
+        self._out.log(track, row.ts, *self._rows.entries[row.place], row.args, row.at)
+        self._out.balance.written += row.counts
+
+    def _sample(self, row: Row) -> None:
+        _, stack, weight, cpu = self._rows.samples[row.place]
+        self._out.sample(self._made[row.track], row.ts, stack, self._strings[row.name], weight, row.at, cpu=cpu)
+        self._out.balance.written += row.counts
+
+    def _counters(self, indices: _Indices) -> None:
+        rows, made = self._rows, self._made
+        where = np.frombuffer(rows.track, np.int32)[indices]
+        is_plain = np.zeros(len(made), bool)
+        for number in np.unique(where).tolist():
+            info = self._tracks[number]
+            is_plain[number] = info.kind is TrackKind.COUNTER and info.multiplier == 1 and not info.incremental
+        plain = indices[is_plain[where]]
+        places = np.frombuffer(rows.name, np.int32)[plain]
+        values = np.frombuffer(rows.values, np.int64)[places]
+        good = self._out.counters(
+            np.array(made, np.int32)[np.frombuffer(rows.track, np.int32)[plain]],
+            self._ts[plain],
+            values,
+            np.frombuffer(rows.is_integer, np.uint8)[places],
+            np.frombuffer(rows.at, np.int64)[plain],
+        )
+        counts = np.frombuffer(rows.counts, np.uint8)[plain]
+        self._out.count_values(int(counts[good].sum()), int(counts[~good].sum()))
+        self._computed_counters(indices[~is_plain[where]])
+
+    def _computed_counters(self, indices: _Indices) -> None:
+        """Those whose values are differences or have a factor, or that stand on a track of another kind."""
+        totals: dict[tuple[int, int], float] = defaultdict(int)
+        for _, _, number, ts, index, series, _, at, counts in self._each(indices):
+            track, info = self._made[number], self._tracks[number]
+            value = self._rows.value(index) * info.multiplier
+            if info.kind is not TrackKind.COUNTER:
+                track = self._beside_track(track, TrackKind.COUNTER)
+            elif info.incremental:
+                value = totals[number, series] = totals[number, series] + value
+            is_there = self._out.counter(track, ts, value, at)
+            self._out.count_values(counts * is_there, counts * (not is_there))
+
+    def _states(self, indices: _Indices) -> None:
+        """Each state lasts until the next one of its track begins; one without a name ends the one before."""
+        order = np.lexsort((indices, self._ts[indices], np.array(self._rows.track, np.int32)[indices]))
+        before: Row | None = None
+        for row in self._each(indices[order]):
+            if before is not None and before.track == row.track:
+                self._state(before, row.ts)
+            elif before is not None:
+                self._state(before, None)
+            before = row
+        if before is not None:
+            self._state(before, None)
+
+    def _state(self, row: Row, until: int | None) -> None:
+        track, name = self._drawn(row.track), self._strings[row.name]
+        if not name:
+            self._out.balance.merged["ends of states"] += row.counts
+            return
+        # What never ends is closed like any other slice that has no end.
+        self._out.begin(track, row.ts, name, self._strings[row.category], row.args, row.at)
+        if until is not None:
+            self._out.end(track, until, name, at=row.at)
+            self._out.balance.merged["ends joined to their begin"] -= 1
+
+    # -- arrows -----------------------------------------------------------------------------------------------
+
+    def _arrows(self) -> None:
+        """An arrow from each member of a flow to the next one in time; an id may be used again after its end."""
+        rows = self._rows
+        if not rows.flow_row:
+            return
+        origins = np.frombuffer(rows.at, np.int64)
+        slice_of = np.full(int(np.max(origins)) + 1, -1, np.int64)
+        (origin,) = self._out.slice_columns("origin")
+        slice_of[origin] = np.arange(len(origin))
+        row, ids = np.frombuffer(rows.flow_row, np.int64), np.frombuffer(rows.flow_id, np.int64)
+        ends = np.frombuffer(rows.flow_ends, np.uint8)
+        here = slice_of[origins[row]]
+        drawn = here >= 0
+        row, ids, ends, here = row[drawn], ids[drawn], ends[drawn], here[drawn]
+        if not len(row):
+            return
+        # Flow by flow in the order of their first members, the members of each in order of time.
+        _, first, flow = np.unique(ids, return_index=True, return_inverse=True)
+        order = np.lexsort((ends, row, self._ts[row], first[flow]))
+        row, ids, ends, here, flow = row[order], ids[order], ends[order], here[order], flow[order]
+        goes_on = np.append((flow[1:] == flow[:-1]) & (ends[:-1] == 0), False)
+        joined = np.concatenate(([False], goes_on[:-1]))
+        at, none = origins[row], np.zeros(int(joined.sum()), np.int32)
+        self._out.flows(
+            here[:-1][joined[1:]].tolist(), here[joined].tolist(), none.tolist(), none.tolist(), at[joined].tolist()
+        )
+        is_last = np.append(flow[1:] != flow[:-1], True)
+        for lonely in np.flatnonzero(~joined & ((ends == 1) | is_last)).tolist():
+            self._out.problem(LONELY_FLOW, int(at[lonely]), f"flow {int(ids[lonely]) % (1 << 64)}")
+
+    def _old_arrows(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Flow events of old traces name a thread and a time."""
+        found = FlowSteps()
+        rows = self._rows
+        for row, phase, id, to_next, counts in rows.steps:
+            if kept[row]:
+                track = self._drawn(rows.track[row])
+                key = (self._strings[rows.category[row]], self._strings[rows.name[row]], id) if counts else ("", "", id)
+                ts, at = int(self._ts[row]), rows.at[row]
+                found.add(key, phase, track, ts, at, to_next=to_next, counts=counts)
+        found.resolve(self._out)
+
+
+def _places(clock: I32, numbers: list[int]) -> Iterator[tuple[int, _Indices]]:
+    """Where each clock is used, in the order of the rows."""
+    if len(numbers) <= _FEW:
+        for number in numbers:
+            yield number, np.flatnonzero(clock == number)
+        return
+    order = np.argsort(clock, kind="stable")
+    begins = np.searchsorted(clock[order], numbers)
+    yield from zip(numbers, np.split(order, begins[1:]), strict=True)

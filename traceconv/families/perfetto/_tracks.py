@@ -1,0 +1,332 @@
+"""The tracks of a Perfetto trace: descriptors, which may stand anywhere in the file, become tracks with parents.
+
+Source: protos/perfetto/trace/track_event/track_descriptor.proto and its neighbours in github.com/google/perfetto.
+
+Threads belong to the process of their pid, whatever parent they name; two processes of one pid are one after the other.
+Tracks of the same name and parent are drawn as one (unless they say otherwise): they become lanes of the first of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from traceconv.families.common.wire_reader import Message, Value
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import NO_TRACK, Track, TrackId, TrackKind
+
+NO_PARENT = declare(
+    "perfetto.no_parent",
+    ProblemKind.ABSENT,
+    "the parent of a track is not declared, or is the track itself: drawn at the top",
+)
+UNDECLARED = declare(
+    "perfetto.undeclared_track", ProblemKind.ABSENT, "events stand on a track that nothing declares: it has no name"
+)
+
+# TrackDescriptor
+_UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER, _STATIC_NAME, _CHILD_ORDERING = 1, 2, 3, 4, 5, 8, 10, 11
+_RANK, _ATRACE_NAME, _DESCRIPTION, _MERGE_BEHAVIOR, _MERGE_KEY, _MERGE_KEY_INT = 12, 13, 14, 15, 16, 17
+_LEXICOGRAPHIC, _EXPLICIT = 1, 3
+_MERGE_NONE, _MERGE_BY_KEY = 2, 3
+_UNITS = {1: "ns", 2: "count", 3: "bytes"}
+_COUNTER_TYPES = {1: ("thread time", "ns"), 2: ("thread instruction count", "count")}
+
+#: A track: its uuid, or a process or thread (pid, tid) that has none.
+TrackKey = int | tuple[str | int, ...]
+DEFAULT_TRACK: TrackKey = 0
+
+
+class Descriptor(msgspec.Struct):
+    """What the file says about one track; later descriptors of it replace what they name."""
+
+    key: TrackKey
+    kind: TrackKind = TrackKind.TRACK
+    name: str = ""
+    pid: int = 0
+    tid: int = 0
+    machine: int = 0
+    parent: TrackKey = 0
+    declared: bool = False
+    description: str = ""
+    unit: str = ""
+    multiplier: int = 1
+    incremental: bool = False
+    labels: tuple[str, ...] = ()
+    rank: int | None = None
+    ordering: int = 0
+    merge: object = None  # what tracks of one name must share to be drawn as one; the track itself: it is alone
+    process: Descriptor | None = None
+    shares_lanes: bool = False
+
+
+class Tracks:
+    """All tracks, by the order in which the file names them first."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[TrackKey, int] = {}
+        self._known: list[Descriptor] = []
+        self._latest_process: dict[tuple[int, int], Descriptor] = {}
+        self._names: dict[tuple[str, int], str] = {}
+
+    def number(self, key: TrackKey) -> int:
+        """The number of a track, known or not."""
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._known)
+            self._known.append(Descriptor(key))
+        return number
+
+    def __getitem__(self, number: int) -> Descriptor:
+        return self._known[number]
+
+    # -- what the file says -----------------------------------------------------------------------------------
+
+    def declare(self, data: Value, machine: int) -> None:
+        """A TrackDescriptor."""
+        message = Message(data)
+        track = self._known[self.number(message.unsigned(_UUID))]
+        track.declared, track.machine = True, machine
+        if message.unsigned(_PARENT):
+            track.parent = message.unsigned(_PARENT)
+        track.name = message.text(_NAME) or message.text(_STATIC_NAME) or message.text(_ATRACE_NAME) or track.name
+        track.description = message.text(_DESCRIPTION) or track.description
+        track.ordering = message.unsigned(_CHILD_ORDERING, track.ordering)
+        if _RANK in message:
+            track.rank = message.signed(_RANK)
+        self._set_merging(track, message)
+        if _PROCESS in message:
+            self._process(track, message.message(_PROCESS))
+        elif _THREAD in message:
+            self._thread(track, message.message(_THREAD))
+        elif _COUNTER in message:
+            _set_counter(track, message.message(_COUNTER))
+
+    def _set_merging(self, track: Descriptor, message: Message) -> None:
+        behavior = message.unsigned(_MERGE_BEHAVIOR)
+        if behavior == _MERGE_NONE:
+            track.merge = track.key
+        elif behavior == _MERGE_BY_KEY:
+            track.merge = message.text(_MERGE_KEY) or str(message.unsigned(_MERGE_KEY_INT))
+
+    def _process(self, track: Descriptor, process: Message) -> None:
+        """ProcessDescriptor: pid 1, cmdline 2*, process_name 6, process_labels 8*."""
+        track.kind, track.pid = TrackKind.PROCESS, process.signed(1)
+        track.name = process.text(6) or " ".join(process.texts(2)) or track.name
+        track.labels = tuple(process.texts(8)) or track.labels
+        self._latest_process[track.machine, track.pid] = track
+
+    def _thread(self, track: Descriptor, thread: Message) -> None:
+        """ThreadDescriptor: pid 1, tid 2, thread_name 5."""
+        track.kind, track.pid, track.tid = TrackKind.THREAD, thread.signed(1), thread.signed(2)
+        track.name = thread.text(5) or track.name
+        track.process = track.process or self._latest_process.get((track.machine, track.pid))
+
+    def legacy_process(self, data: Value, machine: int) -> None:
+        """A ProcessDescriptor in a packet of its own, as before track descriptors."""
+        process = Message(data)
+        track = self._known[self.number(("process", process.signed(1), 0))]
+        track.declared, track.machine = True, machine
+        self._process(track, process)
+
+    def legacy_thread(self, data: Value, machine: int) -> tuple[int, int]:
+        """A ThreadDescriptor in a packet of its own; its pid and tid."""
+        thread = Message(data)
+        pid, tid = thread.signed(1), thread.signed(2)
+        track = self._known[self.number(("thread", pid, tid))]
+        track.declared, track.machine = True, machine
+        self._thread(track, thread)
+        return pid, tid
+
+    def thread(self, pid: int, tid: int) -> int:
+        """The number of a thread of an old trace, which has no uuid."""
+        return self._thread_without_track(pid, tid)
+
+    def asynchronous(self, pid: int, id: str, name: str) -> int:
+        """The number of the track of one id of asynchronous events of an old trace, called like the first of them."""
+        number = self.number(("async", pid, id))
+        track = self._known[number]
+        track.declared, track.shares_lanes, track.parent = True, True, ("process", pid, 0)
+        track.name = track.name or name
+        return number
+
+    def process_tree(self, data: Value) -> None:
+        """Names from ProcessTree: processes 1* {pid 1, cmdline 3*}, threads 2* {tid 1, name 2, tgid 3}."""
+        tree = Message(data)
+        for process in map(Message, tree.all(1)):
+            self._names["process", process.signed(1)] = " ".join(process.texts(3))
+        for thread in map(Message, tree.all(2)):
+            self._names["thread", thread.signed(1)] = thread.text(2)
+
+    def sampled_threads(self, threads: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """The numbers of threads that are named by pid and tid only.
+
+        Our own writer says tid = pid for what was sampled in a process as a whole.
+        """
+        known = {(t.pid, t.tid): n for n, t in enumerate(self._known) if t.kind is TrackKind.THREAD and t.declared}
+        found: dict[tuple[int, int], int] = {}
+        for pid, tid in threads:
+            whole = self._latest_process.get((0, pid)) if tid == pid else None
+            if (pid, tid) in known:
+                found[pid, tid] = known[pid, tid]
+            elif whole is not None:
+                found[pid, tid] = self._numbers[whole.key]
+            else:
+                found[pid, tid] = self._thread_without_track(pid, tid)
+        return found
+
+    def _thread_without_track(self, pid: int, tid: int) -> int:
+        number = self.number(("thread", pid, tid))
+        track = self._known[number]
+        track.kind, track.pid, track.tid, track.declared = TrackKind.THREAD, pid, tid, True
+        return number
+
+    # -- the tracks of the trace ------------------------------------------------------------------------------
+
+    def build(self, out: Builder, used: Iterable[int]) -> list[TrackId]:
+        """Create the tracks; for each number its track.
+
+        Args:
+            out: where they go.
+            used: the numbers of the tracks with events, in any order.
+        """
+        return _Building(self._known, self._numbers, self._names, out, set(used)).run()
+
+
+def _set_counter(track: Descriptor, counter: Message) -> None:
+    """CounterDescriptor: type 1, unit 3, unit_multiplier 4, is_incremental 5, unit_name 6."""
+    name, unit = _COUNTER_TYPES.get(counter.unsigned(1), ("", ""))
+    track.kind = TrackKind.COUNTER
+    track.name = track.name or name
+    track.unit = counter.text(6) or _UNITS.get(counter.unsigned(3), unit)
+    track.multiplier = counter.signed(4) or 1
+    track.incremental = bool(counter.unsigned(5))
+
+
+class _Building(msgspec.Struct):
+    """Creates the tracks, parents before children."""
+
+    known: list[Descriptor]
+    numbers: dict[TrackKey, int]
+    names: dict[tuple[str, int], str]
+    out: Builder
+    used: set[int]
+    made: dict[int, TrackId] = msgspec.field(default_factory=dict)
+    processes: dict[tuple[int, int], TrackId] = msgspec.field(default_factory=dict)
+
+    def run(self) -> list[TrackId]:
+        # Processes first: threads may stand before the process of their pid in the file.
+        for number, track in enumerate(self.known):
+            if track.kind is TrackKind.PROCESS:
+                self.processes.setdefault((track.machine, track.pid), self._make(number))
+        for number, track in enumerate(self.known):
+            if number in self.used or (track.declared and track.key != DEFAULT_TRACK):
+                self._make(number)
+        self._rank_by_name()
+        self._join_lanes()
+        return [self.made.get(number, NO_TRACK) for number in range(len(self.known))]
+
+    def _make(self, number: int) -> TrackId:
+        # No recursion: how deep tracks lie in each other is up to the file.
+        above: dict[int, None] = {}
+        at: int | None = number
+        while at is not None and at not in self.made and at not in above:
+            above[at] = None
+            at = self._declared_parent(at)
+        for one in reversed(above):
+            self._make_one(one)
+        return self.made[number]
+
+    def _make_one(self, number: int) -> None:
+        """A track whose parent is there, unless it has none or lies in itself."""
+        track = self.known[number]
+        if not track.declared and track.key != DEFAULT_TRACK:
+            self.out.problem(UNDECLARED, f"uuid {track.key}")
+        self.made[number] = self.out.add_track(self._new(number, track))
+
+    def _new(self, number: int, track: Descriptor) -> Track:
+        rank = track.rank if self._ordering(track) == _EXPLICIT else None
+        name = self._name(track)
+        if track.kind is TrackKind.PROCESS:
+            labels = (*track.labels, *((f"machine {track.machine}",) if track.machine else ()))
+            new = Track(track.kind, name, pid=track.pid, labels=labels, rank=rank)
+        elif track.kind is TrackKind.THREAD:
+            new = Track(track.kind, name, self._process_of(track), tid=track.tid, rank=rank)
+        else:
+            new = Track(track.kind, name, self._parent(number, track), unit=track.unit, rank=rank)
+        new.description, new.shares_lanes = track.description, track.shares_lanes
+        return new
+
+    def _name(self, track: Descriptor) -> str:
+        if track.key == DEFAULT_TRACK:
+            return "Default track"
+        if track.name or track.kind not in (TrackKind.PROCESS, TrackKind.THREAD):
+            return track.name
+        is_process = track.kind is TrackKind.PROCESS
+        return self.names.get(("process", track.pid) if is_process else ("thread", track.tid), "")
+
+    def _ordering(self, track: Descriptor) -> int:
+        """How the siblings of a track are ordered, as their parent (or the root, 0) says."""
+        own = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
+        above = self.numbers.get(0 if own else track.parent)
+        return _EXPLICIT if own and track.rank is not None else self.known[above].ordering if above is not None else 0
+
+    def _process_of(self, track: Descriptor) -> TrackId:
+        if track.process is not None:
+            return self.made[self.numbers[track.process.key]]
+        key = track.machine, track.pid
+        if key not in self.processes:
+            name = self.names.get(("process", track.pid), "")
+            self.processes[key] = self.out.process(name, pid=track.pid)
+        return self.processes[key]
+
+    def _declared_parent(self, number: int) -> int | None:
+        """The parent that a track names, unless it belongs to a process anyway."""
+        track = self.known[number]
+        if track.kind in (TrackKind.PROCESS, TrackKind.THREAD) or not track.parent:
+            return None
+        parent = self.numbers.get(track.parent)
+        return parent if parent is not None and self.known[parent].declared else None
+
+    def _parent(self, number: int, track: Descriptor) -> TrackId:
+        if not track.parent:
+            return NO_TRACK
+        parent = self._declared_parent(number)
+        if parent is None or parent not in self.made:
+            self.out.problem(NO_PARENT, repr(track.name))
+            return NO_TRACK
+        return self.made[parent]
+
+    def _rank_by_name(self) -> None:
+        """Children in the order of their names, where the parent asks for it."""
+        children: dict[TrackKey, list[int]] = defaultdict(list)
+        for number in self.made:
+            track = self.known[number]
+            if self._ordering(track) == _LEXICOGRAPHIC:
+                children[track.parent].append(number)
+        for siblings in children.values():
+            for rank, number in enumerate(sorted(siblings, key=lambda one: self.known[one].name)):
+                self.out.track_info(self.made[number]).rank = rank
+
+    def _join_lanes(self) -> None:
+        """Tracks that are drawn as one: lanes of the first, or of the thread or process that they lie in."""
+        with_children = {self.numbers[track.parent] for track in self.known if track.parent in self.numbers}
+        mains: dict[tuple[TrackId, str, object], TrackId] = {}
+        for number in sorted(self.made):
+            track, made = self.known[number], self.made[number]
+            info = self.out.track_info(made)
+            if info.kind is not TrackKind.TRACK or not info.name or not track.declared or info.shares_lanes:
+                continue
+            around = info.parent
+            above = self.out.track_info(around) if around != NO_TRACK else None
+            if above is not None and above.name == info.name and above.kind in (TrackKind.PROCESS, TrackKind.THREAD):
+                info.lane_of = around
+                continue
+            key = around, info.name, track.merge
+            if key not in mains and number in self.used:
+                mains[key] = made
+            elif key in mains and number not in with_children:
+                info.lane_of = mains[key]

@@ -1,0 +1,192 @@
+"""Traces of Perfetto (`.pftrace`, `.perfetto-trace`), our own output among them.
+
+Format: protos/perfetto/trace/*.proto in github.com/google/perfetto. A file is a series of packets:
+
+    0a 17 | 40 f8 b5 ... timestamp | 50 01 sequence | 68 02 flags | 5a 0c track event: type, track, name, annotations
+    0a 2f | 60 .. interned texts, 3c .. descriptors of tracks, 32 .. clock snapshots, in any order
+
+Read are track events (slices, instants, counters, states, arrows, log messages, args), also those of Chrome before
+2021, samples of perf (traced_perf, and any writer of PerfSample), descriptors, clock snapshots, trace attributes, and
+packets compressed by deflate. What Perfetto shows of a time, this importer shows, too, with two differences: clock
+snapshots count for the whole file, wherever they stand; and events without a declared track or sequence are kept.
+
+Lost: all data sources that are no track events and no samples (ftrace, heap profiles, GPU stages, ...), counted by
+kind; args that need a schema of their own; offsets inside of functions and line numbers of stack frames.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from msgspec import Struct
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
+from traceconv.families.perfetto._packets import ABOUT_ITSELF, PACKET_KINDS, PacketReader
+from traceconv.families.perfetto._rows import Emission
+from traceconv.families.registry import Match, importer
+from traceconv.io.packets import PACKET_TAG, frame_at
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import ANY_TOOL_MARKS
+from traceconv.model.times import LIMIT_NS
+
+BAD_SHIFT = declare(
+    "perfetto.bad_shift",
+    ProblemKind.LOST,
+    "the file says that its times were moved, but not by how many nanoseconds: they were left as they are",
+)
+
+#: Wire types of the fields of a packet that are no messages, texts or bytes.
+_NUMBERS = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 41: VARINT, 42: VARINT, 58: VARINT, 79: VARINT, 87: VARINT}
+_NUMBERS |= {98: VARINT, 88: VARINT}
+#: Fields of a packet that no other message that begins alike has.
+_TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
+_LARGEST_FIELD = 1000
+#: What our own writer says about itself.
+_OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns")
+_SHIFT, _CLOCK = "traceconv.time_shift_ns", "traceconv.clock"
+_CLOCK_WORDS = regex(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
+
+
+@importer
+class Perfetto(Struct, frozen=True):
+    """Importer of Perfetto traces."""
+
+    name = "perfetto"
+    title = "Perfetto trace (.pftrace), of any writer and of traceconv itself"
+    url = "https://perfetto.dev/docs/reference/trace-packet-proto"
+    versions = "track events and perf samples of Perfetto 1 to 58; plain, gzip, deflated packets"
+    clock = BOOTTIME
+    marks = ANY_TOOL_MARKS
+    record = (
+        "perfetto -o trace.pftrace --txt -c config.txt   # data source track_event or linux.perf, "
+        "builtin_data_sources { primary_trace_clock: BUILTIN_CLOCK_REALTIME }"
+    )
+    line_up = (
+        "Traces recorded by Perfetto hold snapshots of the wall clock and line up by themselves; those of other "
+        "writers do if their clock is CLOCK_REALTIME or a snapshot tells it. Otherwise give --offset."
+    )
+    becomes = (
+        ("TYPE_SLICE_BEGIN and TYPE_SLICE_END", "slice"),
+        ("TYPE_INSTANT", "instant; with flow ids a slice of length 0, since arrows join slices"),
+        ("TYPE_COUNTER and extra counter values", "counter with its unit; differences added up, multipliers applied"),
+        ("TYPE_STATE", "slice up to the next state of the track"),
+        ("flow_ids, terminating_flow_ids", "flow from each event to the next one in time"),
+        ("debug annotations", "args with their types; nested ones as objects and arrays"),
+        ("log_message", "log entry of the thread"),
+        ("source location, correlation id, call stack of an event", "args of the event"),
+        ("PerfSample with a call stack", "sample; its weight is what the counter of the sampling advanced by"),
+        ("track descriptors", "track: process, thread, counter, or a track in its parent; names in common make lanes"),
+        ("clock snapshots", "clock snapshots: all events come to the clock of the trace"),
+        ("trace attributes, system info", "metadata"),
+    )
+    skips = (ABOUT_ITSELF,)
+    lost = (
+        "Packets of other data sources (ftrace, heap profiles, GPU render stages, ...) are not read; they are counted "
+        "by kind.",
+        "Args of events that need a schema of their own are left out.",
+        "Stack frames keep function and module, not offset and line.",
+        "An arrow has no name, and points forward in time.",
+        "Packets compressed by zstd are not read, nor what was compressed more than 4 times over, nor more than 256 "
+        "MiB of one compressed packet.",
+        "Flow ids of the end of a slice are left out; they are counted.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES when the head is a series of packets, each with fields as packets have them."""
+        return _looks_like_packets(head.data)
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All packets. Raises MalformedInput when there is none."""
+        out.balance.unit, out.info.unit = "packets", "packet"
+        with source.open() as stream:
+            reader = PacketReader(out, source.unpacked)
+            reader.read(stream)
+        if not out.balance.read and source.head().data:
+            raise MalformedInput(
+                source.display,
+                "byte 0",
+                "no Perfetto packet, expected byte 0a, a length, and as many bytes",
+                hint="`traceconv identify` says what the file is",
+            )
+        facts = {key: _fact(key, value) for key, value in reader.metadata.items()}
+        Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(facts.get(_SHIFT, 0), out))
+        self._set_clock(reader, facts, out)
+        for key, value in facts.items():
+            out.metadata(key, value)
+
+    def _set_clock(self, reader: PacketReader, facts: dict[str, Any], out: Builder) -> None:
+        domain = _own_domain(facts.get(_CLOCK)) or reader.clocks.domain
+        machine = facts.get("machine_name")
+        if isinstance(machine, str) and domain.zero in SINCE_BOOT:
+            domain = replace(domain, machine=machine)
+        out.set_clock(domain)
+        for snapshot in reader.clocks.snapshots(domain):
+            out.snapshot(snapshot)
+
+
+def _fact(key: str, value: Any) -> Any:
+    """A trace attribute; those that our own writer had to write as JSON text are decoded again."""
+    if key in _OWN_JSON and isinstance(value, str):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _shift(value: object, out: Builder) -> int:
+    """What the file says was added to its times, ns."""
+    if type(value) is int and -LIMIT_NS <= value <= LIMIT_NS:
+        return value
+    out.problem(BAD_SHIFT, _SHIFT, f"{value!r:.40}")
+    return 0
+
+
+def _own_domain(words: object) -> ClockDomain | None:
+    """The clock in the words of `ClockDomain.describe`, which our own output says."""
+    match = _CLOCK_WORDS.fullmatch(words) if isinstance(words, str) else None
+    if match is None:
+        return None
+    run = Run.UNKNOWN if match["run"] == "unknown clock" else _member(Run, match["run"])
+    zero = Zero.UNKNOWN if match["zero"] is None else _member(Zero, match["zero"])
+    return ClockDomain(match["name"], zero, run) if run is not None and zero is not None else None
+
+
+def _member(enum: Any, value: str) -> Any:
+    return next((member for member in enum if member.value == value), None)
+
+
+def _looks_like_packets(data: bytes) -> Match:
+    if data[:1] != bytes([PACKET_TAG]):
+        return Match.no("does not begin with byte 0a, a packet")
+    at = packets = 0
+    telling = False
+    while at < len(data):
+        frame = frame_at(data, at)
+        if frame is None:
+            break
+        if frame[1] < 0:
+            return Match.no("no series of packets")
+        try:
+            for number, kind in fields_until_cut(data[frame[0] : frame[1]], frame[1] > len(data)):
+                if kind != _NUMBERS.get(number, BLOB) and not (
+                    number > max(PACKET_KINDS) and kind in (VARINT, FIXED64)
+                ):
+                    return Match.no(f"field {number} of a packet has another type")
+                if not 0 < number < _LARGEST_FIELD:
+                    return Match.no(f"packets have no field {number}")
+                telling = telling or number in _TELLING
+        except BadWire:
+            return Match.no("a packet is no protobuf message")
+        packets += 1
+        at = frame[1]
+    return (
+        Match.yes(f"{packets} packets of a Perfetto trace") if telling else Match.no("packets without their envelope")
+    )

@@ -1,0 +1,127 @@
+"""Which slices of a Kineto trace are collectives of torch.distributed.
+
+    {"cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "args": {
+      "Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "dtype": "Float",
+      "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]", "Seq": 7}}
+    {"cat": "user_annotation", "name": "gloo:all_reduce", "args": {"Input Dims": [[65536]]}}
+
+Two things last from where a process enters to where it leaves: kernels of NCCL, RCCL and HCCL, which spin on the
+device until all are there, and the annotations of gloo around its work. Calls of the host (`c10d::allreduce_`,
+`record_param_comms`, `nccl:all_reduce`) return before, and gloo:recv ends before the data is there.
+
+Facts from the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where
+the args were added one by one since torch 2.2, and from recordings of torch 2.15 with gloo. Kernels that replay a CUDA
+graph and those of coalesced calls have none of them. Long lists of ranks are cut; `distributedInfo` has all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from traceconv.model.builder import Builder
+from traceconv.model.collectives import CollectiveArgs, Collectives, Group, parse_ranks
+
+_ARGS = CollectiveArgs(
+    kind="Collective name",
+    ranks="Process Group Ranks",
+    group="Process Group Name",
+    about="Process Group Description",
+    group_size="Group size",
+    seq="Seq",
+    sizes=("In msg nelems", "Out msg nelems", "dtype", "Input Dims", "Input type"),
+)
+#: What ProcessGroupNCCL calls them. Of an all_to_allv parts may be empty, so that nobody waits for their senders.
+_SAID = {
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce",
+    "allgather": "all_gather",
+    "_allgather_base": "all_gather",
+    "allgather_coalesced": "all_gather",
+    "allgather_into_tensor_coalesced": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "_reduce_scatter_base": "reduce_scatter",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter",
+    "all_to_all": "all_to_all",
+    "barrier": "barrier",
+}
+_GLOO = {
+    "gloo:all_reduce": "all_reduce",
+    "gloo:all_gather": "all_gather",
+    "gloo:_allgather_base": "all_gather",
+    "gloo:reduce_scatter": "reduce_scatter",
+    "gloo:barrier": "barrier",
+}
+_PAIR = 2
+#: Of larger jobs it is not listed who takes part.
+_MOST_RANKS = 1_000_000
+_ANNOTATIONS = ("user_annotation",)
+_DEVICE_WORK = ("kernel", "Kernel", "mtia_ccp_events")
+_LIBRARY = ("nccl", "rccl", "hccl")
+#: In the names of kernels, in lower case and without underscores; the first that is found is meant.
+_KINDS = {
+    "alltoallv": None,
+    "alltoall": "all_to_all",
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "barrier": "barrier",
+    # One-sided: who only sends may leave before others have entered.
+    "broadcast": None,
+    "reduce": None,
+    "gather": None,
+    "scatter": None,
+}
+
+
+def declare_collectives(out: Builder, info: Any) -> None:
+    """Say which slices are collectives, once all names are known.
+
+    Args:
+        out: the input, which knows its place in the job.
+        info: `distributedInfo`, as it was decoded.
+    """
+    kinds = _kinds(out.strings())
+    if kinds:
+        size = out.info.world_size
+        world = None if size is None or size > _MOST_RANKS else tuple(range(size))
+        groups, only = _groups(info, world)
+        out.collectives(Collectives(kinds, _ARGS, _SAID, groups, only, world))
+
+
+def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
+    """What is done by which names, with each category that they may have."""
+    number_of = {name: number for number, name in enumerate(names) if name in (*_ANNOTATIONS, *_DEVICE_WORK)}
+    found: dict[tuple[int, int], str] = {}
+    for number, name in enumerate(names):
+        kind, categories = (_GLOO[name], _ANNOTATIONS) if name in _GLOO else (_kind_of_kernel(name), _DEVICE_WORK)
+        if kind is not None:
+            found |= {(number, number_of[category]): kind for category in categories if category in number_of}
+    return found
+
+
+def _kind_of_kernel(name: str) -> str | None:
+    """What a kernel does, "" if its name does not tell; None for other kernels, and for what is one-sided."""
+    if not name.startswith(_LIBRARY):
+        return None
+    words = name.partition("(")[0].partition("<")[0].lower().replace("_", "")
+    return next((kind for word, kind in _KINDS.items() if word in words), "")
+
+
+def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | None]:
+    """The ranks of each group by its name, and those of the only group if the job has but one.
+
+    torch counts groups as it makes them, and calls them by their number where the user gives no name.
+    """
+    listed = info.get("pg_config") if isinstance(info, dict) else None
+    groups: dict[str, Group] = {}
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict):
+            ranks = parse_ranks(one.get("ranks"))
+            ranks = world if world and not ranks and one.get("pg_size") == len(world) else ranks
+            if ranks:
+                groups[str(one.get("pg_name"))] = ranks
+    count = info.get("pg_count") if isinstance(info, dict) else None
+    # Of two processes there is only one group that has both.
+    made = sorted(groups, key=lambda name: (not name.isdecimal(), len(name), name))  # numbers by their size
+    return {name: groups[name] for name in made}, world if count == 1 or (world and len(world) == _PAIR) else None

@@ -1,0 +1,430 @@
+"""Traces of the PyTorch profiler (Kineto): `prof.export_chrome_trace(...)`, `*.pt.trace.json`.
+
+    {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100"}], "host_name": "node7",
+     "displayTimeUnit": "ms", "baseTimeNanoseconds": 1790857026000000000, "traceEvents": [
+      {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 31, "tid": 31, "ts": 4388431254.040, "dur": 12.5},
+      {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 4388431259.120, "dur": 9.1, "args": {}},
+      {"ph": "f", "id": 9, "pid": 0, "tid": 7, "ts": 4388431259.120, "cat": "ac2g", "name": "ac2g", "bp": "e"}
+
+Facts from the source (libkineto/src/output_json.cpp, ActivityType.h) and recordings of torch 2.13. Since torch 2.4
+times count from `baseTimeNanoseconds`, before that from 1970, in whole microseconds up to 2.3. What ran on a device
+carries the number of the device as pid and the stream as tid, which may also be those of a process and a thread; only
+the category tells. "Spans", "Traces", "GPU 0 Counters" and -1 (overhead of the profiler) are no processes either. Flow
+ids are unique only within their category. Ends of flows may come before their starts, or alone, if the launch was not
+recorded.
+
+Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), which JSON reads as control characters.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from dataclasses import replace
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Raw, Struct
+
+from traceconv.families.chrome import facts
+from traceconv.families.chrome._viztracer_marks import is_of_viztracer
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.flows import FlowSteps
+from traceconv.families.chrome.json_reader import ChromeReader, Event, decode_json, text_of
+from traceconv.families.chrome.rows import Rows
+from traceconv.families.pytorch._collectives import declare_collectives
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import GPU_ARROWS, GPU_LAUNCHES, FormatMarks
+from traceconv.model.trace import Layer, TrackId, TrackKind
+
+HALF_FLOW = declare(
+    "kineto.half_flow",
+    ProblemKind.ABSENT,
+    "a flow has only one end in the file, because the other was not recorded: no arrow",
+)
+BACKSLASHES = declare(
+    "kineto.backslashes",
+    ProblemKind.REPAIRED,
+    "names of Python functions hold control characters: read as the backslashes of Windows paths",
+)
+
+#: Between the zero of the file and the wall clock. Times are readings of the time stamp counter of the CPU, converted
+#: by readings of both at the ends of the recording. Against clock readings inside of its annotations, a recording of
+#: torch 2.13 was off by something between -7.8 and +12.3 us; this is that with a margin.
+_BOUND_NS = 20_000
+_METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the wall clock to 20 µs"
+
+#: What runs on a device and not on a thread of the host. Capitals: before torch 1.9.
+_DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "xpu_sync", "mtia_ccp_events")
+_DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
+_ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Memset"))
+#: What threads of the host do: a pid that has such events is a process, whatever its label says.
+_ON_HOST = frozenset(
+    (
+        *("cpu_op", "cuda_runtime", "cuda_driver", "python_function", "user_annotation", "cpu_instant_event"),
+        *("Operator", "Runtime"),
+    )
+)
+#: Flows that end at the work of a device.
+_LAUNCH_FLOWS = frozenset(("ac2g", "async_cpu_to_gpu", "async_gpu", "async"))
+_TRACK_FACTS = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
+_DEVICE_PID = "(device) "
+_HOST_LABEL = "CPU"
+_DEVICE_LABEL = regex(r"[A-Za-z]+ (\d+)")
+_THREAD_NAME = regex(r"thread (\d+) \((.*)\)")
+
+_MEMORY = ("[memory]", "[OutOfMemory]")
+_MEMORY_SERIES = ("Total Allocated", "Total Reserved")
+_MEMORY_HELP = "memory that the allocator of PyTorch in this process holds on this device"
+_DIGITS = 9  # of the number of a process; no job has more
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_INSTANTS = tuple(b"iIR")
+#: c10::DeviceType; the numbers are stable.
+_DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "PrivateUse1"}
+
+_TENSORFLOW = b'"highres-ticks"'
+_CATEGORY = regex(
+    rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|async_cpu_to_gpu|async_gpu|'
+    rb'fwdbwd|Operator|Runtime|Kernel|Memcpy|Memset)"'
+)
+#: Args of Kineto; in lower case: before torch 1.9.
+_KEYS = (b'"traceName"', b'"External id"', b'"external id"', b'"Ev Idx"')
+
+
+@importer
+class PytorchKineto(Struct, frozen=True):
+    """Importer of PyTorch profiler traces."""
+
+    name = "pytorch-kineto"
+    title = "PyTorch profiler (Kineto) trace"
+    url = "https://docs.pytorch.org/docs/stable/profiler.html"
+    versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
+    clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
+    layer = Layer.FRAMEWORK
+    marks = FormatMarks(GPU_LAUNCHES, GPU_ARROWS, libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/")
+    record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
+    line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
+    becomes = (
+        ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),
+        ("kernels, copies, memsets", "slices on the streams of their device, lanes where they overlap"),
+        ("ac2g, async_cpu_to_gpu, async_gpu, async, fwdbwd", "flows"),
+        ("memory", "counters in bytes, for each device"),
+        ("utilization of the GPU", "counters"),
+        ("schedule, GPU and host properties", "metadata"),
+        ("host, rank and world size", "receipt, labels of the process; the rank also in the names of its devices"),
+        ("kernels of NCCL, RCCL and HCCL, annotations of gloo", "also checked against those of other ranks in a merge"),
+    )
+    skips = (EMPTY_EVENT,)
+    lost = ("Flows of which only one end was recorded.",)
+    checked = (
+        ("torch 2.13, CPU", "recorded", "all of the file, against the calls inside"),
+        (
+            "torch 1.10 to 2.8; A100, H100, B200, MI210, MI250, MI300, MTIA",
+            "52 public traces (repositories HolisticTraceAnalysis and TraceLens)",
+            "categories, flows of launches, labels of devices, what is counted as lost",
+        ),
+        ("torch 2.15, gloo, two ranks", "recorded", "collectives of the two, on the clock of one machine"),
+        (
+            "torch of 2024, NCCL, A100",
+            "repository HolisticTraceAnalysis, tests/data/nccl_parser_config",
+            "args of collective kernels, of one rank",
+        ),
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the head that Kineto writes, or by its categories and args."""
+        text = head.text
+        if text[:1] not in (b"{", b"["):
+            return Match.no("does not begin with { or [")
+        has_schema = b'"schemaVersion"' in text and (b'"deviceProperties"' in text or b'"traceEvents"' in text)
+        has_args = any(key in text for key in _KEYS)
+        if not has_schema and not (has_args and _CATEGORY.search(text)):
+            return Match.no("no schemaVersion, and no categories of Kineto")
+        if _TENSORFLOW in text or is_of_viztracer(head):
+            return Match.no("written by viztracer or TensorFlow")
+        return Match.yes(
+            "schemaVersion with deviceProperties or traceEvents" if has_schema else "categories and args of Kineto"
+        )
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All events. Raises MalformedInput when nothing can be read."""
+        out.info.real_ids = True
+        reader = ChromeReader(source, out)
+        events = KinetoEvents(out)
+        events.add_all(reader)
+        top = facts.top_level(reader, out)
+        facts.add_top_level_samples(top, events)
+        events.finish(top.get("stackFrames"))
+        job = _top(reader, "distributedInfo")
+        out.of_rank(*_place_in(job))
+        declare_collectives(out, job)
+        events.name_tracks(_device_names(reader), out.info.rank)
+        self._set_clock(top, out)
+
+    def _set_clock(self, top: dict[str, Any], out: Builder) -> None:
+        """Times count from 1970, or from the base that the file states."""
+        machine = top.get("host_name")
+        ts, dur = out.slice_columns("ts", "dur")
+        whole = len(ts) > 0 and not np.any(ts % 1000)
+        domain = replace(
+            self.clock,
+            machine=machine if isinstance(machine, str) else "",
+            resolution_ns=1000 if whole else 1,
+            exact_durations=bool(whole and np.any(dur % 1000)),
+        )
+        facts.set_clock(top, out, domain, bound_ns=_BOUND_NS, method=_METHOD)
+
+
+def _top(reader: ChromeReader, key: str) -> Any:
+    """A top-level value, however large it is."""
+    return decode_json(bytes(reader.top[key])) if key in reader.top else None
+
+
+def _device_names(reader: ChromeReader) -> dict[str, str]:
+    """The names of the devices by number."""
+    devices = _top(reader, "deviceProperties")
+    if not isinstance(devices, list):
+        return {}
+    return {
+        str(one["id"]): str(one["name"]) for one in devices if isinstance(one, dict) and one.keys() >= {"id", "name"}
+    }
+
+
+def _place_in(job: Any) -> tuple[int | None, int | None]:
+    """The rank of the process in a distributed job, and how many processes that has; None for what is not stated."""
+    if not isinstance(job, dict):
+        return None, None
+    rank, size = (_whole(job.get(key)) for key in ("rank", "world_size"))
+    return rank, size
+
+
+def _whole(value: Any) -> int | None:
+    """A number of processes, or of one, also if it was written as a text; None for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
+        value = int(value)
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_DIGITS
+    return value if good else None
+
+
+class _Allocation(msgspec.Struct):
+    """The args of an instant of the allocator, as far as they become counters."""
+
+    device_type: int = msgspec.field(name="Device Type", default=0)
+    device_id: int = msgspec.field(name="Device Id", default=-1)
+    allocated: _Int64 | None = msgspec.field(name="Total Allocated", default=None)
+    reserved: _Int64 | None = msgspec.field(name="Total Reserved", default=None)
+
+
+_decode_allocation = msgspec.json.Decoder(_Allocation).decode
+
+
+class KinetoEvents(ChromeEvents):
+    """Reads the events and sorts out what is a process."""
+
+    watched_names = frozenset(_MEMORY)
+
+    def __init__(self, out: Builder) -> None:
+        super().__init__(out)
+        self._facts: list[tuple[str, bytes, bytes, Any]] = []
+        self.flows = FlowSteps(unpaired=HALF_FLOW)
+        self._launched: dict[tuple[bytes, bytes], int] = {}
+        self._host_pids: set[bytes] = set()
+        self._plain_memory_tracks: dict[tuple[bytes, int, int, int], TrackId] = {}
+        self._memory_values = array("q")  # of plain instants: track, ts, value, number of the event
+        self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
+
+    def prepare(self, event: Event) -> None:
+        """Events of devices get a pid of their own, so that no process shares it."""
+        if event.cat in _ON_DEVICE:
+            event.pid = Raw(_device_pid(bytes(event.pid)))
+        elif event.cat in _ON_HOST:
+            self._host_pids.add(bytes(event.pid))
+        if event.cat == "python_function" and (name := facts.misread_backslashes(event.name)) != event.name:
+            self.out.problem(BACKSLASHES, repr(event.name))
+            event.name = name
+
+    def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
+        """Launches end on a stream, but whether the device has such a stream is known only at the end."""
+        if category in _ON_HOST:
+            self._host_pids.add(pid)
+        if category in _LAUNCH_FLOWS and is_flow_end:
+            if (pid, tid) not in self._launched:
+                self._launched[pid, tid] = self.flows.placeholder()
+            return self._launched[pid, tid]
+        return self.thread(_device_pid(pid) if category in _ON_DEVICE else pid, tid)
+
+    # -- tracks -----------------------------------------------------------------------------------------------
+
+    def new_process(self, pid: int | str) -> TrackId:
+        """A process of the host, or what else stands at the place of a pid."""
+        if isinstance(pid, int) and pid >= 0:
+            return self.out.process(pid=pid)
+        if isinstance(pid, int):
+            return self.out.track("Profiler overhead")
+        return self.out.track(pid.replace(_DEVICE_PID, "GPU ", 1) if pid.startswith(_DEVICE_PID) else pid or "Trace")
+
+    def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
+        """A thread of the host, a stream of a device, or a row of what the profiler says about itself."""
+        if self.out.track_info(process).kind is TrackKind.PROCESS:
+            return super().new_thread(process, pid, tid)
+        if isinstance(pid, int):
+            return process if tid == 0 else self.out.track(f"thread {tid}", process)
+        if not pid.startswith(_DEVICE_PID):
+            return self.out.track(str(tid), process)
+        return self.out.track(tid if isinstance(tid, str) and tid.startswith("stream ") else f"stream {tid}", process)
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def metadata(self, event: Event, number: int) -> None:
+        """M: names are given once all tracks are known; those of devices without events have no track."""
+        if event.name not in _TRACK_FACTS:
+            super().metadata(event, number)
+            return
+        self.out.balance.merged["metadata"] += 1
+        values = list(self.members(event).values())
+        self._facts.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
+
+    def instant(self, event: Event, ts: int, number: int) -> None:
+        """i: a point in time; one of the allocator also is a value of its counters."""
+        super().instant(event, ts, number)
+        if event.name in _MEMORY:
+            self._memory(bytes(event.pid), self.members(event), ts, number)
+
+    def watch(self, rows: Rows, row: int, number: int) -> None:
+        """An instant of the allocator: there may be as many of them as of anything else."""
+        if rows.phase[row] not in _INSTANTS or not rows.args_len[row]:
+            return
+        pid = rows.scanner.pid(int(rows.stand[row]))
+        try:
+            one = _decode_allocation(rows.args_of(row))
+        except msgspec.ValidationError:
+            self._memory(pid, decode_json(rows.args_of(row)), int(rows.ts[row]), number)
+            return
+        ts, key = int(rows.ts[row]), (pid, one.device_type, one.device_id)
+        for series, value in enumerate((one.allocated, one.reserved)):
+            if value is not None:
+                track = self._plain_memory_tracks.get((*key, series))
+                if track is None:
+                    track = self._memory_track(pid, one.device_type, one.device_id, _MEMORY_SERIES[series])
+                    self._plain_memory_tracks[*key, series] = track
+                self._memory_values.extend((track, ts, value, number))
+
+    def _memory(self, pid: bytes, args: dict[str, Any], ts: int, number: int) -> None:
+        kind, index = args.get("Device Type", 0), args.get("Device Id", -1)
+        for series in _MEMORY_SERIES:
+            value = args.get(series)
+            if isinstance(value, int):
+                self.out.counter(self._memory_track(pid, kind, index, series), ts, value, number)
+
+    def _memory_track(self, pid: bytes, kind: Any, index: Any, series: str) -> TrackId:
+        device = _DEVICE_TYPES.get(kind, f"device type {kind}") if isinstance(kind, int) else str(kind)
+        name = f"{series} ({device} {index})" if index != -1 else f"{series} ({device})"
+        process = self.process(pid)
+        track = self._memory_tracks.get((process, name))
+        if track is None:
+            track = self.out.counter_track(name, process, unit="bytes", description=_MEMORY_HELP)
+            self._memory_tracks[process, name] = track
+        return track
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def finish(self, frames: dict[str, Any] | None = None) -> None:
+        """Put the ends of launches on the streams of their device, then all as usual."""
+        for (pid, tid), placeholder in self._launched.items():
+            on_device = _device_pid(pid), tid
+            track = self._threads[on_device] if on_device in self._threads else self.thread(pid, tid)
+            self.flows.settle(placeholder, track)
+        values = np.array(self._memory_values, np.int64).reshape(-1, 4).T.copy()
+        self.out.counters(
+            values[0].astype(np.int32), values[1], values[2], np.ones(len(values[0]), np.uint8), values[3]
+        )
+        super().finish(frames)
+
+    def name_tracks(self, devices: dict[str, str], rank: int | None) -> None:
+        """Names, labels and order of the tracks.
+
+        Args:
+            devices: the names of the devices by number.
+            rank: that of the process in a distributed job; None without one.
+        """
+        self._devices_by_label()
+        for kind, pid, tid, value in self._facts:
+            device = _device_pid(pid)
+            if kind.startswith("thread"):
+                for key in ((pid, tid), (device, tid)):
+                    if key in self._threads:
+                        self._name_thread(kind, key, value)
+            for one in (pid, device):
+                if kind.startswith("process") and one in self._processes:
+                    self._name_process(kind, one, value)
+        for pid, track in self._processes.items():
+            self._complete_process(text_of(pid), track, devices, rank)
+
+    def _devices_by_label(self) -> None:
+        """Make a device of each pid that has only the label of one, and no events of host threads."""
+        labels: defaultdict[bytes, list[Any]] = defaultdict(list)
+        for kind, pid, _, value in self._facts:
+            if kind == "process_labels" and pid in self._processes and pid not in self._host_pids:
+                labels[pid].append(value)
+        devices = {pid for pid, found in labels.items() if self._is_device_by_label(pid, found)}
+        for pid in devices:
+            track = self.out.track_info(self._processes[pid])
+            track.kind, track.pid, track.name = TrackKind.TRACK, None, str(labels[pid][-1])
+        for (pid, tid), thread in self._threads.items():
+            if pid in devices:
+                row = self.out.track_info(thread)
+                row.kind, row.tid, row.name = TrackKind.TRACK, None, f"stream {text_of(tid)}"
+
+    def _is_device_by_label(self, pid: bytes, labels: list[Any]) -> bool:
+        match = _DEVICE_LABEL.fullmatch(str(labels[-1]))
+        return match is not None and match[1] == text_of(pid) and _HOST_LABEL not in labels
+
+    def _name_process(self, kind: str, pid: bytes, value: Any) -> None:
+        """One fact, for the process or the device that it is about; both may have the same number."""
+        track = self.out.track_info(self._processes[pid])
+        is_process = track.kind is TrackKind.PROCESS
+        is_device = not is_process and (pid.isdigit() or text_of(pid).startswith(_DEVICE_PID))
+        if kind == "process_sort_index" and isinstance(value, int):
+            # Devices come below the processes: of two indexes the smaller one is that of the process.
+            track.rank = min(track.rank or value, value) if is_process else max(track.rank or value, value)
+        elif kind == "process_labels" and is_device and value != _HOST_LABEL:
+            track.name = str(value or track.name)
+        elif kind == "process_labels" and is_process and value and not _DEVICE_LABEL.fullmatch(str(value)):
+            track.labels = (str(value),)
+        elif kind == "process_name" and not is_device:
+            track.name = str(value or track.name)
+
+    def _name_thread(self, kind: str, key: tuple[bytes, bytes], value: Any) -> None:
+        track = self.out.track_info(self._threads[key])
+        if kind == "thread_sort_index":
+            track.rank = value if isinstance(value, int) else None
+            return
+        name = str(value or "").strip()
+        match = _THREAD_NAME.fullmatch(name)
+        if track.kind is TrackKind.THREAD and not name.startswith("stream "):
+            track.name = match[2] if match and match[1] == text_of(key[1]) else name
+        elif track.kind is TrackKind.TRACK and match is None and name:
+            track.name = name
+
+    def _complete_process(self, pid: str, track_id: TrackId, devices: dict[str, str], rank: int | None) -> None:
+        """What the top level of the file says about a process or a device."""
+        track = self.out.track_info(track_id)
+        if track.kind is TrackKind.PROCESS:
+            track.labels += (f"rank {rank}",) if rank is not None else ()
+            return
+        number = pid.removeprefix(_DEVICE_PID)
+        if number in devices:
+            track.name += f" ({devices[number]})"
+        if rank is not None:
+            track.name += f", rank {rank}"
+
+
+def _device_pid(pid: bytes) -> bytes:
+    """The pid that stands for a device, as JSON; a text is none of a process anyway."""
+    return pid if pid[:1] == b'"' else b'"' + _DEVICE_PID.encode() + pid + b'"'

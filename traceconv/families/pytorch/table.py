@@ -1,0 +1,379 @@
+"""Tables of the PyTorch profiler: `print(prof.key_averages().table())`, of CPU and devices.
+
+    -------------------  ------------  ------------  ------------  ------------  ------------  ------------
+                   Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls
+    -------------------  ------------  ------------  ------------  ------------  ------------  ------------
+           aten::conv2d         0.22%      45.232us        75.48%      15.320ms       3.830ms             4
+    -------------------  ------------  ------------  ------------  ------------  ------------  ------------
+    Self CPU time total: 20.296ms
+
+Facts from the source (torch/autograd/profiler_util.py, profiler.py before 1.9) and recordings of torch 2.13. The dashes
+state the columns; a value that is too long pushes the rest of its row to the right. Times have their unit in each cell
+(us, ms, s), memory too (b, Kb, Mb, Gb; newer: B, KB, MB, GB; of 1024), operations in the heading (Total KFLOPs).
+Columns of a device carry its name: CUDA, XPU, HPU, MTIA, a private one. Names longer than 55 characters end in `...`.
+With stacks each row is followed by one line for each frame; with stacks and operations, torch prints the headings of
+these two columns in the wrong order. By default only the first 100 rows are printed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
+from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.times import MS, NS, US, S, parse_ns
+from traceconv.model.trace import TrackId
+
+OTHER_LINE = declare(
+    "pytorch-table.other_line",
+    ProblemKind.SKIPPED,
+    "lines outside of the tables are the program's own output and were left out",
+    quiet=True,
+)
+BAD_ROW = declare(
+    "pytorch-table.bad_row", ProblemKind.LOST, "a row does not fit the columns of its table (a cut or mixed up line)"
+)
+BAD_CELL = declare(
+    "pytorch-table.bad_cell", ProblemKind.NOTED, "a cell holds something else than its column says: kept as text"
+)
+SHORTENED = declare(
+    "pytorch-table.shortened_name",
+    ProblemKind.ABSENT,
+    "PyTorch cut a name and put ... behind it (max_name_column_width): several rows may bear the same name",
+)
+CUT = declare("pytorch-table.cut", ProblemKind.ABSENT, "a table has no end: the text was cut, or something is mixed in")
+
+_GAP = "  "
+_RULE = regex(r"-{4,}(?: {2}-{4,}){3,}")
+_OTHERS = lines_but(holds(b"----  ----"), or_blank=True)
+_HEADING = regex(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:total )?%")
+#: Self CPU time total: 20.296ms     Self CUDA time total: 1.5s     (before 1.8: CUDA time total: 1.5s)
+_FOOTER = regex(r"((?:Self )?\w+ time total): (-?[\d.]+ ?\w+)\s*")
+_TIME = regex(r"(-?\d+(?:\.\d+)?)(ns|us|ms|s)")
+_MEMORY = regex(r"(-?\d+(?:\.\d+)?) ?([KMGT]?)[Bb]")
+_PERCENT = regex(r"(-?\d+(?:\.\d+)?)%?")  # asynchronous events have a bare 0
+_TIME_UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
+_MEMORY_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_FLOPS_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_FLOPS = regex(r"Total ([KMGTP]?)FLOPs")
+_MISSING = ("", "--", "NaN")
+_TEXTS = ("Overload Name", "Input Shapes", "Source Location")
+_CALLS = ("# of Calls", "Number of Calls")
+_HELP = "Sums over the recording (key_averages().table()). Totals of an operator include those that it calls."
+
+
+@lru_cache(maxsize=1 << 10)
+def _key(heading: str) -> str:
+    return re.sub(r"\W+", "_", heading.replace("# of Calls", "calls").replace("%", "percent")).strip("_").lower()
+
+
+def cell(heading: str, text: str) -> tuple[str, Any] | None:
+    """The arg of a cell: its key with the unit, its number; None for an empty cell.
+
+    Raises ValueError when the cell is not what its column says.
+
+    >>> cell("CPU time avg", "3.830ms")
+    ('cpu_time_avg_ns', 3830000)
+    """
+    if text in _MISSING:
+        return None
+    key = _key(heading)
+    flops = _FLOPS.fullmatch(heading)
+    if heading in _TEXTS:
+        return key, text
+    if heading in _CALLS or heading == "Node ID":
+        return ("calls" if heading in _CALLS else key), int(text)
+    if heading.endswith("%"):
+        return key, float(_matched(_PERCENT, text)[1])
+    if heading.endswith(" Mem"):
+        amount = _matched(_MEMORY, text)
+        return f"{key}_bytes", round(float(amount[1]) * _MEMORY_UNITS[amount[2]])
+    if flops is not None:
+        return "total_flops", round(float(text) * _FLOPS_UNITS[flops[1]])
+    time = _matched(_TIME, text)
+    return f"{key}_ns", parse_ns(time[1].encode(), _TIME_UNITS[time[2]])
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no value of this column")
+    return found
+
+
+def _in_order(headings: list[str]) -> list[str]:
+    """The headings as the values stand below them: torch exchanges the last two."""
+    if len(headings) > 1 and headings[-2] == "Source Location" and _FLOPS.fullmatch(headings[-1]):
+        return [*headings[:-2], headings[-1], headings[-2]]
+    return headings
+
+
+class _Row(msgspec.Struct):
+    """A row, with the frames of its stack that follow it."""
+
+    number: int
+    name: str
+    args: dict[str, Any]
+    stack: list[str] = msgspec.field(default_factory=list)
+
+
+class _Table(msgspec.Struct):
+    """A table that is being read.
+
+    Attributes:
+        starts: where each column begins, by the dashes.
+        headings: the names of the columns; none before the line with the headings.
+        track: where the rows go; none before the first one.
+        pending: the last row, whose stack may follow.
+        ended: whether the dashes below the rows were seen; footers may follow.
+    """
+
+    number: int
+    starts: list[int]
+    title: str = ""
+    headings: list[str] = msgspec.field(default_factory=list)
+    rules: int = 1
+    track: TrackId | None = None
+    pending: _Row | None = None
+    totals: dict[str, int] = msgspec.field(default_factory=dict)
+
+    @property
+    def ended(self) -> bool:
+        return self.rules > 2
+
+    def cells(self, line: str) -> list[str] | None:
+        """The cells of a line; None if it does not have as many as the table."""
+        line = line.rstrip()
+        ends = [*self.starts[1:], None]
+        cells = [line[start:end] for start, end in zip(self.starts, ends, strict=True)]
+        if all(not piece or piece.endswith(_GAP) for piece in cells[:-1]):
+            return [piece.strip() for piece in cells] if len(line) > self.starts[-1] else None
+        # A value that is too long has pushed what follows: no column but the last and the name holds two spaces.
+        found = re.split(r" {2,}", line.strip())
+        more = len(found) - len(self.starts)
+        return [_GAP.join(found[: more + 1]), *found[more + 1 :]] if more >= 0 else None
+
+
+def _others_within(table: _Table) -> bytes:
+    """The expression of lines between the rows of a table that are no rows and not cut ones."""
+    return lines_but(
+        holds(b"(?:----  ----|time total|%b(?:%%|[um]?s)(?: |\r?\n))" % DIGIT),
+        rb"[^\n]{%d}" % (table.starts[-1] + 1),
+        holds(b"  ", len(table.starts) - 1),
+        or_blank="Source Location" not in table.headings,
+    )
+
+
+class _Reader:
+    """Reads one log into a builder."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._tables: OpenTables[_Table] = OpenTables()
+        self._count = 0
+        self._others = 0
+        self._totals: list[dict[str, int]] = []
+        self._lines = IdleLines(out)
+
+    def read(self, source: Source) -> None:
+        for number, line in self._lines.read(source):
+            if not self._line(number, text_of_line(line)):
+                self._others += 1
+        for table in self._tables.all():
+            self._end(table)
+        if not self._count:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no table of key_averages() found, expected dashes and a heading Name, Self CPU %, ... between them",
+                hint=f"record one with {PytorchTable.record}",
+            )
+        if self._others:
+            self._out.skip(OTHER_LINE, count=self._others)
+        self._out.note(NO_TIMELINE)
+        self._out.metadata("pytorch_tables", self._totals)
+
+    def _line(self, number: int, line: str) -> bool:
+        """Read a line; False if it belongs to no table."""
+        rule = _RULE.search(line)
+        if rule is not None:
+            return self._rule(line[: rule.start()], rule)
+        found = self._tables.find(line)
+        if found is None:
+            return self._other(_OTHERS)
+        prefix, table, rest = found
+        footer = _FOOTER.fullmatch(rest)
+        if footer is not None and table.headings:
+            return self._footer(number, table, footer)
+        if table.headings and not table.ended:
+            return self._row(number, table, rest)
+        headings = table.cells(rest) if not table.headings and _HEADING.match(rest) else None
+        if headings is None or headings[0] != "Name" or len(headings) != len(table.starts):
+            self._tables.close(prefix)
+            self._end(table)
+            return False
+        table.headings = _in_order(headings)
+        self._count += 1
+        return self._merged("headings of tables")
+
+    def _other(self, like: bytes) -> bool:
+        """Count a line that belongs to no table, and changes none."""
+        self._lines.idle(self._add_others, like)
+        return True
+
+    def _add_others(self, count: int) -> None:
+        self._others += count
+
+    def _merged(self, what: str) -> bool:
+        self._out.balance.merged[what] += 1
+        return True
+
+    def _rule(self, prefix: str, rule: re.Match[str]) -> bool:
+        """The first line of dashes opens a table, the second one stands below its headings, the third one ends it."""
+        starts = [match.start() for match in re.finditer("-+", rule[0])]
+        found = self._tables.find(prefix + rule[0])
+        table = found[1] if found is not None and prefix in (found[0], "") else None
+        if table is not None and table.starts == starts and not table.ended:
+            table.rules += 1
+            self._write_pending(table)
+            return self._merged("headings of tables")
+        for one in (found[0] if found is not None and table is not None else prefix, prefix):
+            before = self._tables.close(one)
+            if before is not None:
+                self._end(before)
+        self._tables.open(prefix, _Table(self._count + 1, starts))
+        return self._merged("headings of tables")
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def _row(self, number: int, table: _Table, line: str) -> bool:
+        cells = table.cells(line)
+        if not line.strip() and table.pending is not None and "Source Location" in table.headings:
+            return self._merged("lines of call stacks")
+        if cells is None or len(cells) != len(table.headings):
+            return self._misfit(number, table, line)
+        values = dict(zip(table.headings, cells, strict=True))
+        frame = values.get("Source Location", "")
+        if table.pending is not None and frame and not any(text for key, text in values.items() if key not in _TEXTS):
+            table.pending.stack.append(frame)
+            return self._merged("lines of call stacks")
+        if not values["Name"]:
+            return self._misfit(number, table, line)
+        self._write_pending(table)
+        table.pending = _Row(number, values.pop("Name"), self._args(number, values))
+        return True
+
+    def _misfit(self, number: int, table: _Table, line: str) -> bool:
+        """A line that is no row: a cut row if it looks like one, else other output."""
+        if not line.strip() or not re.search(r"\d%(?: |$)|\d[um]?s(?: |$)", line):
+            return self._other(_others_within(table) if len(self._tables.all()) == 1 else b"")
+        self._lines.skip(BAD_ROW, number, line.strip()[:60])
+        return True
+
+    def _args(self, number: int, values: dict[str, str]) -> dict[str, Any]:
+        args: dict[str, Any] = {}
+        for heading, text in values.items():
+            try:
+                found = cell(heading, text)
+            except ValueError:
+                self._out.problem(BAD_CELL, number, f"{heading}: {text[:40]!r}")
+                found = heading, text
+            if found is not None:
+                args[found[0]] = found[1]
+        return args
+
+    def _write_pending(self, table: _Table) -> None:
+        row, table.pending = table.pending, None
+        if row is None:
+            return
+        if table.track is None:
+            title = "PyTorch key averages" + (f", table {table.number}" if table.number > 1 else "")
+            table.track = self._out.totals_track(title, description=_HELP)
+        if row.name.endswith("..."):
+            self._out.problem(SHORTENED, row.number, row.name)
+        if row.stack:
+            row.args["stack"] = [row.args.pop("source_location", ""), *row.stack]
+        self._out.totals(table.track, row.name, "", row.args, row.number)
+        self._out.balance.written += 1
+
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def _footer(self, number: int, table: _Table, footer: re.Match[str]) -> bool:
+        """`Self CPU time total: 20.296ms`: also when the dashes above it were lost."""
+        time = _TIME.fullmatch(footer[2].replace(" ", ""))
+        if time is None:
+            self._out.problem(BAD_CELL, number, footer[0].strip())
+            return self._merged("footers kept as metadata")
+        key = footer[1].replace(" ", "_").lower() + "_ns"
+        try:
+            table.totals[key] = parse_ns(time[1].encode(), _TIME_UNITS[time[2]])
+        except ValueError as error:
+            self._out.problem(BAD_CELL, number, str(error))
+        return self._merged("footers kept as metadata")
+
+    def _end(self, table: _Table) -> None:
+        """Write what is left of a table, and say if its end is missing."""
+        self._write_pending(table)
+        if not table.headings:
+            return
+        if not table.ended:
+            self._out.problem(CUT, f"{self._out.info.name}: table {table.number}")
+        self._totals.append({"table": table.number, **table.totals})
+
+
+@importer
+class PytorchTable(msgspec.Struct, frozen=True):
+    """Importer of the tables that the PyTorch profiler prints."""
+
+    name: ClassVar[str] = "pytorch-table"
+    title: ClassVar[str] = "PyTorch profiler table (key_averages().table())"
+    url: ClassVar[str] = "https://docs.pytorch.org/tutorials/recipes/recipes/profiler_recipe.html"
+    versions: ClassVar[str] = "torch 1.4 to 2.13; CPU and devices, memory, operations, shapes, stacks"
+    clock: ClassVar[ClockDomain] = NO_TIME
+    record: ClassVar[str] = "with torch.profiler.profile() as prof: ...; print(prof.key_averages().table())"
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("row", "instant without a time, with times in ns, memory in bytes and the rest of its columns as args"),
+        ("table", "track"),
+        ("lines of a call stack below a row", "arg `stack`"),
+        ("Self CPU time total and the like below a table", "metadata"),
+    )
+    skips = (OTHER_LINE,)
+    lost: ClassVar[tuple[str, ...]] = (
+        "There are no times of day and no order: it is a summary, not a timeline.",
+        "PyTorch prints 100 rows unless told otherwise, and does not say how many it left out.",
+        "Names, shapes and paths are cut to the width of their column; times have three decimals of their unit.",
+    )
+    line_up: ClassVar[str] = (
+        "Nothing to line up. Merged with the trace of the same run (export_chrome_trace), it comes under its process."
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES for the headings of the table between lines of dashes."""
+        if b"Self " not in head.data or b"----" not in head.data:
+            return Match.no("no line of dashes with a heading Name, Self CPU % below it")
+        below: str | None = None
+        for raw in head.data.splitlines():
+            line = text_of_line(raw)
+            if below is not None and _HEADING.match(line.removeprefix(below)):
+                return Match.yes("the headings of key_averages() below a line of dashes")
+            rule = _RULE.search(line)
+            below = line[: rule.start()] if rule is not None else None
+        return Match.no("no line of dashes with a heading Name, Self CPU % below it")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole log. Raises MalformedInput when it holds no table."""
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        out.belongs_to(("pytorch-kineto",))
+        _Reader(out).read(source)

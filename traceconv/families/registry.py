@@ -1,0 +1,274 @@
+"""Which importers exist, and which of them an input is for.
+
+Each importer is asked about the head of the input and answers YES, MAYBE, FALLBACK or NO with a reason. A single YES
+wins, else a single MAYBE, else a single FALLBACK. There are no other priorities and no dependence on the order of
+registration.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import os
+import shlex
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+import msgspec
+
+from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
+from traceconv.families.index import MODULES
+from traceconv.io import sqlite
+from traceconv.io.source import Head, Source
+from traceconv.model.clocks import ClockDomain
+from traceconv.model.diagnostics import Code
+
+if TYPE_CHECKING:
+    from traceconv.model.builder import Builder
+
+
+class SniffWarning(UserWarning):
+    """An importer failed while it looked at the head of an input, which is a bug of it and not of the input."""
+
+
+class Certainty(enum.IntEnum):
+    """How sure an importer is that an input is its own."""
+
+    NO = 0
+    FALLBACK = 1
+    MAYBE = 2
+    YES = 3
+
+
+class Match(msgspec.Struct, frozen=True):
+    """The answer of an importer to the head of an input, with a short reason for people."""
+
+    certainty: Certainty
+    reason: str
+
+    @classmethod
+    def yes(cls, reason: str) -> Match:
+        """It is this format and nothing else."""
+        return cls(Certainty.YES, reason)
+
+    @classmethod
+    def maybe(cls, reason: str) -> Match:
+        """It can be read as this format; a more specific one may claim it."""
+        return cls(Certainty.MAYBE, reason)
+
+    @classmethod
+    def fallback(cls, reason: str) -> Match:
+        """It can be read by its most general traits, if nothing else claims it."""
+        return cls(Certainty.FALLBACK, reason)
+
+    @classmethod
+    def no(cls, reason: str) -> Match:
+        """It is not this format."""
+        return cls(Certainty.NO, reason)
+
+
+class Importer(Protocol):
+    """A format that comes in: a frozen struct whose fields are its options.
+
+    A struct of msgspec and no dataclass: to make one of these takes fifty times as long, and all importers are made
+    each time the format of a file is to be found out.
+
+    Attributes:
+        name: lowercase, unique, stable: "onednn-verbose".
+        title: one line for `traceconv formats`.
+        url: where the format is described.
+        versions: what is understood, for the table of formats.
+        clock: the domain of native timestamps.
+        record: the command, or commands one a line, that record a file which can be merged with others.
+        line_up: what puts such a file on one time axis with others: options of the recording and of the import.
+        becomes: what of the input becomes what in the trace, in pairs.
+        lost: what such a file does not tell, or what of it is not read, in sentences.
+        skips: optional; the codes of what is skipped by design. Their help says why.
+        layer: optional; where in a stack of software its slices are written down, if that is the same for all of them.
+        marks: optional; what its slices and arrows mean, such as launches of device work, and which libraries do it.
+        checked: optional; what the importer was compared with, a row each: tool and version, source, what was compared.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    url: ClassVar[str]
+    versions: ClassVar[str]
+    clock: ClassVar[ClockDomain]
+    record: ClassVar[str]
+    line_up: ClassVar[str]
+    becomes: ClassVar[tuple[tuple[str, str], ...]]
+    lost: ClassVar[tuple[str, ...]]
+
+    def sniff(self, head: Head) -> Match:
+        """Whether the input is of this format: pure, sees the head only (and asks for its tail).
+
+        It is not to raise. If it does, `answers` takes it for NO with a warning, so that the input can still be read by
+        the importer that it is for; in tests that warning is an error.
+        """
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole input into the builder."""
+
+
+#: What the value of an option may be in a call: a text as on the command line, or what it stands for.
+OptionValue = str | int | bool | os.PathLike[str]
+
+_importers: dict[str, type[Importer]] = {}
+_Class = TypeVar("_Class", bound=type)
+
+
+def importer(cls: _Class) -> _Class:
+    """Class decorator: register an importer. Raises ValueError when the name is taken."""
+    name = cls.name  # type: ignore[attr-defined]
+    if name in _importers:
+        raise ValueError(f"importer {name} is registered twice")
+    _importers[name] = cls
+    return cls
+
+
+def importers() -> dict[str, type[Importer]]:
+    """All registered importers by name, in alphabetical order."""
+    for module in MODULES.values():
+        importlib.import_module(f"traceconv.families.{module}")
+    return dict(sorted(_importers.items()))
+
+
+def checked_against(cls: type[Importer]) -> tuple[tuple[str, str, str], ...]:
+    """Return what an importer was compared with: tool and version, source, what was compared."""
+    found: tuple[tuple[str, str, str], ...] = getattr(cls, "checked", ())
+    return found
+
+
+def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
+    """Return what an importer leaves out by design; the help of each code says why."""
+    found: tuple[Code, ...] = getattr(cls, "skips", ())
+    return found
+
+
+def importer_class(name: str) -> type[Importer]:
+    """The importer of that name. Raises UsageError with the known names."""
+    known = importers()
+    if name not in known:
+        raise UsageError(f"unknown format {name!r}", hint=f"known formats: {', '.join(known)}")
+    return known[name]
+
+
+def identify(source: Source) -> tuple[type[Importer], Match]:
+    """The importer that an input is for.
+
+    Raises:
+        UnrecognizedFormat: nobody claims it.
+        AmbiguousFormat: more than one does, equally surely.
+    """
+    head = source.head()
+    found = [(importer_class(name), match) for name, match in answers(source).items()]
+    for certainty in (Certainty.YES, Certainty.MAYBE, Certainty.FALLBACK):
+        claims = [(cls, match) for cls, match in found if match.certainty is certainty]
+        if len(claims) == 1:
+            return claims[0]
+        if claims:
+            names = "; ".join(f"{cls.name}: {match.reason}" for cls, match in claims)
+            raise AmbiguousFormat(
+                f"{source.display}: several formats fit ({names})", hint="choose one with --from NAME"
+            )
+    raise _unrecognized(source, head)
+
+
+def answers(source: Source) -> dict[str, Match]:
+    """What each importer says about an input, by name.
+
+    Warns:
+        SniffWarning: an importer failed; its answer is NO.
+    """
+    head = source.head()
+    return {name: _answer(cls, source, head) for name, cls in importers().items()}
+
+
+def _answer(cls: type[Importer], source: Source, head: Head) -> Match:
+    try:
+        return cls().sniff(head)
+    except Exception as error:
+        what = f"{type(error).__name__}: {str(error)[:80]!r}"
+        warnings.warn(
+            f"{source.display}: {cls.name} could not look at it ({what}); please report this", SniffWarning, 3
+        )
+        return Match.no(f"could not look at it ({what})")
+
+
+def _unrecognized(source: Source, head: Head) -> UnrecognizedFormat:
+    if not head.data:
+        return UnrecognizedFormat(
+            f"{source.display}: the file is empty",
+            hint="was the profiler stopped in an orderly way? Several write their file only at the end",
+        )
+    if head.data.startswith(sqlite.MAGIC):
+        try:
+            with sqlite.open_database(source):
+                pass
+        except InputError as error:  # its tables would tell what it is, if they could be read
+            return UnrecognizedFormat(error.message, hint=error.hint)
+    shown = head.text[:40].splitlines()[0].decode("utf-8", "replace") if head.text else ""
+    return UnrecognizedFormat(
+        f"{source.display}: no known format; it begins with {shown!r}",
+        hint=f"`traceconv identify {shlex.quote(source.display)} --all` says why each format does not fit, "
+        "`traceconv formats` lists them, --from NAME forces one",
+    )
+
+
+def options_of(cls: type[Importer]) -> dict[str, Any]:
+    """The options of an importer with their defaults."""
+    assert issubclass(cls, msgspec.Struct)
+    return dict(zip(cls.__struct_fields__, cls.__struct_defaults__, strict=True))
+
+
+def option_names(cls: type[Importer]) -> list[str]:
+    """The names of the options of an importer."""
+    return list(options_of(cls))
+
+
+def option_texts(options: Mapping[str, OptionValue] | None) -> dict[str, str]:
+    """Options as the command line gives them: {"pid": 42, "counters": False} as {"pid": "42", "counters": "false"}.
+
+    Raises:
+        UsageError: a value is of another type.
+    """
+    return {key: _option_text(key, value) for key, value in (options or {}).items()}
+
+
+def _option_text(key: str, value: OptionValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise UsageError(f"option {key} is a text, a whole number, true or false, not {value!r}")
+
+
+def configure(cls: type[Importer], options: Mapping[str, str]) -> Importer:
+    """An importer with options given as text, such as {"pid": "42"}.
+
+    Raises:
+        UsageError: an unknown option or a value of the wrong type, with what is known.
+    """
+    known = options_of(cls)
+    values: dict[str, Any] = {}
+    for key, text in options.items():
+        if key not in known:
+            raise UsageError(f"{cls.name} has no option {key!r}", hint=f"its options: {', '.join(known) or 'none'}")
+        values[key] = _option_value(cls.name, key, text, known[key])
+    return cls(**values)
+
+
+def _option_value(name: str, key: str, text: str, default: object) -> object:
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise UsageError(f"option {key} of {name} is true or false, not {text!r}")
+        return text.lower() == "true"
+    if isinstance(default, int) or default is None:
+        try:
+            return int(text)
+        except ValueError:
+            raise UsageError(f"option {key} of {name} is a whole number, not {text!r}") from None
+    return text

@@ -1,0 +1,1 @@
+"""TensorFlow and JAX: XPlane files and the profiler's Chrome JSON."""

@@ -1,0 +1,83 @@
+"""What the two outputs of the profiler of TensorFlow and JAX have in common: names of steps, arrows, kinds of tracks.
+
+Facts from tsl/profiler/utils/xplane_schema.h in github.com/openxla/xla and from recordings. An arrow is told in one of
+two ways. In a raw XSpace an event has the stats `_p` and `_pt` (it is the producer of a context: its id and type), or
+`_c` and `_ct` (a consumer). Once it was prepared for a viewer it has the stat `flow`: two bits for the direction (1 in,
+2 out, 3 both), 56 for the id, 6 for the type of the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from traceconv.families.chrome.flows import FlowSteps
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import SliceId, TrackId
+
+HALF_FLOW = declare(
+    "xprof.half_flow",
+    ProblemKind.ABSENT,
+    "an event starts or ends an arrow whose other end is not in the file: no arrow",
+)
+
+#: What is a process; other planes are devices.
+HOST = "/host:"
+#: How a recording can be told: all planes with events have such names.
+PLANES = (HOST, "/device:", "Task Environment", "#Chip")
+_IN, _OUT = 1, 2
+_PRODUCER, _CONSUMER = ("_p", "_pt"), ("_c", "_ct")
+#: Stats that tell about the arrows or the grouping of events only.
+INTERNAL = frozenset((*_PRODUCER, *_CONSUMER, "_r"))
+
+
+def step_name(name: str, args: Mapping[str, Any]) -> str:
+    """The name of an event; that of a step has its number, as the viewers of TensorBoard show it."""
+    number = args.get("step_num")
+    if number is None or f" {name}".endswith(f" {number}"):
+        return name
+    return f"{name} {number}"
+
+
+def ends_of_arrows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
+    """The arrows that an event takes part in: "s" for their start or "f" for their end, and what they are known by."""
+    found = []
+    for phase, (id, kind) in (("s", _PRODUCER), ("f", _CONSUMER)):
+        if id in stats:
+            found.append((phase, f"{stats.get(kind, 0)} {stats[id]}".encode()))
+    flow = stats.get("flow")
+    if isinstance(flow, int):
+        key = b"flow %d" % (flow >> 2)
+        found += [(phase, key) for phase, bit in (("f", _IN), ("s", _OUT)) if flow & bit]
+    return found
+
+
+class Timeline:
+    """Puts events on tracks: intervals as slices, what has no length as instants unless an arrow begins or ends there.
+
+    Args:
+        out: where they go.
+    """
+
+    def __init__(self, out: Builder) -> None:
+        self.flows = FlowSteps(unpaired=HALF_FLOW)
+        self._out = out
+
+    def add(
+        self, track: TrackId, ts: int, dur: int, name: str, args: dict[str, Any], stats: Mapping[str, Any], at: int
+    ) -> None:
+        """Add an event.
+
+        Args:
+            stats: what tells about arrows; it may be more than the args.
+        """
+        arrows = ends_of_arrows(stats)
+        name = step_name(name, args)
+        if dur or arrows:
+            row = self._out.slice(track, ts, dur, name, "", args, at)
+            for phase, key in arrows:
+                self.flows.add(("", "", key), phase, track, ts, at, row=SliceId(row), counts=False)
+        else:
+            self._out.instant(track, ts, name, "", args, at)
+        self._out.balance.written += 1

@@ -1,0 +1,164 @@
+"""Traces for viewers by the profiler of TensorFlow, JAX and XLA: `trace.json.gz`, `trace_viewer.json`,
+`perfetto_trace.json.gz`.
+
+    {"displayTimeUnit":"ns","metadata":{"highres-ticks":true},
+    "traceEvents":[
+    {"args": {"name": "/host:CPU"}, "name": "process_name", "ph": "M", "pid": 701},
+    {"args": {"group_id": "0"}, "dur": 483.328, "name": "TFE_Py_Execute", "ph": "X", "pid": 701, "tid": 107, "ts": 3.7},
+    {}]}
+
+Facts from recordings of TensorFlow 2.13 and 2.18 (converted by xprof) and JAX 0.10. The file is made out of the
+XSpace beside it (`*.xplane.pb`, see the importer xplane): a pid is a plane, a tid a line of it, neither is a number of
+the operating system. Times are µs since the begin of the profile, which only the XSpace knows. All values of args are
+text. What had no duration comes as an instant, or, by JAX, with one of a picosecond. An empty object ends the array.
+
+Lost: the exporter itself stops after 1,000,000 events without a word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from traceconv.families.chrome import facts
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.json_reader import ChromeReader, Event
+from traceconv.families.registry import Match, importer
+from traceconv.families.tensorflow._xprof import HOST, Timeline
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import FormatMarks
+from traceconv.model.trace import Layer, TrackId, TrackKind
+
+LIMIT_REACHED = declare(
+    "tensorflow-profiler.limit",
+    ProblemKind.ABSENT,
+    "the exporter stops after a million events: later ones are missing (shorten the profile, or read the xplane.pb)",
+)
+
+_EVENT_LIMIT = 1_000_000
+_PLANE = ("/host:", "/device:")
+_INTEGER = regex(r"0|-?[1-9][0-9]{0,19}")
+
+
+@importer
+class TensorflowProfiler(Struct, frozen=True):
+    """Importer of trace viewer files of TensorFlow and JAX."""
+
+    name = "tensorflow-profiler"
+    title = "TensorFlow and JAX/XLA profiler, trace for viewers (trace.json.gz)"
+    url = "https://openxla.org/xprof/trace_viewer"
+    versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
+    clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
+    layer = Layer.FRAMEWORK
+    marks = FormatMarks(libraries="tensorflow")
+    record = (
+        "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
+        "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"
+    )
+    line_up = (
+        "The file does not say when it was recorded. The .xplane.pb beside it does, mostly: merge that instead, or "
+        "give --offset."
+    )
+    becomes = (
+        ("planes (/host:CPU, /device:GPU:0), which stand as pids", "process for a host, track for a device"),
+        ("lines (threads, XLA Ops, XLA Modules, Steps, streams), which stand as tids", "thread or track"),
+        ("X", "slice"),
+        ("i, and X of a picosecond", "instant; with the arg flow a slice of length 0"),
+        ("the arg flow", "flow from its producer to each consumer"),
+        ("numbers in args, which are text in the file", "arg as number"),
+    )
+    skips = (EMPTY_EVENT,)
+    lost = (
+        "The exporter stops after 1,000,000 events without a word.",
+        "When the profile was recorded is not in the file.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the header of the exporter, or by planes named as only it does."""
+        members, events = head.json.members, head.json.objects
+        about = members.get("metadata")
+        if isinstance(about, dict) and about.get("highres-ticks") is True and members.get("displayTimeUnit") == "ns":
+            return Match.yes("the header of the trace viewer of TensorFlow (highres-ticks)")
+        if members.get("displayTimeUnit", "ns") == "ns" and any(map(_names_plane, events)):
+            return Match.yes("planes of the profiler of TensorFlow and JAX (/host:..., /device:...)")
+        return Match.no("no header of the trace viewer of TensorFlow, and no planes")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All events. Raises MalformedInput when nothing can be read."""
+        reader = ChromeReader(source, out)
+        events = _Events(out)
+        for batch in reader.batches():
+            events.add(batch)
+        facts.top_level(reader, out)
+        events.finish()
+        events.sort_out_devices()
+        if events.timed >= _EVENT_LIMIT:
+            out.problem(LIMIT_REACHED, f"{source.name}: {events.timed} events")
+
+
+def _names_plane(event: dict[str, Any]) -> bool:
+    """Whether an event gives a process the name of a plane."""
+    args = event.get("args")
+    name = args.get("name") if isinstance(args, dict) else None
+    return event.get("name") == "process_name" and isinstance(name, str) and name.startswith(_PLANE)
+
+
+class _Events(ChromeEvents):
+    """Reads the events; pids and tids stand for planes and lines."""
+
+    def __init__(self, out: Builder) -> None:
+        super().__init__(out)
+        self.timed = 0
+        self._timeline = Timeline(out)
+        self.flows = self._timeline.flows
+
+    def new_process(self, pid: int | str) -> TrackId:
+        """A plane."""
+        return self.out.process(pid if isinstance(pid, str) else "")
+
+    def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
+        """A line."""
+        return self.out.thread(process, None, f"line {tid}")
+
+    def complete(self, event: Event, ts: int, number: int) -> None:
+        """X: an event with a duration, which rounds to nothing where the exporter had to invent one."""
+        try:
+            dur = self.time(bytes(event.dur))
+        except ValueError:
+            super().complete(event, ts, number)
+            return
+        self._add(event, ts, dur, number)
+
+    def instant(self, event: Event, ts: int, number: int) -> None:
+        """i: an event without a duration."""
+        self._add(event, ts, 0, number)
+
+    def _add(self, event: Event, ts: int, dur: int, number: int) -> None:
+        self.timed += 1
+        if event.extra or event.cat:  # not by this exporter: keep all there is
+            (super().complete if event.ph == "X" else super().instant)(event, ts, number)
+            return
+        args = {key: _typed(value) for key, value in self.members(event).items()}
+        self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
+
+    def sort_out_devices(self) -> None:
+        """Planes that are no hosts are no processes."""
+        for track in self._processes.values():
+            process = self.out.track_info(track)
+            if not process.name.startswith(HOST):
+                process.kind = TrackKind.TRACK
+        for track in self._threads.values():
+            line = self.out.track_info(track)
+            line.kind = (
+                TrackKind.THREAD if self.out.track_info(line.parent).kind is TrackKind.PROCESS else TrackKind.TRACK
+            )
+
+
+def _typed(value: Any) -> Any:
+    """A number where the exporter wrote it as text."""
+    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value

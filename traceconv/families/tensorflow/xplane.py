@@ -1,0 +1,384 @@
+"""The XSpace of the profiler of TensorFlow, JAX and XLA: `*.xplane.pb`.
+
+Format: tsl/profiler/protobuf/xplane.proto and utils/xplane_schema.h in github.com/openxla/xla; recordings of
+TensorFlow 2.13 and 2.18 and of JAX 0.10. A space holds planes (a host, a device, facts about the run), a plane has
+lines (threads, streams, "XLA Ops", "Steps"), a line events. Names stand once per plane and are referred to by id:
+
+    XSpace  planes 1*  errors 2*  warnings 3*  hostnames 4*
+    XPlane  id 1  name 2  lines 3*  event_metadata 4*  stat_metadata 5*  stats 6*
+    XLine   id 1  name 2  timestamp_ns 3  events 4*  duration_ps 9  display_id 10  display_name 11
+    XEvent  metadata_id 1  offset_ps 2  duration_ps 3  stats 4*  num_occurrences 5 (instead of offset_ps)
+    XStat   metadata_id 1  double 2  uint64 3  int64 4  text 5  bytes 6  ref 7 (the name of another stat)
+
+Times are picoseconds from the start of the line, and that is ns since the begin of the profile; the stat
+`profile_start_time` of the plane "Task Environment" tells when that was (newer versions). They are rounded to ns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from msgspec import Struct
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common.wire_reader import (
+    BLOB,
+    VARINT,
+    BadWire,
+    Message,
+    Value,
+    as_bytes,
+    as_double,
+    as_text,
+    fields,
+    fields_until_cut,
+    scan,
+    signed,
+    unsigned,
+    whole_part,
+)
+from traceconv.families.registry import Match, importer
+from traceconv.families.tensorflow._xprof import HOST, INTERNAL, PLANES, Timeline
+from traceconv.io.packets import PACKET_TAG, frame_at
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import FormatMarks
+from traceconv.model.trace import NO_TRACK, TrackId
+
+ROUNDED = declare(
+    "xplane.rounded",
+    ProblemKind.REPAIRED,
+    "starts or durations that are no whole nanoseconds were rounded to the nearest one, by less than a nanosecond",
+    quiet=True,
+)
+CUT = declare(
+    "xplane.cut",
+    ProblemKind.LOST,
+    "the file ends inside a plane: its lines and events before the end are shown, what stood behind them is lost; "
+    "names that stood behind the end are shown as numbers",
+)
+NOT_A_MESSAGE = declare("xplane.not_a_message", ProblemKind.LOST, "an event or line that is no message was skipped")
+NO_NAME = declare(
+    "xplane.no_name", ProblemKind.ABSENT, "an event or stat refers to a name that its plane does not have"
+)
+BYTES = declare(
+    "xplane.bytes",
+    ProblemKind.SKIPPED,
+    "stats that hold bytes (HLO protos, options) were left out: only their writer can read them",
+    quiet=True,
+)
+PROFILER_ERROR = declare("xplane.profiler_error", ProblemKind.NOTED, "the profiler itself reports an error")
+PROFILER_WARNING = declare("xplane.profiler_warning", ProblemKind.NOTED, "the profiler itself reports a warning")
+
+_ENVIRONMENT = "Task Environment"
+_START, _STOP, _PID = "profile_start_time", "profile_stop_time", "process_id"
+_METHOD = "profile_start_time of the file"
+_PLANE_FIELDS = {1: VARINT, 2: BLOB, 3: BLOB, 4: BLOB, 5: BLOB, 6: BLOB}
+_SPACE_FIELDS = range(1, 5)
+_PS = 1000
+
+Stats = dict[str, Any]
+
+
+@importer
+class Xplane(Struct, frozen=True):
+    """Importer of XSpaces."""
+
+    name = "xplane"
+    title = "TensorFlow and JAX/XLA profiler, XSpace (.xplane.pb)"
+    url = "https://openxla.org/xprof"
+    versions = "TensorFlow 2.x, JAX, XLA"
+    clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
+    marks = FormatMarks(libraries="tensorflow")
+    record = (
+        "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
+        "the file is DIR/plugins/profile/TIME/HOST.xplane.pb"
+    )
+    line_up = (
+        "TensorFlow 2.18 and JAX write when the profile began, by the wall clock; such files line up by themselves. "
+        "Older ones need --offset."
+    )
+    becomes = (
+        ("a host plane (/host:CPU)", "process, with the pid if the plane has the stat process_id"),
+        ("any other plane (/device:GPU:0)", "track"),
+        ("a line (thread, stream, XLA Ops, XLA Modules, Steps)", "thread of a host, track of a device"),
+        ("an event with a duration", "slice, called as viewers call it (display name), steps with their number"),
+        ("an event without a duration", "instant; with a producer or consumer id a slice of length 0"),
+        ("num_occurrences", "row of a table without times"),
+        ("stats of an event and of its name", "arg, with its type"),
+        ("producer and consumer ids, flow", "flow from the producer to each consumer"),
+        ("profile_start_time", "clock snapshot with the wall clock"),
+        ("stats of planes, host names", "metadata"),
+    )
+    skips = (BYTES,)
+    lost = (
+        "Picoseconds are rounded to nanoseconds.",
+        "Stats that hold bytes (HLO modules) are left out.",
+        "What xprof computes from the events (regions of thread pools, op statistics) is not in the file.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES when the first plane has the fields of a plane and one of the names that planes have."""
+        return _looks_like_space(head.data)
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All planes. Raises MalformedInput when there is none."""
+        out.info.real_ids = True
+        with source.open() as stream:
+            space, cut = _top_level(stream.read())
+        if not space:
+            raise MalformedInput(
+                source.display,
+                "byte 0",
+                "no XSpace, expected a message with planes",
+                hint="if this is an .xplane.pb, its beginning is damaged or missing: copy or record it again",
+            )
+        _Space(out).read(space, source.name)
+        if cut:
+            out.problem(CUT, f"{source.name}: {cut}")
+
+
+def _top_level(data: bytes) -> tuple[list[tuple[int, Value]], str]:
+    """The fields of the space that are whole, and what is wrong behind them."""
+    found: list[tuple[int, Value]] = []
+    problem = ""
+    try:
+        scan(data, found)
+    except BadWire as error:
+        problem = str(error)
+        found = []
+        with contextlib.suppress(BadWire):
+            scan(whole_part(data, (1, 3)), found)
+    for place, (number, value) in enumerate(found):
+        if number not in _SPACE_FIELDS or not isinstance(value, bytes):
+            return found[:place], f"field {number} where a plane was expected"
+    return found, problem
+
+
+class _Space:
+    """Reads one file."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._timeline = Timeline(out)
+        self._rounded = 0
+        self._bytes = 0
+        self._start: int | None = None
+
+    def read(self, space: list[tuple[int, Value]], name: str) -> None:
+        """All planes, and what is said about the run."""
+        out = self._out
+        for number, value in space:
+            if number == 1:
+                self._plane(value, name)
+        for number, code in ((2, PROFILER_ERROR), (3, PROFILER_WARNING)):
+            for text in (as_text(value) for field, value in space if field == number):
+                out.problem(code, name, text)
+        hosts = [as_text(value) for number, value in space if number == 4]
+        if hosts:
+            out.metadata("hostnames", hosts)
+        self._timeline.flows.resolve(out)
+        if self._rounded:
+            out.problem(ROUNDED, name, count=self._rounded)
+        if self._bytes:
+            out.problem(BYTES, name, count=self._bytes)
+        self._set_clock(hosts)
+
+    def _set_clock(self, hosts: list[str]) -> None:
+        out = self._out
+        domain = replace(Xplane.clock, machine=hosts[0] if len(hosts) == 1 else "")
+        out.set_clock(domain)
+        if looks_like_unix_time(out.first_ts()):
+            out.snapshot(ClockSnapshot(domain, 0, REALTIME, 0, None, "times since 1970, by their size"))
+        elif self._start is not None:
+            out.snapshot(ClockSnapshot(domain, 0, REALTIME, self._start, None, _METHOD))
+
+    def _plane(self, data: Value, source: str) -> None:
+        try:
+            plane = _Plane(Message(data), self._out)
+            stats, held = plane.stats(plane.message.all(6))
+        except BadWire as error:
+            self._out.problem(NOT_A_MESSAGE, source, f"a plane: {error}")
+            return
+        self._bytes += held
+        if plane.name == _ENVIRONMENT and isinstance(stats.get(_START), int):
+            self._start = stats[_START]
+        if stats:
+            self._out.metadata(plane.name, stats)
+        lines = plane.message.all(3)
+        if lines:
+            self._lines(plane, lines, stats.get(_PID))
+
+    def _lines(self, plane: _Plane, lines: list[Value], pid: object) -> None:
+        is_host = plane.name.startswith(HOST)
+        if is_host:
+            parent = self._out.process(plane.name, pid=pid if isinstance(pid, int) else None)
+        else:
+            parent = self._out.track(plane.name)
+        for value in lines:
+            try:
+                line = Message(value)
+                name = line.text(11) or line.text(2) or f"line {line.signed(10) or line.signed(1)}"
+                start = line.signed(3)
+            except BadWire as error:
+                self._out.problem(NOT_A_MESSAGE, plane.name, f"a line: {error}")
+                continue
+            track = self._out.thread(parent, None, name) if is_host else self._out.track(name, parent)
+            self._events(plane, line.all(4), start, track, name)
+
+    def _events(self, plane: _Plane, events: list[Value], start_ns: int, track: TrackId, line: str) -> None:
+        balance = self._out.balance
+        totals = NO_TRACK
+        for value in events:
+            balance.read += 1
+            number = balance.read
+            try:
+                event = _Event(as_bytes(value))
+                stats, held = plane.stats(event.stats)
+                name, more = plane.event(event.metadata)
+            except BadWire as error:
+                self._out.skip(NOT_A_MESSAGE, number, f"{line}: {error}")
+                continue
+            self._bytes += held
+            args = more | {key: stat for key, stat in stats.items() if key not in INTERNAL}
+            if event.occurrences is not None:
+                if totals == NO_TRACK:
+                    totals = self._out.totals_track(line, track)
+                self._out.totals(totals, name, args=args | {"num_occurrences": event.occurrences}, at=number)
+                balance.written += 1
+                continue
+            start = start_ns * _PS + event.offset
+            self._rounded += bool(start % _PS or event.duration % _PS)
+            self._timeline.add(track, _to_ns(start), _to_ns(event.duration), name, args, stats, number)
+
+
+class _Plane:
+    """A plane with the names that its events refer to."""
+
+    def __init__(self, message: Message, out: Builder) -> None:
+        self.message = message
+        self.name = message.text(2)
+        self._out = out
+        self._events = _entries(message.all(4))
+        self._stats = {id: entry.text(2) for id, entry in _entries(message.all(5)).items()}
+        self._known: dict[int, tuple[str, Stats]] = {}
+
+    def event(self, id: int) -> tuple[str, Stats]:
+        """The name of an event by the id of its metadata, and the args that all events of this id have."""
+        found = self._known.get(id)
+        if found is None:
+            found = self._known[id] = self._describe(id)
+        return found
+
+    def _describe(self, id: int) -> tuple[str, Stats]:
+        """XEventMetadata: name 2, display_name 4, stats 5*."""
+        entry = self._events.get(id)
+        if entry is None:
+            self._out.problem(NO_NAME, self.name, f"event {id}")
+            return f"(event {id})", {}
+        stats, _ = self.stats(entry.all(5))
+        long, short = entry.text(2), entry.text(4)
+        more: Stats = {"long_name": long} if short and long and short != long else {}
+        return short or long, more | stats
+
+    def stats(self, values: Iterable[Value]) -> tuple[Stats, int]:
+        """Stats by name, and how many were left out because they hold bytes."""
+        found: Stats = {}
+        held = 0
+        for value in values:
+            id = 0
+            content: Any = None
+            for number, inner in fields(as_bytes(value)):
+                if number == 1:
+                    id = signed(inner)
+                else:
+                    content = self._value(number, inner)
+            if isinstance(content, bytes):
+                held += 1
+            else:
+                found[self._stat_name(id)] = content
+        return found, held
+
+    def _value(self, number: int, value: Value) -> Any:
+        if number == 2:
+            return as_double(value)
+        if number == 3:
+            return unsigned(value)
+        if number == 4:
+            return signed(value)
+        if number == 5:
+            return as_text(value)
+        if number == 7:
+            return self._stat_name(unsigned(value))
+        return as_bytes(value) if number == 6 else None
+
+    def _stat_name(self, id: int) -> str:
+        name = self._stats.get(id)
+        if name is None:
+            self._out.problem(NO_NAME, self.name, f"stat {id}")
+            name = self._stats[id] = f"(stat {id})"
+        return name
+
+
+class _Event:
+    """The fields of an XEvent."""
+
+    __slots__ = ("duration", "metadata", "occurrences", "offset", "stats")
+
+    def __init__(self, data: bytes) -> None:
+        self.metadata = self.offset = self.duration = 0
+        self.occurrences: int | None = None
+        self.stats: list[Value] = []
+        for number, value in fields(data):
+            if number == 1:
+                self.metadata = signed(value)
+            elif number == 2:
+                self.offset = signed(value)
+            elif number == 3:
+                self.duration = signed(value)
+            elif number == 4:
+                self.stats.append(value)
+            elif number == 5:
+                self.occurrences = signed(value)
+
+
+def _entries(values: Iterable[Value]) -> dict[int, Message]:
+    """A map of a protobuf message: entries {key 1, value 2}."""
+    entries = (Message(value) for value in values)
+    return {entry.signed(1): entry.message(2) for entry in entries}
+
+
+def _to_ns(ps: int) -> int:
+    """The nearest nanosecond; halves away from zero, as everywhere in traceconv."""
+    return (ps + _PS // 2) // _PS if ps >= 0 else -((-ps + _PS // 2) // _PS)
+
+
+def _looks_like_space(data: bytes) -> Match:
+    frame = frame_at(data, 0) if data[:1] == bytes([PACKET_TAG]) else None
+    if frame is None or frame[1] < 0:
+        return Match.no("does not begin with byte 0a, a plane")
+    plane = data[frame[0] : frame[1]]
+    cut = frame[1] > len(data)
+    try:
+        kinds = list(fields_until_cut(plane, cut))
+    except BadWire:
+        return Match.no("what would be the first plane is no protobuf message")
+    if any(_PLANE_FIELDS.get(number) != kind for number, kind in kinds):
+        return Match.no("the first message has other fields than a plane")
+    name = _name_of(plane)
+    if not name.startswith(PLANES):
+        return Match.no("the first message is not named like a plane")
+    return Match.yes(f"an XSpace with the plane {name}")
+
+
+def _name_of(plane: bytes) -> str:
+    """The name of a plane whose end may be missing."""
+    found: list[tuple[int, Value]] = []
+    with contextlib.suppress(BadWire):
+        scan(plane, found)
+    return next((as_text(value) for number, value in found if number == 2), "")

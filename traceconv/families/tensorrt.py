@@ -1,0 +1,343 @@
+"""What TensorRT's `trtexec` exports: `--exportTimes`, `--exportProfile` and `--exportLayerInfo`.
+
+    [
+      { "startEnqMs" : 3.1, "endEnqMs" : 3.2, "startH2dMs" : 3.0, "endH2dMs" : 3.1, "startComputeMs" : 3.3,
+        "endComputeMs" : 5.2, "startD2hMs" : 5.2, "endD2hMs" : 5.3, "h2dMs" : 0.1, "computeMs" : 1.9, ... },
+    ]
+    [
+      { "count" : 742 }
+    , { "name" : "conv1 + relu", "timeMs" : 88.8, "averageMs" : 0.119, "medianMs" : 0.118, "percentage" : 4.1 }
+    ]
+    {"Layers": [{"Name": "conv1 + relu", "LayerType": "CaskConvolution", "Inputs": [...], ...}], "Bindings": ["input"]}
+
+Facts from TensorRT's samples (samples/common/sampleReporting.cpp) and from public outputs; to 7.0 the names are
+startInMs, endInMs, startOutMs, endOutMs, inMs, outMs. One object per inference, milliseconds from the start of the run:
+enqueue is measured by the host, the rest by CUDA events placed on the host's time. Numbers have six significant digits:
+times are good to 1 us in the first second, to 100 us after ten; the durations beside them are finer. A profile has
+the sums over `count` inferences for each layer, in the order of the network and without times (medians since 8.5).
+Nothing is escaped in names, and old versions print `nan`. Layers of --exportLayerInfo are names, or objects where the
+engine was built with detailed verbosity.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.families.registry import Match, importer
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import FormatMarks
+from traceconv.model.times import MS, format_time, parse_ns
+from traceconv.model.trace import SliceId, TrackId
+
+BAD_RECORD = declare(
+    "tensorrt.bad_record", ProblemKind.LOST, "an object is cut, or lacks a time that is a number: it was left out"
+)
+MENDED = declare(
+    "tensorrt.mended",
+    ProblemKind.REPAIRED,
+    "the file is no valid JSON (names without escapes, nan, cut): read object by object",
+)
+
+_OBJECT = regex(rb"\{[^{}]*\}")
+_LAYER = regex(rb'\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
+_MEMBER = regex(rb'"(\w+)"\s*:\s*([^,}\s]+)')
+_TIMES = regex(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
+_PROFILE = regex(rb'\A\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
+#: printf of a C++ stream: six digits, zeros at the end cut off.
+_DIGITS = 6
+_NUMBER = regex(rb"-?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?")
+_SYNTHETIC = "A profile has no times: the layers stand end to end in the order of the network, with their mean lengths."
+
+_LAYERS = "TensorRT layers"
+
+RUN_CLOCK = ClockDomain("trtexec time", Zero.RUN_START, Run.MONOTONIC, 1000)
+ORDER_CLOCK = ClockDomain("TensorRT layer order", Zero.UNKNOWN, Run.NONE, 1000)
+#: What happens to one inference: the track, the names of the times at begin and end, those of old versions.
+_PHASES = (
+    ("Host: enqueue", "enqueue", ("startEnqMs", "endEnqMs"), ("startEnqMs", "endEnqMs")),
+    ("Device: H2D", "H2D", ("startH2dMs", "endH2dMs"), ("startInMs", "endInMs")),
+    ("Device: compute", "compute", ("startComputeMs", "endComputeMs"), ("startComputeMs", "endComputeMs")),
+    ("Device: D2H", "D2H", ("startD2hMs", "endD2hMs"), ("startOutMs", "endOutMs")),
+)
+
+_ENQUEUE = 0
+
+Record = dict[str, bytes]
+
+
+def _records(data: bytes, out: Builder) -> Iterator[Record]:
+    """The members of each object as they are written; names are decoded."""
+    try:
+        for members in msgspec.json.decode(data, type=list[dict[str, msgspec.Raw]]):
+            yield {key: _plain(bytes(value)) for key, value in members.items()}
+        return
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        out.problem(MENDED, out.info.name)
+    for line in data.splitlines():
+        layer = _LAYER.search(line)
+        if layer is not None:
+            yield {"name": layer[1], **_members(b'"timeMs":' + layer[2])}
+        elif b'"name"' in line:
+            yield {}
+        else:
+            for found in _OBJECT.finditer(line):
+                yield _members(found[0])
+            if line.count(b"{") > line.count(b"}"):
+                yield {}  # cut
+
+
+def _plain(value: bytes) -> bytes:
+    return str(msgspec.json.decode(value)).encode("utf-8", "replace") if value[:1] == b'"' else value
+
+
+def _members(text: bytes) -> Record:
+    return {key.decode(): value for key, value in _MEMBER.findall(text)}
+
+
+class _Times(msgspec.Struct):
+    """Writes the inferences of `--exportTimes`."""
+
+    out: Builder
+    tracks: list[TrackId] = msgspec.field(default_factory=list)
+    ends: list[int] = msgspec.field(default_factory=lambda: [0] * len(_PHASES))  # of the last slice on each track
+    step: int = RUN_CLOCK.resolution_ns
+
+    def add(self, number: int, record: Record) -> None:
+        if not self.tracks:
+            root = self.out.process("trtexec")
+            self.tracks = [self.out.track(phase[0], root) for phase in _PHASES]
+        try:
+            spans = list(self._placed(record))
+        except ValueError as error:
+            self.out.skip(BAD_RECORD, number, str(error))
+            return
+        if not spans:
+            self.out.skip(BAD_RECORD, number)
+            return
+        durations = {
+            f"{key[:-2]}_ms": float(value)
+            for key, value in record.items()
+            if not _is_instant(key) and _NUMBER.fullmatch(value)
+        }
+        self.step = max(self.step, *(_step(end) for _, _, _, end in spans))
+        before: SliceId | None = None
+        for track, name, start, end in spans:
+            args = {"inference": number - 1, **(durations if name == "compute" else {})}
+            slice_id = self.out.slice(self.tracks[track], start, end - start, name, "inference", args, number)
+            if before is not None:
+                self.out.flow(before, slice_id, "inference", at=number)
+            before = slice_id
+        self.out.balance.written += 1
+
+    def finish(self) -> None:
+        """Say how fine the times are."""
+        self.out.set_clock(replace(RUN_CLOCK, resolution_ns=self.step))
+        if self.step > RUN_CLOCK.resolution_ns:
+            self.out.note(
+                f"times are printed with six digits, the last ones in steps of {format_time(self.step)}; the durations "
+                "of copies and of `compute` are finer, and what follows them is drawn behind them"
+            )
+
+    def _placed(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
+        """Like `_spans`, but what rounded times put a step too early begins when what it follows has ended."""
+        before = 0
+        for track, name, start, end in self._spans(record):
+            known = max(self.ends[track], before if track != _ENQUEUE else 0)
+            shift = known - start if 0 < known - start <= _step(start) else 0
+            self.ends[track] = end + shift
+            before = end + shift if track != _ENQUEUE else 0
+            yield track, name, start + shift, end + shift
+
+    def _spans(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
+        """Track, name, begin and end of what is known of an inference."""
+        for track, (_, name, new, old) in enumerate(_PHASES):
+            for start, end in (new, old):
+                if start in record and end in record:
+                    yield track, name, *_span(record, start, end)
+                    break
+
+
+def _span(record: Record, start: str, end: str) -> tuple[int, int]:
+    """Begin and end in ns. The duration beside them is printed finer than the end: it counts where they agree."""
+    begin, stop = parse_ns(record[start], MS), parse_ns(record[end], MS)
+    stated = record.get(f"{start[5].lower()}{start[6:]}", b"")  # startH2dMs: h2dMs
+    if not _NUMBER.fullmatch(stated):
+        return begin, stop
+    dur = parse_ns(stated, MS)
+    return begin, begin + dur if abs(stop - begin - dur) <= _step(stop) else stop
+
+
+def _step(ts: int) -> int:
+    """The distance in ns of two times of that size that are printed differently."""
+    return int(10 ** max(len(str(abs(ts))) - _DIGITS, 0))
+
+
+def _is_instant(key: str) -> bool:
+    return key.startswith(("start", "end")) or not key.endswith("Ms")
+
+
+class _Profile(msgspec.Struct):
+    """Writes the layers of `--exportProfile`."""
+
+    out: Builder
+    track: TrackId
+    end: int = 0
+    count: int = 1
+
+    def add(self, number: int, record: Record) -> None:
+        try:
+            if "name" not in record:
+                self.count = int(record["count"])
+                self.out.metadata("tensorrt_inferences", self.count)
+                self.out.balance.merged["counts of inferences"] += 1
+                return
+            total = parse_ns(record["timeMs"], MS)
+            dur = parse_ns(record["averageMs"], MS) if "averageMs" in record else total // max(self.count, 1)
+        except (KeyError, ValueError):
+            self.out.skip(BAD_RECORD, number)
+            return
+        args: dict[str, float] = {"total_time_ns": total, "inferences": self.count}
+        for key in ("medianMs", "percentage"):
+            if key in record and _NUMBER.fullmatch(record[key]):
+                args[key.replace("Ms", "_ms")] = float(record[key])
+        name = record["name"].decode("utf-8", "replace")
+        self.out.slice(self.track, self.end, dur, name, "layer", args, number)
+        self.end += dur
+        self.out.balance.written += 1
+
+
+def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
+    """The JSON object of a file, mended where names hold quotes. Raises MalformedInput if it does not end."""
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        mended, _ = repair_value(data, 0, Counter())
+        document = msgspec.json.decode(mended, type=dict[str, Any])
+    except (Incomplete, Hopeless, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise MalformedInput(
+            source.display, "", "no whole list of layers", hint="was the file copied whole? Export it again"
+        ) from None
+    out.problem(MENDED, out.info.name)
+    return document
+
+
+def _read_layers(source: Source, data: bytes, out: Builder) -> None:
+    """The layers of `--exportLayerInfo`, without times: a row each. Raises MalformedInput if it is cut."""
+    document = _document(source, data, out)
+    layers = document.get("Layers")
+    out.set_clock(NO_TIME)
+    out.belongs_to(("tensorrt",))
+    out.info.unit, out.balance.unit = "layer", "layers"
+    if bindings := document.get("Bindings"):
+        out.metadata("tensorrt_bindings", bindings)
+    track = out.totals_track(_LAYERS)
+    for number, layer in enumerate(layers if isinstance(layers, list) else [], 1):
+        out.balance.read += 1
+        args: dict[str, Any] = dict(layer) if isinstance(layer, dict) else {"Name": layer}
+        name = args.pop("Name", "")
+        if not isinstance(name, str) or not name:
+            out.skip(BAD_RECORD, number)
+            continue
+        out.totals(track, name, "layer", args, number)
+        out.balance.written += 1
+
+
+def _has_layers(head: Head) -> bool:
+    """Whether a file is of `--exportLayerInfo`: layers with names and types, or names only beside bindings."""
+    layers = head.json.members.get("Layers")
+    if not isinstance(layers, list) or not layers:
+        return False
+    first = layers[0]
+    if isinstance(first, dict):
+        return {"Name", "LayerType", "Inputs", "Outputs"} <= first.keys()
+    return isinstance(first, str) and (b'"Bindings"' in head.tail)
+
+
+@importer
+class Tensorrt(msgspec.Struct, frozen=True):
+    """Importer of what trtexec exports."""
+
+    name: ClassVar[str] = "tensorrt"
+    title: ClassVar[str] = "TensorRT trtexec times and layer profiles"
+    url: ClassVar[str] = "https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html"
+    versions: ClassVar[str] = "--exportTimes, --exportProfile and --exportLayerInfo of TensorRT 5 to 10"
+    clock: ClassVar[ClockDomain] = RUN_CLOCK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libnvinfer")
+    record: ClassVar[str] = (
+        "trtexec --loadEngine=model.engine --exportTimes=times.json\n"
+        "trtexec --loadEngine=model.engine --dumpProfile --separateProfileRun --exportProfile=profile.json\n"
+        "trtexec --loadEngine=model.engine --profilingVerbosity=detailed --exportLayerInfo=layers.json"
+    )
+    line_up: ClassVar[str] = (
+        "Times count from the start of the run, profiles have none: `--offset FILE=TIME`, with the begin of the first "
+        "inference in an Nsight Systems recording of the same run (nsys profile trtexec ...), for instance."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("an inference of --exportTimes", "slices for enqueue, H2D, compute and D2H, with flows between them"),
+        ("h2dMs, computeMs, latencyMs, ...", "args of the compute slice"),
+        ("a layer of --exportProfile", "slice of its mean length, end to end, with total, median and share as args"),
+        ("a layer of --exportLayerInfo", "row of a table without times; the bindings are metadata"),
+    )
+    lost: ClassVar[tuple[str, ...]] = ("When the run began, and when a layer ran.",)
+    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        (
+            "trtexec of TensorRT 8 (A100, RTX 3090, DLA)",
+            "outputs in tools/experimental/trt-engine-explorer of NVIDIA/TensorRT: times, profiles, layers",
+            "all fields, the digits of numbers, names without escapes, profiles with and without medians",
+        ),
+        (
+            "trtexec of TensorRT 7 to 10",
+            "samples/common/sampleReporting.cpp of NVIDIA/TensorRT",
+            "what is printed in which order; the names of 5 to 7.0 by a script of the samples only",
+        ),
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the members that only trtexec writes."""
+        if _TIMES.match(head.text):
+            return Match.yes("inference times of trtexec")
+        if _has_layers(head):
+            return Match.yes("the layers of an engine of TensorRT")
+        if _PROFILE.match(head.text) and (b'"averageMs"' in head.data or b'"timeMs"' in head.data or head.complete):
+            return Match.yes("a layer profile of trtexec")
+        return Match.no("no array of inference times or layer times of trtexec")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole file."""
+        with source.open() as stream:
+            data = stream.read()
+        out.info.unit = "object"
+        out.balance.unit = "objects"
+        if _has_layers(source.head()):
+            _read_layers(source, data.removeprefix(b"\xef\xbb\xbf"), out)
+            return
+        is_profile = _PROFILE.match(data.lstrip()) is not None or (b'"timeMs"' in data and b"ComputeMs" not in data)
+        if not is_profile and b"ComputeMs" not in data and b"EnqMs" not in data:
+            raise MalformedInput(
+                source.display, "", "no times of trtexec found", hint=f"record them with {self.record.splitlines()[0]}"
+            )
+        adder: _Profile | _Times
+        if is_profile:
+            out.set_clock(ORDER_CLOCK.owned_by(out.info.name))
+            adder = _Profile(out, out.track("layers (synthetic)", out.process("TensorRT"), description=_SYNTHETIC))
+            out.note(_SYNTHETIC)
+        else:
+            adder = _Times(out)
+        for number, record in enumerate(_records(data, out), 1):
+            out.balance.read += 1
+            adder.add(number, record)
+        if isinstance(adder, _Times):
+            adder.finish()

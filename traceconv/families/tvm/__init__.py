@@ -1,0 +1,1 @@
+"""Apache TVM: debugger dumps, profiler tables and graphs."""

@@ -1,0 +1,387 @@
+"""The dump folder of the TVM debugger: its graph and its output tensors, for what lies beside them.
+
+    dump/_tvmdbg_device_CPU_0/_tvmdbg_graph_dump.json        (up to 0.7 _tvmdbg_ctx_CPU_0)
+    dump/_tvmdbg_device_CPU_0/_tvmdbg_execution_trace.json
+    dump/_tvmdbg_device_CPU_0/output_tensors.params
+
+Up to 0.6 the graph is a JSON string that holds JSON, with inputs as [node, output, version]; later an object, with
+inputs as names and `param` or the name of the function as op. Shapes, dtypes and storage ids are lists over outputs,
+which `node_row_ptr` relates to nodes; the `shape` of a node itself is another node's before 0.12 if a node before it
+has several outputs, and is not used when the lists are there.
+
+Facts from python/tvm/contrib/debugger and src/runtime/graph_executor/debug of tags v0.5 to v0.19, and from recordings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from traceconv.errors import InputError, MalformedInput, UsageError
+from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten
+from traceconv.families.tvm import _tensors as tensors
+from traceconv.families.tvm._tensors import Tensor
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import SliceId
+
+GRAPH_FILE = "_tvmdbg_graph_dump.json"
+TENSORS_FILE = "output_tensors.params"
+FOLDER_PREFIX = "_tvmdbg_"
+
+BAD_DUMP = declare(
+    "tvm.bad_dump",
+    ProblemKind.LOST,
+    "a file of the dump folder cannot be read: the trace was made without it",
+)
+
+UNKNOWN_INPUT = declare(
+    "tvm.unknown_input",
+    ProblemKind.ABSENT,
+    "an input of a node is no node before it in the graph: it is neither in the args nor drawn as an arrow",
+)
+
+_FOLDER = regex(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
+_OUTPUT_NAME = regex(r"(?P<name>.*?)____topo-index:(?P<node>\d{1,18})____output-num:(?P<output>\d{1,18})", re.DOTALL)
+_GRAPH_START = regex(rb'"?\{(?:\\n|\s)*"(?:arg_)?nodes"\s*:\s*\[')
+_PLAIN_ATTRS = frozenset(("num_outputs", "num_inputs", "flatten_data", "func_name", "T"))
+_LISTED_TENSORS = 256
+
+
+class _NodeFile(msgspec.Struct):
+    """A node as it stands in the file."""
+
+    op: str = ""
+    name: str = ""
+    inputs: list[Any] = []
+    attrs: dict[str, Any] = {}
+    shape: list[Any] | None = None
+
+
+class _GraphFile(msgspec.Struct):
+    """The graph as it stands in the file."""
+
+    nodes: list[_NodeFile]
+    node_row_ptr: list[int] = []
+    attrs: dict[str, Any] = {}
+
+
+class Output(msgspec.Struct, frozen=True):
+    """One output of a node: its shape as TVM prints it, "(1, 64, 56, 56)"; texts are empty for what is not known."""
+
+    shape: str = ""
+    dtype: str = ""
+    storage_id: int | None = None
+
+    def describe(self) -> str:
+        """As in the column Argument Shapes: "float32[1, 10]"."""
+        return f"{self.dtype}[{self.shape.strip('(),')}]" if self.shape else self.dtype
+
+    def facts(self) -> dict[str, Any]:
+        """For args, without what is not known."""
+        known = {"shape": self.shape, "dtype": self.dtype, "storage_id": self.storage_id}
+        return {key: value for key, value in known.items() if value not in ("", None)}
+
+
+class Wanted(NamedTuple):
+    """What is known of a node; an empty function or shape fits all."""
+
+    name: str
+    op: str = ""
+    shape: str = ""
+
+
+class Node(msgspec.Struct, frozen=True, eq=False):
+    """One node of the graph.
+
+    Attributes:
+        index: its place in the graph.
+        op: the name of the function that it calls; empty for a parameter or input.
+        inputs: the producers: their index, and the number of their output.
+    """
+
+    index: int
+    name: str
+    op: str
+    inputs: tuple[tuple[int, int], ...]
+    outputs: tuple[Output, ...]
+    attrs: dict[str, Any]
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is a parameter or an input of the graph, which is not executed."""
+        return not self.op
+
+
+class Graph(msgspec.Struct):
+    """The nodes in order of execution.
+
+    Attributes:
+        strangers: how many inputs name no node before their own.
+    """
+
+    nodes: list[Node]
+    strangers: int = 0
+
+    def facts_of(self, node: Node) -> dict[str, Any]:
+        """What the graph says about a node, for args."""
+        facts: dict[str, Any] = {}
+        if not node.is_parameter:
+            facts = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
+        if len(node.outputs) == 1:
+            facts |= node.outputs[0].facts()
+        else:
+            facts["outputs"] = [output.facts() for output in node.outputs]
+        return facts | {key: value for key, value in node.attrs.items() if key not in (*_PLAIN_ATTRS, *facts)}
+
+    def _input(self, index: int, output: int) -> str:
+        producer = self.nodes[index]
+        tensor = producer.outputs[output].describe() if output < len(producer.outputs) else ""
+        return f"{producer.name} {tensor}".rstrip()
+
+    def assign(self, wanted: Sequence[Wanted], *, parameters: bool = False) -> list[Node] | str:
+        """The nodes that are wanted, each used once and in order of the graph; or the first that is not there.
+
+        Args:
+            parameters: whether parameters may be among them.
+        """
+        free: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            if parameters or not node.is_parameter:
+                free.setdefault(node.name, []).append(node)
+        found = []
+        for name, op, shape in wanted:
+            candidates = [node for node in free.get(name, ()) if op in ("", node.op)]
+            if not candidates:
+                return f"{name} ({op})" if op else name
+            node = next((node for node in candidates if node.outputs and node.outputs[0].shape == shape), candidates[0])
+            free[name].remove(node)
+            found.append(node)
+        return found
+
+
+def parse_graph(data: bytes) -> Graph:
+    """The graph of a dump. Raises ValueError saying what is wrong with it."""
+    data = flatten(data.strip(), MAX_DEPTH // 2)
+    try:
+        if data[:1] == b'"':  # up to 0.6: JSON in a JSON string
+            data = flatten(msgspec.json.decode(data, type=str).encode(), MAX_DEPTH // 2)
+        file = msgspec.json.decode(data, type=_GraphFile)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    starts = file.node_row_ptr
+    lists = {key: _list_of(file.attrs.get(key)) for key in ("shape", "dltype", "storage_id")}
+    graph = Graph([])
+    last: dict[str, int] = {}
+    for index, node in enumerate(file.nodes):
+        function = node.attrs.get("func_name") or ("" if node.op in ("param", "null") else node.op)
+        inputs = [_producer(entry, last, index) for entry in node.inputs]
+        graph.strangers += inputs.count(None)
+        graph.nodes.append(
+            Node(
+                index,
+                node.name,
+                str(function),
+                tuple(entry for entry in inputs if entry is not None),
+                _outputs(node, index, starts, lists),
+                node.attrs,
+            )
+        )
+        last[node.name] = index
+    return graph
+
+
+def _list_of(value: object) -> list[Any]:
+    """The list in ["list_shape", [...]]."""
+    return value[1] if isinstance(value, list) and len(value) == 2 and isinstance(value[1], list) else []
+
+
+def _producer(entry: object, last: dict[str, int], index: int) -> tuple[int, int] | None:
+    """Index and output of an input, which is [node, output, version] or a name of a node before this one."""
+    if isinstance(entry, str):
+        return (last[entry], 0) if entry in last else None
+    if isinstance(entry, list) and len(entry) >= 2 and isinstance(entry[0], int) and isinstance(entry[1], int):
+        return (entry[0], max(entry[1], 0)) if 0 <= entry[0] < index else None
+    return None
+
+
+def _outputs(node: _NodeFile, index: int, starts: list[int], lists: dict[str, list[Any]]) -> tuple[Output, ...]:
+    if index + 1 >= len(starts) or not 0 <= starts[index] <= starts[index + 1] <= starts[index] + 1000:
+        dtype = str(node.attrs.get("T", "")).removeprefix("type: ")
+        return (Output(_shape_text(node.shape), dtype),)
+    found = []
+    for entry in range(starts[index], starts[index + 1]):
+        shape, name, storage = (values[entry] if entry < len(values) else None for values in lists.values())
+        storage_id = storage if isinstance(storage, int) else None
+        found.append(Output(_shape_text(shape), name if isinstance(name, str) else "", storage_id))
+    return tuple(found)
+
+
+def _shape_text(shape: object) -> str:
+    """A shape as the debugger prints it: a tuple of Python."""
+    if not isinstance(shape, list):
+        return ""
+    inner = ", ".join(str(size) for size in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+# -- files beside an input --------------------------------------------------------------------------------------
+
+
+class Dump(msgspec.Struct):
+    """What a dump folder says about the nodes of one input.
+
+    Attributes:
+        nodes: the node of each row that was asked for.
+        device: such as "CPU 0", by the name of the folder; or an empty text.
+    """
+
+    graph: Graph
+    nodes: list[Node]
+    device: str
+    _tensors: dict[int | str, list[Tensor]] = msgspec.field(default_factory=dict)
+
+    def facts_of(self, node: Node) -> dict[str, Any]:
+        """What graph and output tensors say about a node, for args."""
+        facts = self.graph.facts_of(node)
+        written = self._tensors.get(node.index) or self._tensors.get(node.name)
+        if written:
+            facts["output_tensors"] = [
+                {"shape": tensor.shape, "dtype": tensor.dtype, "bytes": tensor.size} for tensor in written
+            ]
+        return facts
+
+    def draw_flows(self, out: Builder, slices: dict[int, SliceId]) -> None:
+        """Arrows from the slice of each producer to those of its consumers; `slices` are by index of their node."""
+        for index in sorted(slices):
+            for producer in dict.fromkeys(producer for producer, _ in self.graph.nodes[index].inputs):
+                if producer in slices:
+                    out.flow(slices[producer], slices[index], "tensor", "tensor")
+
+
+def find_dump(
+    source: Source, out: Builder, option: str, wanted: Sequence[Wanted], *, parameters: bool = False
+) -> Dump | None:
+    """The dump whose graph has the wanted nodes (see Graph.assign); what was found is said in notes and metadata.
+
+    Args:
+        option: a folder or a graph file that the user named; or an empty text to look beside the input.
+
+    Raises:
+        UsageError: what the user named is not there.
+    """
+    misfits = []
+    for path in _graph_files(source, option):
+        graph = _read_graph(path, source, out)
+        if graph is None:
+            continue
+        nodes = graph.assign(wanted, parameters=parameters)
+        shown = _shown(path, source)
+        if graph.strangers:
+            out.problem(UNKNOWN_INPUT, shown, count=graph.strangers)
+        if isinstance(nodes, str):
+            misfits.append(f"{shown} was not joined: it has no node {nodes}, so it is of another model or build")
+            continue
+        device = _FOLDER.fullmatch(path.parent.name)
+        dump = Dump(graph, nodes, f"{device['kind']} {device['number']}" if device else "")
+        out.note(f"joined by node name with {shown}")
+        operators = sum(not node.is_parameter for node in graph.nodes)
+        out.metadata("tvm_graph", {"file": shown, "operators": operators, "parameters": len(graph.nodes) - operators})
+        _add_tensors(dump, path.parent / TENSORS_FILE, source, out)
+        return dump
+    for misfit in misfits:
+        out.note(misfit)
+    return None
+
+
+def _graph_files(source: Source, option: str) -> list[Path]:
+    """Where a graph may be, nearest first."""
+    if option:
+        path = Path(option)
+        found = [path] if path.is_file() else _files_in(path)
+        if not found:
+            raise UsageError(f"option dump: no {GRAPH_FILE} in {option}", hint="name the folder given as dump_root")
+        return found
+    if source.path is None:
+        return []
+    folder = source.path.absolute().parent
+    patterns = (f"{FOLDER_PREFIX}*/{GRAPH_FILE}", f"dump/{FOLDER_PREFIX}*/{GRAPH_FILE}")
+    above = [path for pattern in patterns for path in sorted(folder.parent.glob(pattern))]
+    return list(dict.fromkeys((*_files_in(folder), *above)))
+
+
+def _files_in(folder: Path) -> list[Path]:
+    patterns = (GRAPH_FILE, f"{FOLDER_PREFIX}*/{GRAPH_FILE}", f"*/{FOLDER_PREFIX}*/{GRAPH_FILE}")
+    return [path for pattern in patterns for path in sorted(folder.glob(pattern))]
+
+
+def _shown(path: Path, source: Source) -> str:
+    """A path as seen from the input, so that it is the same wherever both lie."""
+    base = source.path.absolute().parent if source.path else Path()
+    for folder, prefix in ((base, ""), (base.parent, "../")):
+        if path.is_relative_to(folder):
+            return prefix + path.relative_to(folder).as_posix()
+    return str(path)
+
+
+def _read_graph(path: Path, source: Source, out: Builder) -> Graph | None:
+    try:
+        with Source(path).open() as stream:
+            return parse_graph(stream.read())
+    except (InputError, ValueError) as error:
+        out.problem(BAD_DUMP, _shown(path, source), str(error))
+        return None
+
+
+def _add_tensors(dump: Dump, path: Path, source: Source, out: Builder) -> None:
+    """Names, shapes and dtypes of the tensors that were written; their data is never read."""
+    if not path.is_file():
+        return
+    shown = _shown(path, source)
+    try:
+        with Source(path).open() as stream:
+            listing = tensors.read_listing(stream, shown)
+    except (InputError, MalformedInput) as error:
+        out.problem(BAD_DUMP, shown, error.message)
+        return
+    if listing.cut:
+        out.problem(BAD_DUMP, shown, listing.cut)
+    for tensor in listing.tensors:
+        node, _ = node_of(tensor.name)
+        dump._tensors.setdefault(node, []).append(tensor)
+    out.metadata("tvm_output_tensors", {"file": shown, **summary(listing.tensors)})
+    out.note(f"{len(listing.tensors)} output tensors listed from {shown} (names, shapes and dtypes only)")
+
+
+def summary(listed: list[Tensor]) -> dict[str, Any]:
+    """How many tensors, how large, and which; the last is limited."""
+    facts: dict[str, Any] = {"count": len(listed), "bytes": sum(tensor.size for tensor in listed)}
+    facts["tensors"] = [f"{tensor.name} {tensor.describe()}" for tensor in listed[:_LISTED_TENSORS]]
+    if len(listed) > _LISTED_TENSORS:
+        facts["not_listed"] = len(listed) - _LISTED_TENSORS
+    return facts
+
+
+def node_of(name: str) -> tuple[int | str, str]:
+    """The node that an output tensor is of, by index (0.9 and later) or by name, and the name of the node."""
+    found = _OUTPUT_NAME.fullmatch(name)
+    if found is not None:
+        return int(found["node"]), found["name"]
+    plain = re.sub(r"(?:____\d+|_\d+__[-+.\deE]+)$", "", name)
+    return plain, plain
+
+
+def mark_of_graph(head: Head) -> str:
+    """What shows that a file is a TVM graph; empty for graphs of other tools, and anything else."""
+    text = head.text.replace(b'\\"', b'"')
+    if not _GRAPH_START.match(text):
+        return ""
+    if not head.complete:  # with sorted keys the nodes stand at the end
+        text += head.tail.replace(b'\\"', b'"')
+    return next((mark.decode() for mark in (b"func_name", b"tvm_op", b"type: ") if b'"' + mark in text), "")

@@ -1,0 +1,492 @@
+"""The three forms of TVM's profiling Report, as calls with cells: text table, CSV, JSON. See `tvm_profile`.
+
+Text: the first column is left-aligned, all others end where their header ends, cells may be blank; offsets are bytes.
+Numbers carry the separators of the user's locale; Percent has none but the decimal sign. CSV: columns in alphabetical
+order, strings in quotes that nothing escapes. JSON: {"calls":[{column: {kind: value}}],"device_metrics":{device: {}}}.
+The profiler of the virtual machine before 0.8 printed sums only:
+
+    #OpName                 #InvokeCount    #Duration(us): Sum/Mean/Min/Max
+    fused_nn_dense          2               12.5/6.25/6/6.5
+
+Source: src/runtime/profiling.cc of tags v0.8 to v0.23, src/runtime/vm/profiler of 0.6 and 0.7, and recordings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from traceconv.errors import MalformedInput
+from traceconv.families.chrome.facts import misread_backslashes
+from traceconv.families.chrome.json_reader import text_of
+from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
+from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
+from traceconv.families.tvm import _text as text
+from traceconv.io.patterns import regex
+from traceconv.io.source import Source
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import ProblemKind, declare
+
+REPAIRED = declare(
+    "tvm.repaired",
+    ProblemKind.REPAIRED,
+    "TVM does not escape quotes and backslashes in names: places that are not valid JSON were read as what was meant",
+)
+CUT_REPORT = declare(
+    "tvm.cut_report", ProblemKind.LOST, "the JSON of a report ends early: the calls that are whole were read"
+)
+
+NAME, DURATION, PERCENT, DEVICE, COUNT = "Name", "Duration (us)", "Percent", "Device", "Count"
+#: Columns whose cells are text, even if they look like numbers.
+_TEXTS = frozenset((NAME, DEVICE, "Hash", "Argument Shapes", "VM::Argument Shapes", "Bound"))
+
+HEADER = regex(rb"(?<![A-Za-z0-9_])Name\s+Duration \(us\)\s+Percent(?=\s|$)")
+_SUMS_HEADER = regex(rb"#OpName\s+#InvokeCount\s+#Duration\(us\): Sum/Mean/Min/Max")
+# fused_nn_dense    2    12.5/6.25/6/6.5
+_SUMS_ROW = regex(
+    rb"\s*(?P<name>\S.*?)\s+(?P<count>\d+)\s+(?P<sum>[^/\s]+)/(?P<mean>[^/\s]+)/(?P<min>[^/\s]+)/(?P<max>\S+)\s*"
+)
+_SUMS_TOTAL = regex(rb"\s*Total Duration:? (?P<sum>\S+) us\..*")
+#: What frames tables.
+_KNOWN = (holds(rb"(?:Duration \(us\)|#OpName)"), rb"\s*Configuration")
+_TITLE = regex(rb"\S+(?: \S+)*")
+_JSON = regex(rb'\{\s*"(?:calls"\s*:\s*\[|device_metrics"\s*:|configuration"\s*:)')
+_CELL = regex(rb'"(?:microseconds|count|percent|ratio)"\s*:|"Duration \(us\)"\s*:')
+#: A quote ends a field only before a separator, behind which a field begins at once; other quotes are of the text.
+_CSV_CELL = regex(rb'(?:"(?P<text>.*?)"(?=,(?:["\d,-]|nan|inf|$)|$)|(?P<plain>[^,"]*))(?:,|$)')
+_PLAIN_ROW = regex(
+    rb"(?P<name>\S.*?)\s+(?P<duration>[\d.,']+)\s+(?P<percent>\d+[.,]\d+)\s+(?P<device>\w+)\s+(?P<count>\d+)"
+    rb"(?:\s+(?P<shapes>\w+\[[^\[\]]*\](?:, \w+\[[^\[\]]*\])*))?(?:\s+(?P<rest>\S.*?))?\s*"
+)
+_PLAIN_TOTAL = regex(rb"(?P<name>Total|Sum)\s+(?P<duration>[\d.,']+)(?:\s+(?P<rest>\S.*?))?\s*")
+_SETTING = regex(rb"(?P<key>[^:]{1,80}): (?P<value>.*)")
+_LAST_CALL = regex(rb"\}\s*\}\s*(?=,\s*\{|\]\s*,\s*\")")
+_GROUPING = " \u00a0\u202f'\u2019.,"
+_NUMBER = regex(r"(?a)-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_WHOLE = regex(rb"-?\d+")
+
+
+class Cell(NamedTuple):
+    """One cell: its kind as in JSON (microseconds, count, percent, ratio, string), and its text or number as text."""
+
+    kind: str
+    value: bytes
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number of any kind."""
+        return self.kind != "string"
+
+
+class Call(msgspec.Struct):
+    """One row: a call, several calls of equal shapes (Count), or a total.
+
+    Attributes:
+        at: the number of its line or of the call.
+    """
+
+    at: int
+    cells: dict[str, Cell] = msgspec.field(default_factory=dict)
+
+    def text(self, column: str) -> str:
+        """The text of a cell; empty if there is none."""
+        return self.cells[column].value.decode("utf-8", "replace") if column in self.cells else ""
+
+
+class Report(msgspec.Struct):
+    """One report.
+
+    Attributes:
+        in_order: whether the calls are in the order in which they were completed; None if the form leaves that open.
+        totals: Sum, and Total for each device.
+        configuration: the settings that TVM prints.
+    """
+
+    at: int
+    in_order: bool | None = None
+    calls: list[Call] = msgspec.field(default_factory=list)
+    totals: list[Call] = msgspec.field(default_factory=list)
+    configuration: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def form_of(head: bytes) -> str:
+    """The form of a report by the head of its file: json, csv, text; or an empty text."""
+    if head[:1] == b"{":
+        return "json" if _JSON.match(head) and (_CELL.search(head) or b'"device_metrics"' in head) else ""
+    titles = head.split(b"\n", 1)[0].rstrip(b"\r").split(b",")
+    if {NAME.encode(), DURATION.encode(), PERCENT.encode()} <= set(titles):
+        return "csv"
+    for line in head.splitlines():
+        if b"Duration" in line and is_header(text.clean(line)):
+            return "text"
+    return ""
+
+
+def is_header(line: bytes) -> bool:
+    """Whether a table of a report begins with this line."""
+    return (HEADER.search(line) or _SUMS_HEADER.search(line)) is not None
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------
+
+
+class _File(msgspec.Struct):
+    """A report as it stands in the file."""
+
+    calls: list[dict[str, Raw]] = []
+    device_metrics: dict[str, dict[str, Raw]] = {}
+    configuration: dict[str, Raw] = {}
+
+
+def read_json(source: Source, out: Builder) -> list[Report]:
+    """The report of a JSON file. Raises MalformedInput when it cannot be read."""
+    with source.open() as stream:
+        raw = stream.read().removeprefix(b"\xef\xbb\xbf").strip()
+    data = flatten(raw.decode("utf-8", "replace").encode(), MAX_DEPTH // 2)
+    file = _decode(data, source, out)
+    report = Report(1, in_order=True)
+    report.calls = [Call(number, _cells(call)) for number, call in enumerate(file.calls, 1)]
+    for number, (device, row) in enumerate(file.device_metrics.items(), len(file.calls) + 1):
+        total = Call(number, _cells(row))
+        total.cells.setdefault(DEVICE, Cell("string", device.encode()))
+        report.totals.append(total)
+    report.configuration = {
+        key: cell.value.decode("utf-8", "replace") for key, cell in _cells(file.configuration).items()
+    }
+    out.balance.read += len(report.calls) + len(report.totals)
+    return [report]
+
+
+def _decode(data: bytes, source: Source, out: Builder) -> _File:
+    try:
+        return msgspec.json.decode(data, type=_File)
+    except msgspec.MsgspecError:
+        pass
+    repairs: Counter[str] = Counter()
+    try:
+        data = _mended(data, repairs, out)
+        file = msgspec.json.decode(data, type=_File)
+    except (Hopeless, msgspec.MsgspecError) as error:
+        place = f"byte {error.at}" if isinstance(error, Hopeless) else ""
+        raise MalformedInput(
+            source.display,
+            place,
+            f"no report as TVM writes it: {error}",
+            hint="names with quotes break the JSON of TVM; report.csv() and str(report) hold the same calls",
+        ) from None
+    if repairs:
+        kinds = ", ".join(f"{count} x {kind}" for kind, count in repairs.items())
+        out.problem(REPAIRED, kinds, count=repairs.total())
+    return file
+
+
+def _mended(data: bytes, repairs: Counter[str], out: Builder) -> bytes:
+    """Valid JSON; of a file that ends early, the calls that are whole."""
+    try:
+        return repair_value(data, 0, repairs)[0]
+    except Incomplete:
+        pass
+    ends = [match.end() for match in _LAST_CALL.finditer(data)]
+    if not ends:
+        raise Hopeless("the text ends inside the first call", len(data))
+    out.balance.read += 1
+    out.skip(CUT_REPORT, f"{out.info.name}:byte {len(data)}")
+    repairs.clear()
+    try:
+        return repair_value(data[: ends[-1]] + b"]}", 0, repairs)[0]
+    except Incomplete:
+        raise Hopeless("a text that does not end", len(data)) from None
+
+
+def _cells(row: dict[str, Raw]) -> dict[str, Cell]:
+    return {column: _cell(bytes(raw)) for column, raw in row.items()}
+
+
+def _cell(raw: bytes) -> Cell:
+    """The cell {"count":1}; older examples have a bare string."""
+    if raw[:1] == b"{":
+        members = msgspec.json.decode(raw, type=dict[str, Raw])
+        if len(members) == 1:
+            ((kind, value),) = members.items()
+            found = _cell(bytes(value))
+            return Cell(kind, found.value) if found.is_number else found
+    elif raw[:1] == b'"':
+        return Cell("string", misread_backslashes(text_of(raw)).encode("utf-8", "replace"))
+    return _plain_cell(raw)
+
+
+def _plain_cell(value: bytes) -> Cell:
+    """A number, if it is one."""
+    if _NUMBER.fullmatch(value.decode("utf-8", "replace")) is None:
+        return Cell("string", value)
+    return Cell("count" if _WHOLE.fullmatch(value) else "ratio", value)
+
+
+# -- CSV --------------------------------------------------------------------------------------------------------
+
+
+def read_csv(source: Source, out: Builder) -> list[Report]:
+    """The report of a CSV file."""
+    report = Report(1, in_order=True)
+    titles: list[str] = []
+    cut = b""  # the expression of lines with too few fields
+    lines = IdleLines(out)
+    for number, line in lines.read(source):
+        if not titles:
+            titles = line.strip().decode("utf-8", "replace").split(",")
+            cut = lines_but(holds(b",", len(titles) - 1), or_blank=True) if len(titles) > 1 else b""
+            out.balance.merged["lines that frame the tables"] += 1
+            continue
+        cells = _csv_cells(line)
+        if len(cells) != len(titles) or not line:
+            lines.skip(text.CUT_ROW, number, f"{len(cells)} fields, expected {len(titles)}", cut)
+            continue
+        call = Call(number)
+        for title, cell in zip(titles, cells, strict=True):
+            if cell is not None:
+                call.cells[title] = _typed(title, cell)
+        report.calls.append(call)
+    return [report]
+
+
+def _csv_cells(line: bytes) -> list[Cell | None]:
+    """The fields of a line; None for those that the call does not have."""
+    cells: list[Cell | None] = []
+    at = 0
+    while at <= len(line):
+        match = _CSV_CELL.match(line, at)
+        if match is None:
+            return []
+        if match["text"] is not None:
+            cells.append(Cell("string", match["text"]))
+        else:
+            cells.append(Cell("count", match["plain"]) if match["plain"] else None)
+        if not match[0].endswith(b","):
+            break
+        at = match.end()
+    return cells
+
+
+def _typed(title: str, cell: Cell) -> Cell:
+    """A field without quotes: its kind by its column."""
+    if cell.kind == "string":
+        return cell
+    kind = {DURATION: "microseconds", PERCENT: "percent"}.get(title)
+    plain = _plain_cell(cell.value)
+    return Cell(kind, cell.value) if kind and plain.is_number else plain
+
+
+# -- text -------------------------------------------------------------------------------------------------------
+
+
+class _Columns(msgspec.Struct):
+    """Where the columns of a table end, in bytes.
+
+    Attributes:
+        prefix: what stands before the header on its line: of a logger, mostly on the first line only.
+    """
+
+    titles: list[str]
+    ends: list[int]
+    prefix: bytes
+
+    def without_prefix(self, line: bytes) -> bytes:
+        """A row without the prefix, if it has the same as the header but for times."""
+        head = line[: len(self.prefix)]
+        return line[len(head) :] if head and text.prefix_key(head) == text.prefix_key(self.prefix) else line
+
+
+class TextReader:
+    """Collects the tables of a log, line by line."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self.reports: list[Report] = []
+        self._columns: _Columns | None = None
+        self._in_totals = False
+        self._settings: dict[str, str] | None = None
+        self._sums: Report | None = None  # the table of a version before 0.8 that is being read
+        self._others = 0
+        self._lines = IdleLines(out)
+
+    def read(self, source: Source) -> list[Report]:
+        """All reports of a log; their cells are numbers where the whole column is."""
+        for number, line in self._lines.read(source):
+            content = text.clean(line)
+            if len(content) > text.MAX_LINE or not self._take(number, content):
+                self._others += 1
+        if self._others:
+            self._out.balance.skipped["lines outside of tables"] += self._others
+            self._out.problem(text.OTHER_LINE, count=self._others)
+        for report in self.reports:
+            _type_columns(report)
+        return self.reports
+
+    def _take(self, number: int, line: bytes) -> bool:
+        header = HEADER.search(line) if b"Duration (us)" in line else None
+        if header is not None:
+            self._columns = _columns_of(line, header.start())
+            self._in_totals, self._settings, self._sums = False, None, None
+            self.reports.append(Report(number))
+            return self._merged("lines that frame the tables")
+        if b"#OpName" in line and _SUMS_HEADER.search(line):
+            self._columns = self._settings = None
+            self._sums = Report(number, in_order=False)
+            self.reports.append(self._sums)
+            return self._merged("lines that frame the tables")
+        if self._sums is not None and _sums_row(number, line, self._sums):
+            return True
+        if not self.reports:
+            return self._other()
+        stripped = line.strip()
+        if not stripped:
+            return self._blank()
+        if stripped == b"Configuration":
+            self._columns, self._settings = None, self.reports[-1].configuration
+            return self._merged("lines that frame the tables")
+        if self._settings is not None:
+            return self._setting(stripped)
+        return self._other() if self._columns is None else self._row(number, line, self._columns)
+
+    def _other(self) -> bool:
+        """Count a line outside of tables, which changes none."""
+        known: tuple[bytes, ...] = _KNOWN
+        if self._sums is not None:
+            known = (*known, holds(DIGIT))
+        elif self._columns is not None:
+            known = (*known, holds(rb"(?:--|  |\t|Total|Sum)"), holds(rb"[ \t\f\v]", 4))
+        self._lines.idle(self._add_others, lines_but(*known, or_blank=self._columns is None))
+        return True
+
+    def _add_others(self, count: int) -> None:
+        self._others += count
+
+    def _merged(self, what: str) -> bool:
+        self._out.balance.merged[what] += 1
+        return True
+
+    def _blank(self) -> bool:
+        """An empty line ends the rows, and the settings if there were any."""
+        if self._columns is None and self._settings is None:
+            return self._other()
+        if self._columns is None and not self._settings:
+            return False
+        self._columns = self._settings = None
+        return self._merged("lines that frame the tables")
+
+    def _setting(self, line: bytes) -> bool:
+        setting = _SETTING.fullmatch(line)
+        if setting is not None and self._settings is not None:
+            self._settings[setting["key"].decode("utf-8", "replace")] = setting["value"].decode("utf-8", "replace")
+            return self._merged("lines of the configuration kept as metadata")
+        if text.is_dashes(line) and not self._settings:
+            return self._merged("lines that frame the tables")
+        self._settings = None
+        return False
+
+    def _row(self, number: int, line: bytes, columns: _Columns) -> bool:
+        if text.is_dashes(columns.without_prefix(line)):
+            self._in_totals = True
+            return self._merged("lines that frame the tables")
+        line = columns.without_prefix(line)
+        found = _aligned(line, columns) or _collapsed(line)
+        if found is None:
+            if line[:1].isspace() or b"  " not in line.strip():
+                return self._other()
+            self._lines.skip(text.CUT_ROW, number, line.strip()[:60].decode("utf-8", "replace"))
+            return True
+        call = Call(number, {title: Cell("string", value) for title, value in found.items()})
+        is_total = self._in_totals or (call.text(NAME) == "Total" and PERCENT not in call.cells)
+        (self.reports[-1].totals if is_total else self.reports[-1].calls).append(call)
+        return True
+
+
+def _sums_row(number: int, line: bytes, report: Report) -> bool:
+    """Take a row of a table before 0.8; False if it is none."""
+    row, total = _SUMS_ROW.fullmatch(line), _SUMS_TOTAL.fullmatch(line)
+    if row is not None:
+        cells = {
+            NAME: "name",
+            COUNT: "count",
+            DURATION: "sum",
+            "Mean (us)": "mean",
+            "Min (us)": "min",
+            "Max (us)": "max",
+        }
+        report.calls.append(Call(number, {title: Cell("string", row[key]) for title, key in cells.items()}))
+    elif total is not None:
+        report.totals.append(Call(number, {NAME: Cell("string", b"Total"), DURATION: Cell("string", total["sum"])}))
+    return row is not None or total is not None
+
+
+def _columns_of(line: bytes, start: int) -> _Columns:
+    found = list(_TITLE.finditer(line, start))
+    if len(found) < 3:  # a paste in which the spaces between columns have collapsed
+        return _Columns([], [], line[:start])
+    titles = [title[0].decode("utf-8", "replace") for title in found]
+    return _Columns(titles, [title.end() - start for title in found], line[:start])
+
+
+def _aligned(line: bytes, columns: _Columns) -> dict[str, bytes] | None:
+    """The cells of a line that is cut at the ends of the headers, blank ones left out; None if one does not fit."""
+    if not columns.ends or line[:1].isspace():
+        return None
+    cells: dict[str, bytes] = {}
+    before = 0
+    for title, end in zip(columns.titles[1:], columns.ends[1:], strict=True):
+        value = line[before:end].strip()
+        if line[end : end + 2].strip() or (value and line[end - 1 : end] in (b" ", b"")):
+            return None
+        if before == 0:
+            name, _, value = value.rpartition(b"  ")
+            cells[NAME] = name.strip()
+        if value:
+            cells[title] = value
+        before = end
+    return cells if cells[NAME] and cells.get(DURATION, b"")[-1:].isalnum() else None
+
+
+def _collapsed(line: bytes) -> dict[str, bytes] | None:
+    """The cells of a row whose columns do not stand below their headers; those behind the shapes stay together."""
+    match = _PLAIN_ROW.fullmatch(line.strip()) or _PLAIN_TOTAL.fullmatch(line.strip())
+    if match is None:
+        return None
+    names = {"name": NAME, "duration": DURATION, "percent": PERCENT, "device": DEVICE, "count": COUNT}
+    names |= {"shapes": "Argument Shapes", "rest": "other columns"}
+    return {names[key]: value for key, value in match.groupdict().items() if value}
+
+
+def _type_columns(report: Report) -> None:
+    """Give the cells their kinds; the decimal sign of the locale is the one of Percent."""
+    rows = [*report.calls, *report.totals]
+    signs = Counter(_sign(call.text(PERCENT)) for call in rows if PERCENT in call.cells)
+    signs = signs or Counter(_sign(call.text(DURATION)) for call in rows)
+    decimal = signs.most_common(1)[0][0] if signs else "."
+    kinds = {DURATION: "microseconds", PERCENT: "percent", COUNT: "count"}
+    columns = dict.fromkeys(column for call in rows for column in call.cells)
+    for column in columns:
+        if column in _TEXTS or column == "other columns":
+            continue
+        numbers = {call.at: _number(call.text(column), decimal) for call in rows if column in call.cells}
+        if column not in kinds and not all(numbers.values()):
+            continue
+        for call in rows:
+            number = numbers.get(call.at)
+            if number is not None:
+                plain = "count" if _WHOLE.fullmatch(number) else "ratio"
+                call.cells[column] = Cell(kinds.get(column, plain), number)
+
+
+def _sign(number: str) -> str:
+    """The decimal sign: what stands before the last digits; a point if nothing does."""
+    return next((char for char in reversed(number) if not char.isdigit()), ".")
+
+
+def _number(printed: str, decimal: str) -> bytes | None:
+    """A number without the separators of a locale; None if it is none."""
+    plain = "".join(char for char in printed if char == decimal or char not in _GROUPING)
+    plain = plain.replace(decimal, ".")
+    return plain.encode() if _NUMBER.fullmatch(plain) else None

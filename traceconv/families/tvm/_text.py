@@ -1,0 +1,58 @@
+"""What the text outputs of TVM have in common: lines of a log with colours, prefixes and other output between them."""
+
+from __future__ import annotations
+
+from traceconv.families.common.ansi import plain
+from traceconv.io.patterns import regex
+from traceconv.model.diagnostics import ProblemKind, declare
+
+OTHER_LINE = declare(
+    "tvm.other_line",
+    ProblemKind.SKIPPED,
+    "lines outside of TVM's tables are the program's own output and were left out",
+    quiet=True,
+)
+CUT_ROW = declare(
+    "tvm.cut_row", ProblemKind.LOST, "a row of a table is cut, wrapped or otherwise incomplete, and was left out"
+)
+BAD_DURATION = declare(
+    "tvm.bad_duration",
+    ProblemKind.REPAIRED,
+    "a duration is no number, below zero or too large: drawn as an instant, the text is kept in the args",
+)
+SUM_DIFFERS = declare(
+    "tvm.sum_differs",
+    ProblemKind.NOTED,
+    "the durations do not add up to the total that the table prints: rows are missing, or rows stand for the same node",
+)
+
+#: Longer lines belong to no table.
+MAX_LINE = 1 << 16
+
+_JSON_START = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]")
+_DASHES = regex(rb"-{2,}(?:\s+-{2,})*")
+#: Dates and times in a prefix, which differ from line to line; a rank or a pid does not.
+_TIMES = regex(rb"\d+(?:[-:.,/TZ ]+\d+)+")
+
+
+def clean(line: bytes) -> bytes:
+    """A line without colours, line end, and what a progress bar wrote over; tabs are two spaces."""
+    line = plain(line.rstrip(b"\r\n"))
+    if b"\r" in line:
+        line = line[line.rindex(b"\r") + 1 :]
+    return line.replace(b"\t", b"  ") if b"\t" in line else line
+
+
+def is_json(data: bytes) -> bool:
+    """Whether the head of a file begins like JSON; a line may begin with [rank0]."""
+    return _JSON_START.match(data) is not None
+
+
+def is_dashes(text: bytes) -> bool:
+    """Whether a line underlines a header."""
+    return _DASHES.fullmatch(text.strip()) is not None
+
+
+def prefix_key(prefix: bytes) -> bytes:
+    """What tells the prefixes of two loggers or ranks apart; times in them do not."""
+    return _TIMES.sub(b"#", prefix).strip()

@@ -1,0 +1,416 @@
+"""The table that the TVM debugger prints, amid the program's own output: mean time of each node of the graph.
+
+    Node Name    Ops          Time(us)  Time(%)  Shape               Inputs  Outputs  Measurements(us)
+    ---------    ---          --------  -------  -----               ------  -------  ----------------
+    fused_conv   fused_conv   36.672    25.577   (1, 1, 32, 32, 16)  3       1        [37.216, 38.212, 34.588]
+    Total_time   -            143.376   -        -                   -       -        -
+
+0.5 has the columns Start Time and End Time before Shape (local time of day, whole microseconds, without a fraction when
+that is 0) and prints rows in order of execution. Later there are only means, rows are sorted by time and a total row
+follows; since 0.9 the single measurements are printed, too. The debugger runs each node alone, often several times: no
+later table says when a node ran, and the sum is not what `run()` takes.
+
+A node with several outputs has a row for each of them, with the same time. Names of nodes are not unique. In 0.5 the
+column Shape is of another node. When `run()` is called again there, the table repeats the rows of the first run, with
+percentages of the sum over all runs.
+
+On standard error stand the single measurements, in order of execution:
+
+    [07:21:54] .../graph_executor_debug.cc:95: Op #0 fused_conv:
+    [07:21:54] .../graph_executor_debug.cc:98: Iteration: 0: 36.0865 us/iter
+
+Facts from python/tvm/contrib/debugger/debug_result.py of tags v0.5 to v0.19 and from recordings; described at
+https://tvm.apache.org/docs/v0.16.0/arch/debugger.html.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from traceconv.errors import MalformedInput, UsageError
+from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
+from traceconv.families.common.local_time import local_ns, local_time, zone_of
+from traceconv.families.registry import Match, importer
+from traceconv.families.tvm import _dump as dumps
+from traceconv.families.tvm import _report as reports
+from traceconv.families.tvm import _table as tables
+from traceconv.families.tvm import _text as text
+from traceconv.families.tvm._dump import Dump
+from traceconv.families.tvm._table import Row, Table
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Run, Zero, Provenance
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import FormatMarks
+from traceconv.model.times import LIMIT_NS, format_us
+from traceconv.model.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
+
+TIME_OF_DAY = ClockDomain(
+    "local time of day, without a date", Zero.UNKNOWN, Run.WALL, 1000, local=LocalForm.TIME_OF_DAY
+)
+NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
+
+REPEATED_TABLE = declare(
+    "tvm.repeated_table",
+    ProblemKind.NOTED,
+    "TVM 0.5 prints the rows of the first run again when run() is called again: drawn once; what Time(%) says there, "
+    "of the sum over all runs, is in the arg percent_by_table",
+)
+CLOCK_STEP = declare(
+    "tvm.clock_step", ProblemKind.NOTED, "a Start Time is before that of the row above: the clock was set back"
+)
+OTHER_SHAPE = declare(
+    "tvm.other_shape",
+    ProblemKind.NOTED,
+    "the column Shape differs from the graph (TVM before 0.12 takes it from another node): the args have the shape of "
+    "the graph, and that of the table as table_shape",
+)
+
+_DAY_NS = 24 * 3600 * 10**9
+_HALF_DAY_NS = _DAY_NS // 2
+#: The total and the rows are rounded to 3 decimals, the rows of some versions to 2.
+_ROUNDING_NS = 6
+_MEANS_HELP = (
+    "Each slice is as long as the mean time of its node, which the debugger measured by running the node alone. "
+    "Positions are invented: one after the other, in the order of "
+)
+_CLOCK_HELP = (
+    "From Start Time to End Time of each node, taken around its call from Python: a little longer than Time(us), which "
+    "is in the args."
+)
+
+
+class _Drawing(Struct):
+    """What a table is drawn with.
+
+    Attributes:
+        order: the rows in the order in which they are drawn.
+        ordered_by: what that order is, in words.
+    """
+
+    table: Table
+    order: list[int]
+    ordered_by: str
+    dump: Dump | None
+
+    @property
+    def device(self) -> str:
+        """Where the nodes ran, as far as the name of the dump folder tells."""
+        return self.dump.device if self.dump else ""
+
+
+class _Writer:
+    """Draws the tables of one log."""
+
+    def __init__(self, source: Source, out: Builder, dump: str) -> None:
+        self._source = source
+        self._out = out
+        self._dump = dump
+        self._dumps: dict[tuple[dumps.Wanted, ...], Dump | None] = {}
+        self._has_clock = False
+        self._roots: list[TrackId] = []
+
+    def draw(self, table: Table, run: Table | None) -> None:
+        """Draw a table, with the measurement lines of the same run if there are any."""
+        if run is not None:
+            self._add_measurements(table, run)
+        dump = self._find_dump(table)
+        drawing = self._arranged(table, run, dump)
+        root = self._root(table)
+        self._roots.append(root)
+        rows = self._clock_rows(drawing, root) if table.has_clock else self._mean_rows(drawing, root)
+        if dump is not None:
+            dump.draw_flows(self._out, {dump.nodes[index].index: row for index, row in rows.items()})
+        self._check_total(table)
+
+    def finish(self) -> None:
+        """Number the runs if there are several."""
+        if len(self._roots) > 1:
+            for number, root in enumerate(self._roots, 1):
+                self._out.track_info(root).name += f" run {number}"
+
+    def _find_dump(self, table: Table) -> Dump | None:
+        """The dump folder that fits the rows; looked for once for all runs of a graph."""
+        trusted = not table.has_clock  # the shapes of 0.5 are of other nodes
+        wanted = tuple(
+            dumps.Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows
+        )
+        if wanted not in self._dumps:
+            self._dumps[wanted] = dumps.find_dump(self._source, self._out, self._dump, wanted) if wanted else None
+        return self._dumps[wanted]
+
+    def _add_measurements(self, table: Table, run: Table) -> None:
+        """Single measurements of a version whose table has none."""
+        waiting: dict[str, list[Row]] = {}
+        for row in reversed(run.rows):
+            waiting.setdefault(row.name, []).append(row)
+        for row in table.rows:
+            row.measured = row.measured or waiting[row.name].pop().measured
+        self._out.balance.merged["measurement lines joined to the table"] += len(run.rows)
+
+    def _arranged(self, table: Table, run: Table | None, dump: Dump | None) -> _Drawing:
+        count = range(len(table.rows))
+        if table.has_clock:
+            return _Drawing(table, list(count), "their times", dump)
+        if dump is not None:
+            nodes = dump.nodes
+            return _Drawing(table, sorted(count, key=lambda index: nodes[index].index), "the graph", dump)
+        if run is not None:
+            places: dict[str, list[int]] = {}
+            for place, row in enumerate(run.rows):
+                places.setdefault(row.name, []).append(place)
+            order = sorted(count, key=[places[row.name].pop(0) for row in table.rows].__getitem__)
+            return _Drawing(table, order, "the measurement lines (order of execution)", dump)
+        if table.is_sorted:
+            return _Drawing(table, list(count), "the table, which is sorted by time", dump)
+        return _Drawing(table, list(count), "the lines (order of execution)", dump)
+
+    # -- tracks -----------------------------------------------------------------------------------------------
+
+    def _root(self, table: Table) -> TrackId:
+        clock = self._clock_id((TIME_OF_DAY if table.has_clock else NO_CLOCK).owned_by(self._out.info.name))
+        total = table.sum_ns()
+        mean = "" if table.has_clock else "mean "
+        description = f"{len(table.rows)} nodes, their {mean}times add up to {format_us(total)} us"
+        if table.prefix:
+            description += f"; lines with prefix {table.prefix.decode('utf-8', 'replace')}"
+        return self._out.track("TVM debugger", NO_TRACK, description=description, clock=clock)
+
+    def _clock_id(self, clock: ClockDomain) -> ClockId:
+        if not self._has_clock:
+            self._out.set_clock(clock)
+            self._has_clock = True
+        return self._out.clock(clock)
+
+    def _track(self, name: str, root: TrackId, description: str) -> TrackId:
+        return self._out.track(name, root, description=description, clock=self._out.track_info(root).clock)
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def _mean_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
+        """Slices one after the other, by index of their row."""
+        track = self._track(f"{drawing.device or 'nodes'} (synthetic)", root, _MEANS_HELP + drawing.ordered_by)
+        slices = {}
+        ts = 0
+        for index in drawing.order:
+            row = drawing.table.rows[index]
+            dur = row.dur
+            args = self._args(row, drawing, index)
+            self._out.balance.written += 1
+            if dur is None or ts + dur > LIMIT_NS:
+                self._bad_duration(track, ts, row, args)
+                continue
+            slices[index] = self._out.slice(track, ts, dur, row.name, "node", args, row.at)
+            ts += dur
+        return slices
+
+    def _clock_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
+        """Slices where the table says, by index of their row; a step back of more than half a day is midnight."""
+        track = self._track(drawing.device or "nodes", root, _CLOCK_HELP)
+        slices = {}
+        midnight, last = 0, None
+        for index in drawing.order:
+            row = drawing.table.rows[index]
+            assert row.times is not None  # the table has the columns
+            start, end = row.times
+            if last is not None and last - start > _HALF_DAY_NS:
+                midnight += _DAY_NS
+            elif last is not None and start < last:
+                self._out.problem(CLOCK_STEP, row.at, f"{format_us(last - start)} us back")
+            last = start
+            dur = end - start + (_DAY_NS if start - end > _HALF_DAY_NS else 0)
+            args = self._args(row, drawing, index)
+            self._out.balance.written += 1
+            slices[index] = self._out.slice(track, midnight + start, dur, row.name, "node", args, row.at)
+        return slices
+
+    def _bad_duration(self, track: TrackId, ts: int, row: Row, args: dict[str, Any]) -> None:
+        self._out.problem(text.BAD_DURATION, row.at, f"{row.name}: {row.time.decode()!r}")
+        self._out.instant(track, ts, row.name, "node", args, row.at)
+
+    def _args(self, row: Row, drawing: _Drawing, index: int) -> dict[str, Any]:
+        """What the table says about a node, and the graph."""
+        args = row.args()
+        if drawing.dump is None:
+            return args
+        facts = drawing.dump.facts_of(drawing.dump.nodes[index])
+        printed = args.get("shape")
+        if printed is not None and facts.get("shape") not in (None, printed):
+            args["table_shape"] = printed
+            self._out.problem(OTHER_SHAPE, row.at, f"{printed} instead of {facts['shape']}")
+        return args | facts
+
+    def _check_total(self, table: Table) -> None:
+        if not table.total:
+            return
+        total = tables.length_ns(table.total)
+        off = None if total is None else total - table.sum_ns()
+        if off is None or abs(off) > _ROUNDING_NS * (len(table.rows) + 1):
+            self._out.problem(
+                text.SUM_DIFFERS,
+                table.at,
+                f"Total_time {table.total.decode()} us, the rows add up to {format_us(table.sum_ns())} us",
+            )
+
+
+def _join_repeated(found: list[Table], out: Builder) -> list[Table]:
+    """The tables without those that only repeat the rows of one before; their percentages go to its rows."""
+    kept: dict[tuple[object, ...], Table] = {}
+    for table in found:
+        key = (table.prefix, *(row.key for row in table.rows))
+        first = kept.setdefault(key if table.has_clock and table.rows else (table.prefix, table.at), table)
+        if first is table:
+            continue
+        for row, again in zip(first.rows, table.rows, strict=True):
+            row.percents += again.percents
+        out.problem(REPEATED_TABLE, table.at)
+        out.balance.merged["rows that repeat those of the first run"] += len(table.rows)
+    return list(kept.values())
+
+
+@importer
+class TvmDebugger(Struct, frozen=True):
+    """Importer of the tables and measurement lines of the TVM debugger.
+
+    Attributes:
+        dump: the dump folder (`dump_root`) or its graph file; without it, what lies beside the log is used if it fits.
+        date: the day of the first Start Time (0.5), as 2018-10-26: the table has times of day only.
+        utc_offset: the time zone of the machine that recorded, as +02:00; for `date`.
+    """
+
+    dump: str = ""
+    date: str = ""
+    utc_offset: str = ""
+
+    name: ClassVar[str] = "tvm-debugger"
+    title: ClassVar[str] = "TVM debugger table (standard output) and measurement lines"
+    url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
+    versions: ClassVar[str] = "0.5 to 0.19: all variants of the columns, single measurements, dump folder"
+    clock: ClassVar[ClockDomain] = NO_CLOCK
+    layer: ClassVar[Layer] = Layer.FRAMEWORK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
+    record: ClassVar[str] = (
+        "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run() > tvm.log 2>&1"
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("row of the table", "slice of its mean time, in order of execution if graph or measurement lines tell it"),
+        ("row with Start Time and End Time (0.5)", "slice between them"),
+        ("measurement lines (Op #, Iteration)", "args of the row; slices if the log has no table"),
+        ("graph dump beside the log", "args (inputs, shape, dtype, storage_id), flows from producer to consumer"),
+        ("output_tensors.params beside the log", "args and metadata: names, shapes, dtypes, sizes"),
+        ("Total_time", "metadata; compared with the sum of the rows"),
+    )
+    skips = (text.OTHER_LINE,)
+    lost: ClassVar[tuple[str, ...]] = (
+        "When a node ran: since 0.6 the table has mean times only, so positions are invented.",
+        "The date of Start Time and End Time, and their time zone.",
+        "The data of output tensors, which is never read.",
+    )
+    line_up: ClassVar[str] = (
+        "Tables have no clock: place one with --offset or --anchor. Those of 0.5 have the local time of day: "
+        "-O date=2018-10-26 -O utc_offset=+02:00 puts them on the wall clock."
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES for the header of the table, or a measurement line of the debugger."""
+        if text.is_json(head.text):
+            return Match.no("JSON")
+        for line in head.data.splitlines():
+            if b"Node Name" in line and tables.HEADER.search(text.clean(line)):
+                return Match.yes("the header of a debugger table")
+            if b"Op #" in line and tables.OP_LINE.search(text.clean(line)):
+                return Match.yes("a measurement line of the debugger")
+        return Match.no("no header with Node Name, Ops, Time(us), and no line with Op #")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole log."""
+        midnight = self._midnight()
+        out.info.unit = "line"
+        out.balance.unit = "lines"
+        table_reader, log = tables.TableReader(out), tables.LogReader(out)
+        _read_lines(source, out, table_reader, log)
+        if not table_reader.tables and not log.runs:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no table found, expected a header line with Node Name, Ops, Time(us)",
+                hint=f"record one with {self.record}",
+            )
+        found = _join_repeated(table_reader.tables, out)
+        runs = {id(table): run for table, run in log.join(found)}
+        writer = _Writer(source, out, self.dump)
+        for table in (*found, *log.runs):
+            writer.draw(table, runs.get(id(table)))
+        writer.finish()
+        self._say(found, log.runs, out)
+        if midnight is not None and any(table.has_clock for table in found):
+            zone = zone_of(self.name, self.utc_offset)
+            method = f"local time read as {zone}, from {self.date} on"
+            clock = TIME_OF_DAY.owned_by(out.info.name)
+            local = local_time(zone, guessed=not self.utc_offset)
+            out.snapshot(ClockSnapshot(clock, 0, REALTIME, midnight, 1000, method, local, Provenance.ASSUMED))
+
+    def _midnight(self) -> int | None:
+        """The Unix time in ns of the midnight that Start Time counts from, if the user gives the day."""
+        zone = zone_of(self.name, self.utc_offset)
+        if not self.date:
+            if self.utc_offset:
+                raise UsageError(f"option utc_offset of {self.name} needs the day", hint="-O date=2018-10-26")
+            return None
+        try:
+            return local_ns(f"{self.date} 00:00:00", zone)
+        except ValueError:
+            raise UsageError(f"option date of {self.name} is a day such as 2018-10-26, not {self.date!r}") from None
+
+    def _say(self, found: list[Table], runs: list[Table], out: Builder) -> None:
+        """Notes about what the times mean, and facts of each table."""
+        facts = [{"line": table.at, "nodes": len(table.rows), "sum_us": format_us(table.sum_ns())} for table in found]
+        for fact, table in zip(facts, found, strict=True):
+            if table.total:
+                fact["total_time_us"] = table.total.decode()
+        if facts:
+            out.metadata("tvm_tables", facts)
+        if any(not table.rows for table in found):
+            out.note("a table has no rows: the run failed, or its output was cut")
+        if any(table.is_sorted and not table.total and not table.has_clock for table in found):
+            out.note("a table that is sorted by time has no row Total_time: its end is missing")
+        if any(not table.has_clock and table.rows for table in (*found, *runs)):
+            out.note(
+                "durations are means of nodes that were run alone, and positions are invented: the log has no times"
+            )
+        has_clock = any(table.has_clock for table in found)
+        if self.date and not has_clock:
+            out.note("the option date was not used: no table has Start Time and End Time")
+        if has_clock and not self.date:
+            out.note(
+                "Start Time and End Time are local times of day: to line them up with other files give the day, "
+                "-O date=2018-10-26 -O utc_offset=+02:00"
+            )
+
+
+_KNOWN = holds(b"(?:Op #|Iteration: |Node Name|Duration)")
+
+
+def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, log: tables.LogReader) -> None:
+    """Each line is counted once; those of neither reader are the program's own."""
+    others: Counter[str] = Counter()
+    lines = IdleLines(out)
+
+    def add(count: int) -> None:
+        others["lines outside of tables"] += count
+
+    for number, line in lines.read(source, keep_ends=True):
+        content = text.clean(line)
+        if len(content) > text.MAX_LINE or not (
+            log.take(number, content) or table_reader.take(number, content, line.endswith(b"\n"))
+        ):
+            if b"Duration" in content and reports.is_header(content):
+                out.note(f"line {number} begins a profiling report: read it with --from tvm-profile")
+            known = table_reader.known()
+            lines.idle(add, lines_but(_KNOWN, known, or_blank=True) if known else b"")
+    out.balance.skipped.update(others)
+    if others:
+        out.problem(text.OTHER_LINE, count=others.total())

@@ -1,0 +1,232 @@
+"""`_tvmdbg_execution_trace.json` of the TVM debugger (0.6 and later): the mean time of each node as a Chrome trace.
+
+    {"displayTimeUnit": "ns", "traceEvents": [
+      {"ts": 0.0, "tid": 1, "pid": 1, "name": "data", "ph": "B"},
+      {"ts": 0.0, "tid": 1, "pid": 1, "name": "data", "ph": "E"},
+      {"ts": 0.0, "tid": 1, "pid": 1, "name": "fused_conv", "ph": "B"},
+      {"ts": 3.6617067, "tid": 1, "pid": 1, "name": "fused_conv", "ph": "E"}]}
+
+The times are sums of the means, in microseconds from 0, in the order of the graph: nothing was measured at these
+positions. Parameters of the graph are events without length. The table beside it has the same means, rounded, with the
+single measurements. pid and tid are always 1 and mean nothing. The order of the keys is that of the Python that wrote.
+
+Source: dump_chrome_trace in python/tvm/contrib/debugger/debug_result.py of tags v0.6 to v0.19, and recordings.
+"""
+
+from __future__ import annotations
+
+from json import JSONDecoder
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from traceconv.families.chrome import facts
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.json_reader import ChromeReader, Event
+from traceconv.families.registry import Match, importer
+from traceconv.families.tvm import _dump as dumps
+from traceconv.io.patterns import regex
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import FormatMarks
+from traceconv.model.times import format_us
+from traceconv.model.trace import Layer, SliceId, TrackId
+
+NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
+
+PARAMETER = declare(
+    "tvm.parameter",
+    ProblemKind.SKIPPED,
+    "events without length are parameters and inputs of the graph, which are not executed: left out",
+    quiet=True,
+)
+
+_EVENTS = regex(rb'"traceEvents"\s*:\s*\[\s*(?=\{)')
+_BETWEEN = regex(r"\s*,\s*")
+_KEYS = {"ts", "tid", "pid", "name", "ph"}
+_LOOKED_AT = 64
+_ENOUGH = 8
+_TRACK_HELP = (
+    "Each slice is as long as the mean time of its node, which the debugger measured by running the node alone. "
+    "Positions are sums of the means, in the order of the graph."
+)
+
+
+class _Node(Struct):
+    """One node: its first event, and its times in ns."""
+
+    name: str
+    start: int
+    end: int
+    at: int
+
+
+class _Open(Struct):
+    """A begin whose end has not come yet."""
+
+    event: Event
+    ts: int
+    at: int
+
+
+class _NodeEvents(ChromeEvents):
+    """Pairs each begin with the end right behind it; anything else is read as in any Chrome trace."""
+
+    def __init__(self, out: Builder, nodes: list[_Node]) -> None:
+        super().__init__(out)
+        self._nodes = nodes
+        self._open: _Open | None = None
+
+    def begin(self, event: Event, ts: int, number: int) -> None:
+        """B: keep it until its end comes."""
+        self.give_up()
+        self._open = _Open(event, ts, number)
+
+    def end(self, event: Event, ts: int, number: int) -> None:
+        """E: the node is whole, if the begin before was its own."""
+        begun = self._open
+        if begun is None or begun.event.name != event.name or ts < begun.ts:
+            self.give_up()
+            super().end(event, ts, number)
+            return
+        self._open = None
+        self._nodes.append(_Node(event.name, begun.ts, ts, begun.at))
+
+    def give_up(self) -> None:
+        """Read a begin without its own end as any other."""
+        if self._open is not None:
+            super().begin(self._open.event, self._open.ts, self._open.at)
+            self._open = None
+
+    def new_process(self, pid: int | str) -> TrackId:
+        """All pids are 1: what does not fit is drawn beside the nodes."""
+        return self.out.process("events that are no nodes")
+
+
+@importer
+class TvmExecutionTrace(Struct, frozen=True):
+    """Importer of the execution trace of the TVM debugger.
+
+    Attributes:
+        dump: the dump folder (`dump_root`) or its graph file; without it, what lies beside is used if it fits.
+    """
+
+    dump: str = ""
+
+    name: ClassVar[str] = "tvm-execution-trace"
+    title: ClassVar[str] = "TVM debugger execution trace (_tvmdbg_execution_trace.json)"
+    url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
+    versions: ClassVar[str] = "0.6 to 0.19"
+    clock: ClassVar[ClockDomain] = NO_CLOCK
+    layer: ClassVar[Layer] = Layer.FRAMEWORK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
+    record: ClassVar[str] = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("node (B and E)", "slice of its mean time, in order of execution"),
+        ("graph dump beside the trace", "args (op, inputs, shape, dtype, storage_id), flows from producer to consumer"),
+        ("output_tensors.params beside the trace", "args and metadata: names, shapes, dtypes, sizes"),
+    )
+    skips = (EMPTY_EVENT, PARAMETER)
+    lost: ClassVar[tuple[str, ...]] = (
+        "When a node ran: the positions in the file are sums of means.",
+        "Parameters of the graph, which have no length.",
+    )
+    line_up: ClassVar[str] = "The file has no clock: place it with --offset or --anchor."
+
+    def sniff(self, head: Head) -> Match:
+        """YES when the first events are nodes: B and E of one name in turn, end to end from 0, pid and tid 1."""
+        found = _EVENTS.search(head.text)
+        if head.text[:1] != b"{" or found is None:
+            return Match.no("no JSON object with traceEvents")
+        if head.complete and b'"displayTimeUnit"' not in head.text:
+            return Match.no("no displayTimeUnit")
+        events = _first_events(head.text[found.end() :].decode("utf-8", "replace"))
+        nodes = _leading_nodes(events)
+        if 2 * nodes < min(_ENOUGH, len(events)) or not nodes:
+            return Match.no("events are not nodes as TVM writes them: begin and end in turn, without gaps from 0")
+        return Match.yes("nodes end to end from 0, as the TVM debugger writes them")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """All events. Raises MalformedInput when nothing can be read."""
+        out.set_clock(NO_CLOCK.owned_by(out.info.name))
+        reader = ChromeReader(source, out)
+        nodes: list[_Node] = []
+        events = _NodeEvents(out, nodes)
+        for batch in reader.batches():
+            events.add(batch)
+        facts.top_level(reader, out)
+        events.give_up()
+        events.finish()
+        _draw(source, out, self.dump, nodes)
+        out.note(
+            "durations are means of nodes that were run alone, and positions are sums of them: nothing was timed there"
+        )
+
+
+def _first_events(text: str) -> list[dict[str, Any]]:
+    """The first events of an array; an even number of them, unless there are only one or none."""
+    decode = JSONDecoder().raw_decode
+    events: list[dict[str, Any]] = []
+    at = 0
+    while len(events) < _LOOKED_AT:
+        try:
+            event, at = decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        events.append(event)
+        comma = _BETWEEN.match(text, at)
+        if comma is None:
+            break
+        at = comma.end()
+    return events[: len(events) & ~1] if len(events) > 1 else events
+
+
+def _leading_nodes(events: list[dict[str, Any]]) -> int:
+    """How many nodes the events begin with: each a begin and its end, starting where the one before ends."""
+    count, last = 0, 0.0
+    for begin, end in zip(events[::2], events[1::2], strict=False):
+        if not (_is_node_event(begin) and _is_node_event(end)):
+            break
+        if (begin["ph"], end["ph"], begin["ts"]) != ("B", "E", last) or begin["name"] != end["name"]:
+            break
+        count, last = count + 1, end["ts"]
+    return count
+
+
+def _is_node_event(event: object) -> bool:
+    return (
+        isinstance(event, dict)
+        and event.keys() == _KEYS
+        and (event["pid"], event["tid"]) == (1, 1)
+        and isinstance(event["ts"], float)
+    )
+
+
+def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None:
+    """Slices for the nodes that were executed, with what the graph says about them."""
+    dump = (
+        dumps.find_dump(source, out, option, [dumps.Wanted(node.name) for node in nodes], parameters=True)
+        if nodes
+        else None
+    )
+    balance = out.balance
+    device = dump.device if dump else ""
+    total = nodes[-1].end - nodes[0].start if nodes else 0
+    root = out.track("TVM debugger", description=f"mean times of the nodes add up to {format_us(total)} us")
+    track = out.track(f"{device or 'nodes'} (synthetic)", root, description=_TRACK_HELP)
+    slices: dict[int, SliceId] = {}
+    for place, node in enumerate(nodes):
+        known = dump.nodes[place] if dump else None
+        if known.is_parameter if known else node.end == node.start:
+            out.skip(PARAMETER, node.at, node.name, 2)
+            continue
+        args = dump.facts_of(known) if dump and known else {}
+        row = out.slice(track, node.start, node.end - node.start, node.name, "node", args, node.at)
+        balance.written += 1
+        balance.merged["ends joined to their begin"] += 1
+        if known:
+            slices[known.index] = row
+    if dump is not None:
+        dump.draw_flows(out, slices)

@@ -1,0 +1,304 @@
+"""Profiling reports of TVM: what `profile()` of the graph executor, the Relay VM and the Relax VM returns.
+
+    Name            Duration (us)  Percent  Device  Count        Argument Shapes              Hash  perf::CYCLES
+    fused_nn_dense          29.15     6.58    cpu0      1  float32[1, 4], float32  08cd4837d67d2477        90,211
+    ----------
+    Sum                     29.15     6.58              1
+    Total                  442.83             cpu0      1
+
+    Configuration
+    -------------
+    Number of threads: 2
+
+The same as `report.csv()` and as `report.json()`: {"calls":[{"Duration (us)":{"microseconds":29.149}, ...}],
+"device_metrics":{"cpu0":{...}}}. A report has durations and no times: of one run after three to warm up. JSON and CSV
+hold each call, in order of completion; the text is mostly aggregated (Count calls of equal name and shapes) and sorted
+by duration. Total is the time of the whole run on a device, more than the sum of its calls. Calls of functions of the
+Relax VM contain the calls before them. The VM profiler of 0.6 and 0.7 printed sums of each function only.
+
+Facts from src/runtime/profiling.cc of tags v0.8 to v0.23 and from recordings; described at
+https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html (tvm.runtime.profiling.Report).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.registry import Match, importer
+from traceconv.families.tvm import _report as reports
+from traceconv.families.tvm import _table as tables
+from traceconv.families.tvm import _text as text
+from traceconv.families.tvm._report import COUNT, DEVICE, DURATION, NAME, PERCENT, Call, Cell, Report
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import FormatMarks
+from traceconv.model.times import LIMIT_NS, format_us
+from traceconv.model.trace import TrackId
+
+NO_CLOCK = ClockDomain("order of TVM calls", Zero.UNKNOWN, Run.NONE)
+
+NO_READING = declare(
+    "tvm.counter_no_reading",
+    ProblemKind.ABSENT,
+    "a hardware counter is -1: it overflowed or could not be read; drawn as 0, and -1 in the args",
+)
+
+_NUMERIC = frozenset(("count", "ratio", "percent"))
+_OWN = frozenset((NAME, DURATION, PERCENT, DEVICE, COUNT))
+_COUNTER_HELP = "from the begin of each call to its end; positions are invented"
+#: Durations of the text have two decimals of a microsecond: each is off by half of the last at most.
+_ROUNDING_NS = 6
+_DOUBLE_DIGITS = 17
+
+
+class _Placed(msgspec.Struct):
+    """A call with its place, ns; `dur` is None if it has no length."""
+
+    call: Call
+    ts: int
+    dur: int | None
+
+
+class _Writer:
+    """Draws the reports of one input."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._roots: list[TrackId] = []
+
+    def draw(self, report: Report) -> None:
+        """Tracks for the devices of a report, its calls end to end."""
+        in_order = report.in_order if report.in_order is not None else _looks_in_order(report)
+        placed = _place(report.calls)
+        total_ns = sum(one.dur or 0 for one in placed)
+        outer = self._nest(placed, in_order) if _is_nested(report, total_ns) else None
+        config = "; ".join(f"{key}: {value}" for key, value in report.configuration.items())
+        root = self._out.track("TVM profile", description=f"{_size(report, total_ns)}. {config}".rstrip(". "))
+        self._roots.append(root)
+        devices: dict[str, TrackId] = {}
+        counters: dict[tuple[str, str], TrackId] = {}
+        for one in placed:
+            device = one.call.text(DEVICE)
+            if device not in devices:
+                devices[device] = self._out.track(f"{device or 'calls'} (synthetic)", root, description=_help(in_order))
+            self._call(one, devices[device])
+            if in_order and one.dur is not None and one is not outer:
+                self._counters(one, device, devices[device], counters)
+        if placed:
+            last = max(one.ts + (one.dur or 0) for one in placed)
+            for track in counters.values():
+                self._out.counter(track, last, 0, placed[-1].call.at)
+        self._totals(report, root, total_ns)
+
+    def finish(self, found: list[Report]) -> None:
+        """Number the runs if there are several; keep their settings."""
+        if len(self._roots) > 1:
+            for number, root in enumerate(self._roots, 1):
+                self._out.track_info(root).name += f" run {number}"
+        if any(report.configuration for report in found):
+            self._out.metadata("tvm_configuration", [report.configuration for report in found])
+
+    def _call(self, one: _Placed, track: TrackId) -> None:
+        call = one.call
+        args = _args(call, one.dur)
+        name = call.text(NAME) or "(no name)"
+        self._out.balance.written += 1
+        if one.dur is None:
+            self._out.problem(text.BAD_DURATION, call.at, f"{name}: {call.text(DURATION)!r}")
+            self._out.instant(track, one.ts, name, "call", args, call.at)
+        else:
+            self._out.slice(track, one.ts, one.dur, name, "call", args, call.at)
+
+    def _counters(self, one: _Placed, device: str, parent: TrackId, counters: dict[tuple[str, str], TrackId]) -> None:
+        """Values of the columns beyond those of each report: hardware counters, roofline analysis."""
+        for column, cell in one.call.cells.items():
+            if column in _OWN or cell.kind not in _NUMERIC:
+                continue
+            value = _value(cell)
+            if cell.kind == "count" and value == -1:
+                self._out.problem(NO_READING, one.call.at, column)
+                value = 0
+            track = counters.get((device, column))
+            if track is None:
+                track = self._out.counter_track(column, parent, description=_COUNTER_HELP)
+                counters[device, column] = track
+                if one.ts:
+                    self._out.counter(track, 0, 0, one.call.at)
+            self._out.counter(track, one.ts, value, one.call.at)
+        for (other, column), track in counters.items():
+            if other != device or column not in one.call.cells:
+                self._out.counter(track, one.ts, 0, one.call.at)
+
+    def _totals(self, report: Report, root: TrackId, total_ns: int) -> None:
+        """Sum and Total, beside the timeline."""
+        if not report.totals:
+            return
+        track = self._out.totals_track("totals", root, description="Total is the time of the whole run on a device.")
+        for call in report.totals:
+            name = " ".join(filter(None, (call.text(NAME) or "Total", call.text(DEVICE))))
+            self._out.totals(track, name, "total", _args(call, None), call.at)
+            self._out.balance.written += 1
+            sum_ns = tables.length_ns(call.cells[DURATION].value) if DURATION in call.cells else None
+            if call.text(NAME) == "Sum" and sum_ns is not None and _differs(sum_ns, total_ns, len(report.calls)):
+                detail = f"Sum {format_us(sum_ns)} us, the calls add up to {format_us(total_ns)} us"
+                self._out.problem(text.SUM_DIFFERS, call.at, detail)
+
+    def _nest(self, placed: list[_Placed], in_order: bool) -> _Placed | None:
+        """Calls add up to more than the run took: put them inside the last one, if that lasted as long as they.
+
+        Returns:
+            The call that is around the others now, if there is one.
+        """
+        last = placed[-1]
+        around = in_order and last.dur is not None and last.dur >= last.ts
+        if around:
+            last.ts = 0
+        where = "drawn inside the last one, which lasted as long" if around else "drawn one after the other"
+        self._out.note(
+            "calls add up to more than Total: some contain others (functions in the Relax VM); which, the report "
+            f"does not say: {where}"
+        )
+        return last if around else None
+
+
+def _is_nested(report: Report, total_ns: int) -> bool:
+    """Whether the calls last longer than the whole run on all devices."""
+    cells = [call.cells[DURATION] for call in report.totals if DURATION in call.cells and call.text(NAME) != "Sum"]
+    known = [tables.length_ns(cell.value) for cell in cells]
+    allowed = sum(known_ns or 0 for known_ns in known) + _ROUNDING_NS * (len(known) + len(report.calls))
+    return bool(known) and None not in known and total_ns > allowed
+
+
+def _differs(printed_ns: int, found_ns: int, count: int) -> bool:
+    """Whether a sum is off by more than the rounding of its parts to two decimals."""
+    return abs(printed_ns - found_ns) > _ROUNDING_NS * (count + 1)
+
+
+def _size(report: Report, total_ns: int) -> str:
+    return f"{len(report.calls)} rows, their durations add up to {format_us(total_ns)} us"
+
+
+def _help(in_order: bool) -> str:
+    order = (
+        "in the order in which the calls were completed"
+        if in_order
+        else "as the table is sorted; a slice is the sum of Count calls"
+    )
+    return f"Durations were measured, positions are invented: one after the other, {order}."
+
+
+def _looks_in_order(report: Report) -> bool:
+    """Whether a table was printed with sort=False, aggregate=False: nothing else says so."""
+    durations = [tables.length_ns(call.cells[DURATION].value) or 0 for call in report.calls if DURATION in call.cells]
+    single = all(call.text(COUNT) in ("1", "") for call in report.calls)
+    return single and (len(durations) < 2 or durations != sorted(durations, reverse=True))
+
+
+def _place(calls: list[Call]) -> list[_Placed]:
+    """One after the other, from 0."""
+    placed = []
+    ts = 0
+    for call in calls:
+        cell = call.cells.get(DURATION)
+        dur = tables.length_ns(cell.value) if cell is not None else None
+        if dur is not None and ts + dur > LIMIT_NS:
+            dur = None
+        placed.append(_Placed(call, ts, dur))
+        ts += dur or 0
+    return placed
+
+
+def _value(cell: Cell) -> float:
+    """The number in a cell."""
+    try:
+        return int(cell.value)
+    except ValueError:
+        return float(cell.value)
+
+
+def _shown(cell: Cell) -> Any:
+    """A cell for args; doubles of JSON, which TVM prints with 17 decimals, as short as they can be."""
+    if not cell.is_number:
+        return cell.value.decode("utf-8", "replace")
+    return float(cell.value) if len(cell.value) > _DOUBLE_DIGITS and b"." in cell.value else tables.as_json(cell.value)
+
+
+def _args(call: Call, dur: int | None) -> dict[str, Any]:
+    """All cells; those of each report under names with their unit."""
+    renamed = {DURATION: "duration_us", PERCENT: "percent", COUNT: "count", DEVICE: "device"}
+    args: dict[str, Any] = {}
+    for column, cell in call.cells.items():
+        if column != NAME:
+            args[renamed.get(column, column)] = _shown(cell)
+    count = call.cells.get(COUNT)
+    if dur is not None and count is not None and count.is_number and (calls := _value(count)) > 1:
+        args["mean_us"] = msgspec.Raw(format_us(int(dur // calls)).encode())
+    return args
+
+
+@importer
+class TvmProfile(msgspec.Struct, frozen=True):
+    """Importer of profiling reports of TVM."""
+
+    name: ClassVar[str] = "tvm-profile"
+    title: ClassVar[str] = "TVM profiling report (text table, CSV, JSON)"
+    url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html"
+    versions: ClassVar[str] = (
+        "0.8 to 0.23: graph executor, Relay VM, Relax VM; VM profiler of 0.6 and 0.7; numbers of any locale"
+    )
+    clock: ClassVar[ClockDomain] = NO_CLOCK
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
+    record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("call, or row of Count calls", "slice of its duration on the track of its device, in the order of the report"),
+        ("hardware counters, roofline columns", "counters, if the calls are in order; args in any case"),
+        ("Sum, Total, device_metrics", "totals without a timeline"),
+        ("Configuration", "metadata and description"),
+    )
+    skips = (text.OTHER_LINE,)
+    lost: ClassVar[tuple[str, ...]] = (
+        "When a call ran: a report has no times, so positions are invented.",
+        "Which calls contain others (Relax VM).",
+        "In the text: single calls behind a row with Count above 1, and their order. JSON and CSV have both.",
+    )
+    line_up: ClassVar[str] = "A report has no clock: place it with --offset or --anchor."
+
+    def sniff(self, head: Head) -> Match:
+        """YES for the columns of a report; MAYBE if a table of the debugger is there as well."""
+        form = reports.form_of(head.text)
+        if not form:
+            return Match.no("no columns Name, Duration (us), Percent, and no JSON with calls")
+        if form == "text" and any(tables.HEADER.search(text.clean(line)) for line in head.data.splitlines()):
+            return Match.maybe("a report, beside a table of the debugger")
+        return Match.yes(f"a report as {form}")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read all reports of the input."""
+        form = reports.form_of(source.head().text)
+        out.set_clock(NO_CLOCK.owned_by(out.info.name))
+        out.info.unit = out.balance.unit = "call" if form == "json" else "line"
+        out.balance.unit += "s"
+        if form == "json":
+            found = reports.read_json(source, out)
+        else:
+            found = reports.read_csv(source, out) if form == "csv" else reports.TextReader(out).read(source)
+        if not found:
+            raise MalformedInput(
+                source.display,
+                "",
+                "no report found, expected a header line with Name, Duration (us), Percent",
+                hint=f"record one with {self.record}",
+            )
+        writer = _Writer(out)
+        for report in found:
+            writer.draw(report)
+        writer.finish(found)
+        if not any(report.calls for report in found):
+            out.note("a report without calls: nothing ran, or its output was cut")
+        else:
+            out.note("durations were measured, but positions are invented: a report has no times")

@@ -1,0 +1,1 @@
+"""Intel VTune: reports and external collection files."""

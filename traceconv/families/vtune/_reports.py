@@ -1,0 +1,542 @@
+"""The reports of VTune as CSV: the timeline in bins, call trees, and tables of sums.
+
+    timeBin,Bin Start Time,Bin End Time,CPU Time:Self
+    0,0.000000,0.166667,0.120000
+
+    Function Stack,CPU Time:Total,CPU Time:Self,Module
+    Total,100.000000,0.000000,
+     main,96.000000,0.100000,app
+      "std::map<int,int>::find",92.000000,2.300000,libstdc++.so.6
+
+    Function Stack     CPU Time:Total  CPU Time:Self  Module
+    -----------------  --------------  -------------  ------
+    Total                     100.000%             0s
+     main                      96.000%         0.100s  app
+
+Without `-format csv` the columns are aligned. Values of time are seconds, but the columns `...:Total` of a top-down
+report are shares of the whole in per cent, with a sign as text and without one in CSV. They say nothing about seconds
+that `...:Self` does not say: what a function took with all that it called is the sum over its rows. A call tree is
+indented by a space for each level, outside of the quotes as well. Delimiter and decimal mark are what the user and the
+locale chose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from traceconv.errors import MalformedInput
+from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but
+from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
+from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
+from traceconv.io.patterns import regex
+from traceconv.io.source import Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.times import LIMIT_NS, S, format_time, parse_ns
+from traceconv.model.trace import NO_TRACK, TrackId
+
+RUN_CLOCK = ClockDomain("VTune collection", Zero.RUN_START, Run.MONOTONIC, 1000)
+TREE_CLOCK = ClockDomain("sums of a VTune call tree", Zero.UNKNOWN, Run.NONE)
+
+OTHER_LINE = declare(
+    "vtune.other_line",
+    ProblemKind.SKIPPED,
+    "lines outside of the report are VTune's own messages, and were left out",
+    quiet=True,
+)
+BAD_ROW = declare(
+    "vtune.bad_row",
+    ProblemKind.LOST,
+    "a row has fewer fields than the heading, or numbers that are none: cut, or mixed with other output",
+)
+NO_NUMBER = declare(
+    "vtune.no_number", ProblemKind.LOST, "a value of the timeline is no number: its counter was not drawn there"
+)
+SHARES_ONLY = (
+    "the report holds shares of the whole in per cent and no seconds: they are args of rows without times; "
+    '`-column="CPU Time:Self"` adds the seconds'
+)
+BAD_INDENT = declare(
+    "vtune.bad_indentation",
+    ProblemKind.REPAIRED,
+    "a row of a call tree is more than one level below the row before it: drawn one level below",
+)
+
+ROWS_MISSING = declare(
+    "vtune.rows_missing",
+    ProblemKind.ABSENT,
+    "the seconds of a function and of all that it called do not make up its share in per cent: rows were left out of "
+    "the report (-limit, -filter), and lengths are those of the rows that are there",
+)
+
+#: What the first column of a report can be; the second element of a pair tells that the report is surely VTune's.
+_FIRST = (
+    "Function Stack",
+    "Function",
+    "timeBin",
+    "Hierarchy Level",
+    "Task Type",
+    "Task Domain",
+    "Module",
+    "Process",
+    "Thread",
+    "Source File",
+    "Source Line",
+    "Source Computing Task",
+    "Computing Task",
+    "Hardware Event Type",
+    "Sync Object",
+    "Package",
+    "CPU",
+)
+#: Headings; messages of VTune; lines that are neither rows nor cut ones.
+_HEADINGS = b"(?:" + SPACE + b'|\xef\xbb\xbf)*"*(?:' + "|".join(_FIRST).encode() + b")"
+_MESSAGES = rb"(?:vtune|amplxe): "
+_OTHERS = BLANK + b"|" + _MESSAGES + rb"[^\n\r\x1b]*+\r?\n"
+_METRIC = regex(
+    r"CPU Time|Clockticks|Instructions Retired|Hardware Event (?:Count|Sample)|Task (?:Time|Count)|Elapsed Time|"
+    r"CPI Rate|Wait (?:Time|Count)|Total Time|Spin (?:and Overhead )?Time|Effective Time"
+)
+_RULE = regex(r" *-{2,}(?: +-{2,})+ *")
+_DASHES = regex(r"-+")
+_TITLE_LINES = 3
+_DELIMITERS = (",", ";", "\t", "|")
+_LONGER_DELIMITER = regex(r"[^\w\s\"]{1,8}")
+#: Columns that hold seconds: CPU Time:Self, Task Time, Wait Time; not CPU Time:Total (%), not Task Count.
+_SECONDS = regex(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
+#: How far from 100 the total of a report in per cent can be, printed with few digits.
+_ROUNDED = 0.05
+_ALL = 100
+_FAR = 0.5
+_TREE_HELP = "Sums of a call tree, not a timeline: the lengths are real, the order and the places are not."
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A heading, taken apart.
+
+    Attributes:
+        delimiter: what separates the columns; empty where they are aligned.
+        starts: where the columns begin in a line, if they are aligned.
+        has_shares: whether columns that end with :Total are per cent of the whole, known from the rows.
+    """
+
+    delimiter: str
+    columns: tuple[str, ...]
+    starts: tuple[int, ...] = ()
+    has_shares: bool = False
+
+    @property
+    def kind(self) -> str:
+        """ "timeline", "tree", "summary" or "table"."""
+        known = {"Function Stack": "tree", "Hierarchy Level": "summary"}
+        if "Bin Start Time" in self.columns and "Bin End Time" in self.columns:
+            return "timeline"
+        return known.get(self.columns[0], "table")
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether no other tool prints such a heading."""
+        return self.kind != "table"
+
+
+def heading_of(line: str) -> Report | None:
+    """What a heading says, None if it is none."""
+    text = line.strip().lstrip("\ufeff")
+    if not text.strip('"').startswith(_FIRST):
+        return None
+    first = next(name for name in _FIRST if text.strip('"').startswith(name))
+    rest = text.removeprefix('"').removeprefix(first).removeprefix('"')
+    longer = _LONGER_DELIMITER.match(rest)
+    for delimiter in (*_DELIMITERS, *([longer[0]] if longer else [])):
+        columns = [column.strip() for column in _fields(text, delimiter)]
+        if len(columns) > 1 and columns[0] == first and _is_heading(columns):
+            return Report(delimiter, tuple(columns))
+    return None
+
+
+def heading_above(lines: Sequence[str], rule: str) -> Report | None:
+    """What the lines above a line of dashes say as a heading of aligned columns, None if they are none.
+
+    A title that is too wide goes on in the next line.
+    """
+    if not _RULE.fullmatch(rule):
+        return None
+    starts = tuple(match.start() for match in _DASHES.finditer(rule))
+    for first in range(len(lines) - 1, max(-1, len(lines) - 1 - _TITLE_LINES), -1):
+        parts = zip(*(_aligned(line, starts) for line in lines[first:]), strict=True)
+        columns = [" ".join(" ".join(column).split()).replace(": ", ":") for column in parts]
+        if columns[0] in _FIRST and _is_heading(columns):
+            return Report("", tuple(columns), starts)
+    return None
+
+
+def _aligned(line: str, starts: Sequence[int]) -> list[str]:
+    """The texts that begin at certain places of a line; the first one keeps what it is indented by."""
+    ends = [*starts[1:], None]
+    first, *others = (line[start:end] for start, end in zip(starts, ends, strict=True))
+    return [first.rstrip(), *(text.strip() for text in others)]
+
+
+def _is_heading(columns: list[str]) -> bool:
+    if columns[0] == "Hierarchy Level":
+        return columns[1:3] == ["Metric Name", "Metric Value"]
+    return "Bin Start Time" in columns or any(_METRIC.match(column) for column in columns[1:])
+
+
+def _fields(text: str, delimiter: str) -> list[str]:
+    return fields_of(text, delimiter) if len(delimiter) == 1 else [one.strip('"') for one in text.split(delimiter)]
+
+
+def _cut_rows(report: Report) -> bytes:
+    """The expression of lines with fewer fields than the heading, b"" where there are none that are only counted."""
+    delimiter = report.delimiter
+    if not delimiter or not delimiter.isascii() or report.kind == "summary":
+        return b""
+    return lines_but(_MESSAGES, _HEADINGS, holds(re.escape(delimiter.encode()), len(report.columns) - 1))
+
+
+def _may_be_row(line: str) -> bool:
+    """Whether a line is neither empty nor a message of VTune."""
+    return bool(line.strip()) and not line.startswith(("vtune: ", "amplxe: "))
+
+
+def _nothing(count: int) -> None:
+    """Count lines that are counted already."""
+    del count
+
+
+def read_report(source: Source, out: Builder) -> None:
+    """Read the whole report."""
+    _Reader(source, out).read()
+
+
+class _Node(msgspec.Struct):
+    """A function of a call tree; times in ns, `length` with all that it called."""
+
+    name: str
+    line: int
+    total: int | None
+    own: int
+    args: dict[str, Any]
+    children: list[_Node] = msgspec.field(default_factory=list)
+    length: int = 0
+
+    def measure(self) -> None:
+        """Set its length: that of all that it called, whose rounded sum may be longer than its own says."""
+        inner = sum(child.length for child in self.children)
+        self.length = max(self.total if self.total is not None else self.own + inner, inner, 0)
+
+
+class _Reader:
+    """Reads one report into a builder."""
+
+    def __init__(self, source: Source, out: Builder) -> None:
+        self._source = source
+        self._out = out
+        self._mark = "."
+        self._begin = 0  # the line of the heading, its last one
+
+    def read(self) -> None:
+        report = self._heading()
+        self._mark = find_decimal_mark(self._numbers(report))
+        report = msgspec.structs.replace(report, has_shares=self._has_shares(report))
+        if report.kind == "timeline":
+            self._timeline(report)
+        elif report.kind == "tree" and self._times(report) != (None, None):
+            self._tree(report)
+        else:
+            self._table(report)
+
+    # -- lines ----------------------------------------------------------------------------------------------------
+
+    def _heading(self) -> Report:
+        """The heading; its last line is taken note of."""
+        above: list[str] = []
+        for line in self._source.lines():
+            text = text_of_line(line.text)
+            report = heading_of(text) or heading_above(above, text)
+            if report is not None and report.delimiter == ":":
+                raise MalformedInput(
+                    self._source.display,
+                    f"line {line.number}",
+                    "the fields are separated by colons, which stand in the names of metrics as well",
+                    hint="write the report with -csv-delimiter comma",
+                )
+            if report is not None:
+                self._begin = line.number
+                return report
+            above = [*above, text][-_TITLE_LINES:]
+        raise MalformedInput(
+            self._source.display,
+            "",
+            "no heading of a VTune report found, expected one that begins with Function, timeBin, name,start_tsc, ...",
+            hint="vtune -report hotspots -format csv -csv-delimiter comma -r RESULT",
+        )
+
+    def _rows(self, report: Report, *, count: bool = True) -> Iterator[tuple[int, int, list[str]]]:
+        """Number, indentation and fields of each row; all else is counted."""
+        out, lines = self._out, IdleLines(self._out)
+        cut = _cut_rows(report)
+        for number, line in lines.read(self._source, again=not count):
+            text = text_of_line(line)
+            fields: list[str] = []
+            problem, detail, like = OTHER_LINE, "", _OTHERS
+            is_heading = number == self._begin or heading_of(text) is not None
+            if number > self._begin and not is_heading and _may_be_row(text):
+                indent, fields = _indented(text, report)
+                if len(fields) >= len(report.columns) or report.kind == "summary":
+                    yield number, indent, fields
+                    continue
+                problem, detail, like = BAD_ROW, f"{len(fields)} fields, expected {len(report.columns)}", cut
+            if number <= self._begin or is_heading:
+                like = b""
+            if not count:
+                lines.idle(_nothing, like)
+            elif is_heading:
+                out.balance.merged["headings"] += 1
+            else:
+                lines.skip(problem, number, detail, like)
+
+    def _numbers(self, report: Report) -> Iterable[str]:
+        return (one for _, _, fields in self._rows(report, count=False) for one in fields[1:])
+
+    def _has_shares(self, report: Report) -> bool:
+        """Whether the columns that end with :Total are per cent: by a sign, or since all is 100, but not in seconds."""
+        total, own = _time_columns(report)
+        if report.kind != "tree" or total is None:
+            return False
+        whole = seconds = 0.0
+        for _, indent, fields in self._rows(report, count=False):
+            if fields[total].strip()[-1:] in ("%", "s"):
+                return fields[total].strip().endswith("%")
+            if indent == 0:
+                whole += number_of(fields[total].strip(), self._mark) or 0
+            if own is not None:
+                seconds += number_of(fields[own].strip().removesuffix("s"), self._mark) or 0
+        return abs(whole - _ALL) <= _ROUNDED and abs(seconds - _ALL) > _ROUNDED
+
+    def _times(self, report: Report) -> tuple[int | None, int | None]:
+        """Where the inclusive and the own time of a function stand in seconds, None where the report has none."""
+        total, own = _time_columns(report)
+        if own is not None and any(
+            fields[own].strip().endswith("%") for _, _, fields in self._rows(report, count=False)
+        ):
+            own = None
+        return None if report.has_shares else total, own
+
+    def _time(self, text: str) -> int:
+        """Nanoseconds of a number of seconds; raises ValueError."""
+        compact = text.strip().removesuffix("s").replace("\u00a0", "").replace(" ", "")
+        compact = compact.replace("," if self._mark == "." else ".", "").replace(self._mark, ".")
+        return parse_ns(compact.encode(), S)
+
+    def _args(self, report: Report, fields: list[str]) -> dict[str, Any]:
+        """The columns behind the first; numbers as numbers, seconds with their unit in the key."""
+        args: dict[str, Any] = {}
+        for column, text in zip(report.columns[1:], fields[1:], strict=False):
+            if not text.strip():
+                continue
+            number, unit = self._value(column, text)
+            if report.has_shares and column.endswith(":Total"):
+                unit = "%"
+            known = number is None or not unit or f"({unit})" in column
+            args[column if known else f"{column} ({unit})"] = text.strip() if number is None else number
+        return args
+
+    def _value(self, column: str, text: str) -> tuple[int | float | None, str]:
+        """The number in a field and its unit, which stands behind it or follows from the column."""
+        plain = text.strip()
+        if plain.endswith("%"):
+            return number_of(plain.removesuffix("%").strip(), self._mark), "%"
+        if _SECONDS.fullmatch(column):
+            return number_of(plain.removesuffix("s").strip(), self._mark), "s"
+        return number_of(plain, self._mark), ""
+
+    # -- timeline -------------------------------------------------------------------------------------------------
+
+    def _timeline(self, report: Report) -> None:
+        out = self._out
+        out.set_clock(RUN_CLOCK.owned_by(out.info.name))
+        start_at, end_at = report.columns.index("Bin Start Time"), report.columns.index("Bin End Time")
+        groups = [at for at in range(1, len(report.columns)) if at < start_at]
+        metrics = [at for at in range(len(report.columns)) if at > max(start_at, end_at)]
+        tracks: dict[tuple[str, ...], TrackId] = {}
+        ends: dict[TrackId, tuple[int, int]] = {}
+        widths: set[int] = set()
+        for number, _, fields in self._rows(report):
+            try:
+                start, end = self._time(fields[start_at]), self._time(fields[end_at])
+            except ValueError as error:
+                out.skip(BAD_ROW, number, str(error))
+                continue
+            widths.add(end - start)
+            whose = tuple(fields[at].strip() for at in groups)
+            for at in metrics:
+                value, unit = self._value(report.columns[at], fields[at])
+                if value is not None:
+                    track = self._counter(tracks, whose, report.columns[at], unit)
+                    out.counter(track, start, value, number)
+                    ends[track] = max((end, number), ends.get(track, (end, number)))
+                elif fields[at].strip():
+                    out.problem(NO_NUMBER, number, f"{report.columns[at]}: {fields[at].strip():.40}")
+            out.balance.written += 1
+        for track, (end, number) in ends.items():
+            out.counter(track, end, 0, number)
+        width = format_time(max(widths, default=0))
+        out.note(
+            f"a timeline in bins of {width}: nothing finer is known, and behind the last bin the counters are 0; "
+            "times count from the start of the collection (see vtune -report summary), say it with --offset to merge"
+        )
+
+    def _counter(
+        self, tracks: dict[tuple[str, ...], TrackId], whose: tuple[str, ...], metric: str, unit: str
+    ) -> TrackId:
+        key = (*whose, metric)
+        if key not in tracks:
+            parent = NO_TRACK
+            for depth in range(len(whose)):
+                group = ("group", *whose[: depth + 1])
+                if group not in tracks:
+                    tracks[group] = self._out.track(whose[depth] or "[unknown]", parent)
+                parent = tracks[group]
+            tracks[key] = self._out.counter_track(metric, parent, unit=unit or ("%" if "%" in metric else ""))
+        return tracks[key]
+
+    # -- call trees -------------------------------------------------------------------------------------------------
+
+    def _tree(self, report: Report) -> None:
+        out = self._out
+        clock = TREE_CLOCK.owned_by(out.info.name)
+        out.set_clock(clock)
+        roots = self._nodes(report)
+        for root in roots:
+            _measure(root)
+        if report.has_shares:
+            self._check_shares(report, roots)
+        track = out.track("Call tree (synthetic)", description=_TREE_HELP)
+        start = 0
+        for root in roots:
+            if start + root.length > LIMIT_NS:
+                raise MalformedInput(self._source.display, "", "the times sum up to more than 146 years")
+            self._draw(root, track, start)
+            start += root.length
+        out.note("sums of a call tree, drawn as nested slices of real lengths: when things happened is not in the file")
+
+    def _check_shares(self, report: Report, roots: list[_Node]) -> None:
+        """Say where the shares and the lengths contradict each other."""
+        total, _ = _time_columns(report)
+        key = f"{report.columns[total or 0]} (%)"
+        whole = sum(root.length for root in roots)
+        waiting = list(roots)
+        while waiting and whole:
+            node = waiting.pop()
+            waiting += node.children
+            share, here = node.args.get(key), node.length * _ALL / whole
+            if isinstance(share, int | float) and abs(share - here) > _FAR:
+                self._out.problem(ROWS_MISSING, node.line, f"{node.name:.60}: {share} %, its rows have {here:.3f} %")
+
+    def _nodes(self, report: Report) -> list[_Node]:
+        total, own = self._times(report)
+        roots: list[_Node] = []
+        path: list[_Node] = []
+        for number, indent, fields in self._rows(report):
+            try:
+                times = [
+                    self._time(fields[at]) if at is not None and fields[at].strip() else None for at in (total, own)
+                ]
+            except ValueError as error:
+                self._out.skip(BAD_ROW, number, str(error))
+                continue
+            if indent > len(path):
+                self._out.problem(BAD_INDENT, number, f"{indent} spaces, expected at most {len(path)}")
+                indent = len(path)
+            node = _Node(fields[0].strip() or "[unknown]", number, times[0], times[1] or 0, self._args(report, fields))
+            del path[indent:]
+            (path[-1].children if path else roots).append(node)
+            path.append(node)
+        return roots
+
+    def _draw(self, root: _Node, track: TrackId, start: int) -> None:
+        """A function, and inside it those that it called, one after the other from its start on."""
+        waiting = [(root, start)]
+        while waiting:
+            node, at = waiting.pop()
+            self._out.slice(track, at, node.length, node.name, "function", node.args, node.line)
+            self._out.balance.written += 1
+            for child in node.children:
+                waiting.append((child, at))
+                at += child.length
+
+    # -- tables -----------------------------------------------------------------------------------------------------
+
+    def _table(self, report: Report) -> None:
+        out = self._out
+        title = f"VTune {report.kind}" if report.kind == "summary" else f"VTune by {report.columns[0]}"
+        track = out.totals_track(title)
+        path: list[str] = []
+        above = ""  # the function whose stacks follow, in a report of call stacks
+        for number, indent, fields in self._rows(report):
+            if report.kind == "summary":
+                name, args = self._fact(path, fields)
+            else:
+                name, args = fields[0].strip() or above, self._args(report, fields)
+                above = name if "Function Stack" in report.columns else ""
+                if indent:
+                    args = {"level": indent, **args}
+            out.totals(track, name or "[unknown]", "vtune", args, number)
+            out.balance.written += 1
+        out.note(SHARES_ONLY if report.has_shares else NO_TIMELINE)
+
+    def _fact(self, path: list[str], fields: list[str]) -> tuple[str, dict[str, Any]]:
+        """A line of the summary: its level, a name, and one value or those of a table in it."""
+        level = number_of(fields[0], ".")
+        depth = level if isinstance(level, int) and 0 <= level <= len(path) else len(path)
+        name = fields[1].strip() if len(fields) > 1 else ""
+        path[depth:] = [name]
+        values = [number_of(text, self._mark) for text in fields[2:]]
+        shown = [text.strip() if value is None else value for text, value in zip(fields[2:], values, strict=True)]
+        args: dict[str, Any] = {"value": shown[0]} if len(shown) == 1 else {"values": shown} if shown else {}
+        if args.get("value") == "":
+            del args["value"]
+        return " / ".join(path), args
+
+
+def _time_columns(report: Report) -> tuple[int | None, int | None]:
+    """The columns with what a function took with and without those that it called, None where there are none."""
+    total = own = None
+    for at, column in enumerate(report.columns[1:], 1):
+        compact = column.replace(": ", ":")
+        if compact == "CPU Time:Total" and total is None:
+            total = at
+        elif compact in ("CPU Time:Self", "CPU Time") and own is None:
+            own = at
+    return total, own
+
+
+def _indented(text: str, report: Report) -> tuple[int, list[str]]:
+    """The level of a row, and its fields; the spaces may stand before or inside the quotes."""
+    if report.starts:
+        fields = _aligned(text, report.starts)
+        return len(fields[0]) - len(fields[0].lstrip(" ")), fields
+    indent = len(text) - len(text.lstrip(" "))
+    fields = _fields(text.lstrip(" "), report.delimiter)
+    if fields:
+        indent += len(fields[0]) - len(fields[0].lstrip(" "))
+    surplus = len(fields) - len(report.columns)
+    if surplus > 0 and report.kind != "summary":  # a name with delimiters that nobody quoted
+        fields = [report.delimiter.join(fields[: surplus + 1]), *fields[surplus + 1 :]]
+    return indent, fields
+
+
+def _measure(root: _Node) -> None:
+    """Set the lengths of all nodes, the innermost first, without recursion: stacks may be deep."""
+    order = [root]
+    for node in order:
+        order.extend(node.children)
+    for node in reversed(order):
+        node.measure()

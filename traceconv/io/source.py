@@ -1,0 +1,417 @@
+"""Inputs: a path or standard input, compressed or not, as bytes, as a bounded head, or as numbered lines.
+
+What the file is inside is seen by content, never by its name: gzip (1f 8b), zip (PK), UTF-16 (byte order mark).
+Everything downstream sees plain bytes, in UTF-8 where the file is text in UTF-16.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import struct
+import sys
+import weakref
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+from msgspec import Struct
+
+from traceconv.errors import InputError
+from traceconv.io import sqlite
+from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
+from traceconv.io.outline import Outline, outline
+from traceconv.io.spill import close, failures, spooled_file
+
+#: How much of an input the importers may see when they are asked whether it is theirs.
+HEAD_BYTES = 64 * 1024
+CHUNK_BYTES = 4 * 1024 * 1024
+#: How much of a text is handled as single lines at a time.
+BATCH_BYTES = 64 * 1024
+
+_COPIED = 1 << 20  # bytes at a time
+_GZIP = b"\x1f\x8b"
+#: The last one is an archive without any file.
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+#: What the standard library raises for damaged archives, besides EOFError for those that end early.
+_DAMAGED = (OSError, RuntimeError, ValueError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class Line(NamedTuple):
+    """One line of a text input: its number (from 1) and its bytes."""
+
+    number: int
+    text: bytes
+
+
+class Head(Struct, frozen=True, dict=True):
+    """The first bytes of an input, for sniffing.
+
+    Attributes:
+        data: up to HEAD_BYTES, decompressed, in UTF-8 if the file is UTF-16.
+        complete: whether this is the whole input.
+        name: the base name of the file; may only break a tie.
+        tables: the names of the tables, if the input is an SQLite database.
+        read_tail: reads the last bytes, if these are not the whole input.
+    """
+
+    data: bytes
+    complete: bool
+    name: str
+    tables: tuple[str, ...] = ()
+    read_tail: Callable[[], bytes] | None = None
+
+    @property
+    def text(self) -> bytes:
+        """The data without byte order mark and leading white space."""
+        return self.data.removeprefix(codecs.BOM_UTF8).lstrip()
+
+    @cached_property
+    def json(self) -> Outline:
+        """What the text holds as JSON, whatever its spacing and the order of its keys; found once."""
+        return outline(self.text)
+
+    @cached_property
+    def tail(self) -> bytes:
+        """The last bytes, up to HEAD_BYTES, for what some writers put behind their events; read when first asked for.
+
+        An archive is unpacked to its end for this. Empty if it cannot be.
+        """
+        return self.data if self.read_tail is None else self.read_tail()
+
+
+class Source:
+    """One input of the user.
+
+    Args:
+        path: a path, or "-" for standard input (copied to a temporary file, since it is read twice).
+        whole: an input of which this one is a part; it is opened by that one only.
+        limits: what it may take; those of the whole, if there is one.
+
+    Attributes:
+        display: the input as the user named it, for messages.
+        damage: what is wrong with a compressed file whose beginning could be unpacked, such as that it ends before
+            its end mark; known after reading it, empty if nothing is.
+        recoded: whether the file is UTF-16 and is handed on as UTF-8 (known after opening it).
+        long_lines: the numbers of the lines that are longer than they may be, and are handed on as empty ones; known
+            after reading.
+        unpacked: counts what is unpacked of it, anew each time that it is opened.
+
+    Raises:
+        InputError: when there is nothing readable.
+    """
+
+    _path: Path
+    unpacked: Unpacked
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, whole: Source | None = None, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self.damage = ""
+        self.recoded = False
+        self.limits: Limits = limits if whole is None else whole.limits
+        self.long_lines: dict[int, None] = {}
+        self.display = os.fspath(path)
+        self._spooled: IO[bytes] | None = None
+        self._head: Head | None = None
+        self._path = Path(path) if whole is None else whole._path
+        if whole is not None:
+            self.damage, self.recoded = whole.damage, whole.recoded
+            self._spooled = whole._spooled
+            return
+        if self.display == "-":
+            self.display = "<stdin>"
+            self._spooled = _spool(sys.stdin.buffer)
+        else:
+            self._spooled = _spool_if_stream(self._path, self.display)
+        if self._spooled is not None:
+            weakref.finalize(self, close, self._spooled)
+
+    @property
+    def name(self) -> str:
+        """The base name, such as "profile.json"."""
+        return os.path.basename(self.display)
+
+    @property
+    def path(self) -> Path | None:
+        """The file itself, for what lies beside it; None for standard input and pipes."""
+        return None if self._spooled else self._path
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the file itself is an archive.
+
+        Raises:
+            InputError: when it cannot be read.
+        """
+        with contextlib.ExitStack() as stack:
+            return _is_packed(_magic(self._open_raw(stack), self.display))
+
+    def is_same_file(self, path: str | os.PathLike[str]) -> bool:
+        """Whether `path` names this very file (so that an output never replaces an input)."""
+        try:
+            return self.path is not None and os.path.exists(path) and os.path.samefile(self.path, path)
+        except OSError:
+            return False
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """The plain bytes from the start.
+
+        Raises:
+            InputError: also later, while reading, when a compressed file turns out to be broken.
+        """
+        with contextlib.ExitStack() as stack:
+            yield self._open_plain(stack)
+
+    def _open_plain(self, stack: contextlib.ExitStack) -> IO[bytes]:
+        raw = self._open_raw(stack)
+        magic = _magic(raw, self.display)
+        self.unpacked = Unpacked(self.display, _size(raw), self.limits)
+        if magic.startswith(_GZIP):
+            raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb")))
+        elif magic in _ZIP:
+            raw = self._zip_member(raw, stack)
+        plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, _is_packed(magic), self)), buffer_size=1 << 18)
+        encoding = _UTF16.get(plain.peek(2)[:2])
+        if encoding is None:
+            return plain
+        plain.read(2)
+        self.recoded = True
+        recoded = _Recoded(plain, encoding)
+        return io.BufferedReader(cast(io.RawIOBase, recoded), buffer_size=1 << 18)
+
+    def _open_raw(self, stack: contextlib.ExitStack) -> IO[bytes]:
+        if self._spooled is not None:
+            self._spooled.seek(0)
+            return self._spooled
+        try:
+            return stack.enter_context(self._path.open("rb", buffering=0))
+        except OSError as error:
+            raise _unreadable(self.display, error) from None
+
+    def _zip_member(self, raw: IO[bytes], stack: contextlib.ExitStack) -> IO[bytes]:
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(raw))
+            members = [info for info in archive.infolist() if not info.is_dir()]
+            if len(members) == 1:
+                return stack.enter_context(archive.open(members[0]))
+        except (*_DAMAGED, EOFError) as error:
+            raise InputError(f"{self.display}: broken zip archive: {error}") from None
+        names = ", ".join(info.filename for info in members[:5])
+        raise InputError(
+            f"{self.display}: a zip archive with {len(members)} files ({names}), expected one",
+            hint="unpack it and name the files that belong together: traceconv merge A B",
+        )
+
+    def head(self) -> Head:
+        """The first bytes, read once."""
+        if self._head is None:
+            with self.open() as stream:
+                data = stream.read(HEAD_BYTES + 1)
+            tables = sqlite.table_names(self) if data.startswith(sqlite.MAGIC) else ()
+            is_whole = len(data) <= HEAD_BYTES
+            self._head = Head(data[:HEAD_BYTES], is_whole, self.name, tables, None if is_whole else self._tail)
+        return self._head
+
+    def _tail(self) -> bytes:
+        """The last bytes, up to HEAD_BYTES; empty if they cannot be read."""
+        tail = b""
+        try:
+            with contextlib.ExitStack() as stack:
+                if self.is_whole and not self.recoded and not self.is_packed:
+                    stream = self._open_raw(stack)
+                    stream.seek(max(0, stream.seek(0, os.SEEK_END) - HEAD_BYTES))
+                else:
+                    stream = stack.enter_context(self.open())
+                while data := stream.read(_COPIED):
+                    tail = (tail + data)[-HEAD_BYTES:]
+        except (InputError, OSError):
+            return b""
+        return tail
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all lines of the file, so that the next line has the next number."""
+        return True
+
+    def chunks(self) -> Iterator[bytes]:
+        """The text in pieces of whole lines with their ends; the lines of all of them are numbered from 1."""
+        rest: list[bytes] = []  # of a line that is not complete
+        length, number, limit = 0, 1, self.limits.length  # of that line
+        with self.open() as stream:
+            mark = codecs.BOM_UTF8
+            while data := stream.read(min(CHUNK_BYTES, limit)):
+                data, mark = data.removeprefix(mark), b""
+                end = data.find(b"\n")
+                length += end if end >= 0 else len(data)
+                if length > limit:
+                    self.long_lines[number] = None
+                    rest.clear()
+                    data = data[end:] if end >= 0 else b""
+                cut = data.rfind(b"\n") + 1
+                if cut:
+                    yield b"".join([*rest, memoryview(data)[:cut]])
+                    rest.clear()
+                    number += data.count(b"\n")
+                    length = len(data) - cut
+                rest.append(data[cut:])
+        if any(rest):
+            yield b"".join(rest)
+
+    def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
+        """The text in pieces of whole lines with their ends, and the numbers of the lines of each."""
+        number = 1
+        for chunk in self.chunks():
+            count = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+            yield range(number, number + count), chunk
+            number += count
+
+    def batches(self) -> Iterator[tuple[Sequence[int], list[bytes]]]:
+        """The lines with their ends, some at a time, and their numbers."""
+        for numbers, text in self.blocks():
+            stream, at = io.BytesIO(text), 0
+            while lines := stream.readlines(BATCH_BYTES):
+                yield numbers[at : at + len(lines)], lines
+                at += len(lines)
+
+    def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
+        """The lines, numbered from 1; line ends may be \\n or \\r\\n.
+
+        With `keep_ends` they stay in the text: whether the last line has one says whether it is complete.
+        """
+        with self.open() as stream:
+            limit = self.limits.length
+            for number, text in enumerate(iter(partial(stream.readline, limit + 1), b""), 1):
+                if len(text) > limit and text[-1:] != b"\n":
+                    self.long_lines[number] = None
+                    text = _end_of_line(stream)
+                if number == 1:
+                    text = text.removeprefix(codecs.BOM_UTF8)
+                yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
+
+
+class _Plain(io.RawIOBase):
+    """Reads on, and turns what goes wrong on the way into an InputError; a cut compressed file just ends early."""
+
+    def __init__(self, inner: IO[bytes], packed: bool, source: Source) -> None:
+        self._inner = cast(io.BufferedReader, inner)
+        self._packed = packed
+        self._source = source
+        self._any = False  # whether anything could be unpacked
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast(bytearray, buffer))
+        try:
+            if not self._packed:
+                return self._inner.readinto(view) or 0
+            data = self._inner.read1(len(view))
+        except (EOFError, *_DAMAGED) as error:
+            if not self._packed or not (self._any or isinstance(error, EOFError)):
+                what = "damaged, nothing of it can be unpacked" if self._packed else "cannot be read"
+                raise InputError(f"{self._source.display}: {what}: {error}", hint="copy it again") from None
+            self._source.damage = str(error)  # what came before was handed on already
+            return 0
+        self._any = True
+        self._source.unpacked.add(len(data))
+        view[: len(data)] = data
+        return len(data)
+
+
+class _Recoded(io.RawIOBase):
+    """UTF-16 in, UTF-8 out."""
+
+    def __init__(self, inner: IO[bytes], encoding: str) -> None:
+        self._inner = inner
+        self._decode = codecs.getincrementaldecoder(encoding)("replace").decode
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast(bytearray, buffer))
+        while not self._rest:
+            data = self._inner.read(1 << 16)
+            self._rest = self._decode(data, not data).encode("utf-8", "replace")
+            if not data:
+                break
+        piece, self._rest = self._rest[: len(view)], self._rest[len(view) :]
+        view[: len(piece)] = piece
+        return len(piece)
+
+
+def _magic(raw: IO[bytes], display: str) -> bytes:
+    """The first four bytes of an open file, which stays at its begin."""
+    try:
+        magic = raw.read(4)
+    except OSError as error:
+        raise _unreadable(display, error) from None
+    raw.seek(0)
+    return magic
+
+
+def _size(raw: IO[bytes]) -> int:
+    """The bytes of an open file, which stays at its begin."""
+    size = raw.seek(0, os.SEEK_END)
+    raw.seek(0)
+    return size
+
+
+def _end_of_line(stream: IO[bytes]) -> bytes:
+    """The end of the line here, which is passed over."""
+    while piece := stream.readline(_COPIED):
+        if piece[-1:] == b"\n":
+            return b"\n"
+    return b""
+
+
+def _is_packed(magic: bytes) -> bool:
+    return magic.startswith(_GZIP) or magic in _ZIP
+
+
+def _spool(stream: IO[bytes]) -> IO[bytes]:
+    with failures():
+        spooled = spooled_file()
+    try:
+        for block in iter(partial(stream.read, _COPIED), b""):
+            with failures():
+                spooled.write(block)
+    except BaseException:
+        close(spooled)
+        raise
+    return spooled
+
+
+def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
+    """A copy of a pipe or process substitution, which can be read only once; None for an ordinary file."""
+    try:
+        if path.is_dir():
+            raise InputError(f"{display}: is a directory, expected a file", hint="name the files inside it")
+        if path.is_file():
+            return None
+        with path.open("rb") as stream:
+            return _spool(stream)
+    except OSError as error:
+        raise _unreadable(display, error) from None
+    except ValueError as error:  # a path with a NUL character
+        raise InputError(f"{display!r}: {error}") from None
+
+
+def _unreadable(display: str, error: OSError) -> InputError:
+    hint = {
+        FileNotFoundError: "check the spelling and the current folder",
+        PermissionError: "ask for read permission, or run as the user that owns the file",
+    }.get(type(error), "")
+    return InputError(f"{display}: {error.strerror or error}", hint=hint)

@@ -1,0 +1,154 @@
+"""SQLite databases that were not closed: what lies beside them is applied to a copy, never to the input.
+
+A program that is killed, or still runs, leaves changes beside its database: in `NAME-wal` what is committed and not in
+the database yet, in `NAME-journal` what a transaction that never ended has overwritten. Reading the database alone
+misses the one and takes the other for real. So all of it is copied and SQLite completes the copy, as it would complete
+the database itself the next time that a program writes to it.
+
+SQLite takes a log that is damaged for one that has ended. Here a header that does not fit its checksum, frames of
+commits behind the end, and a journal too short for its records are errors. The formats: "The Write-Ahead Log" and
+"The Rollback Journal" of sqlite.org/fileformat2.html.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import struct
+from pathlib import Path
+
+from traceconv.errors import InputError
+from traceconv.io.spill import failures
+
+LOG, JOURNAL = "-wal", "-journal"
+
+_LOG_MAGIC = 0x377F0682  # the last bit says in which order checksums take bytes
+_LOG_HEADER = struct.Struct(">8I")
+_FRAME_HEADER = struct.Struct(">4I8x")
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+_JOURNAL_HEADER = struct.Struct(">8s5I")
+_ALL_RECORDS = 0xFFFFFFFF  # as many as the file holds
+_BESIDE_PAGE = 8  # the number and the checksum of a page in a journal
+_LARGEST_PAGE = 65536
+
+
+def beside(path: Path) -> list[Path]:
+    """What lies beside a database and holds changes of it.
+
+    Args:
+        path: the database itself, no link to it: SQLite looks beside that.
+    """
+    log, journal = (path.with_name(path.name + ending) for ending in (LOG, JOURNAL))
+    with contextlib.suppress(OSError):
+        found = [log] if log.is_file() and log.stat().st_size else []
+        return found + ([journal] if journal.is_file() and _is_hot(journal) else [])
+    return []
+
+
+def _is_hot(journal: Path) -> bool:
+    """Whether there is anything to undo: where a transaction has ended, the header is zeros or nothing."""
+    with journal.open("rb") as file:
+        return file.read(1).strip(b"\0") != b""
+
+
+def completed(path: Path, others: list[Path], display: str, folder: Path) -> Path:
+    """A copy of a database that SQLite has completed by what lies beside it.
+
+    Args:
+        path: the database.
+        others: what `beside` has found.
+        display: the database as the user named it.
+        folder: where the copy goes.
+
+    Raises:
+        InputError: the files are damaged or do not belong together.
+        OutputError: there is no room for the copy.
+    """
+    names = " and ".join(other.name for other in others)
+    copy = folder / "input.sqlite"
+    with failures():
+        shutil.copyfile(path, copy)
+        for other in others:
+            shutil.copyfile(other, copy.with_name(copy.name + other.name[len(path.name) :]))
+    wrong = _complete(copy)
+    if wrong:
+        raise InputError(
+            f"{display}: the database was not closed, and does not fit together with {names}: {wrong}",
+            hint=f"move {names} away to read the database without the changes in there, or try: sqlite3 COPY .recover",
+        )
+    return copy
+
+
+def _complete(copy: Path) -> str:
+    """Let SQLite apply and remove what lies beside a copy; what is wrong with it, "" if nothing is."""
+    log, journal = (copy.with_name(copy.name + ending) for ending in (LOG, JOURNAL))
+    wrong = _wrong_journal(journal) if journal.exists() else ""
+    if wrong:
+        return wrong
+    header = _log_header(log) if log.exists() else b""
+    if header is None:
+        return "the header of the write-ahead log is damaged"
+    try:
+        with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+            for setting in ("trusted_schema = OFF", "ignore_check_constraints = ON", "mmap_size = 0"):
+                connection.execute(f"PRAGMA {setting}")
+            connection.execute("PRAGMA schema_version").fetchone()
+            frames = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+            if header and _has_commits(log, header, max(frames, 0)):
+                return f"the write-ahead log is damaged behind frame {max(frames, 0)}"
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return str(error)
+    if (
+        pages * page_bytes != copy.stat().st_size
+    ):  # each commit says how many pages there are, and so does the first page
+        return f"it makes {copy.stat().st_size} bytes of a database of {pages} pages"
+    return "" if found == "ok" else " ".join(str(found).split())
+
+
+def _wrong_journal(journal: Path) -> str:
+    """Why SQLite must not undo what a journal says, "" if it may."""
+    size = journal.stat().st_size
+    with journal.open("rb") as file:
+        magic, records, _, _, sector_bytes, page_bytes = _JOURNAL_HEADER.unpack(
+            file.read(_JOURNAL_HEADER.size).ljust(_JOURNAL_HEADER.size, b"\0")
+        )
+        file.seek(max(size - len(_JOURNAL_MAGIC), 0))
+        end = file.read()
+    if magic != _JOURNAL_MAGIC:
+        return "the header of the journal is damaged"
+    if size > len(_JOURNAL_MAGIC) and end == _JOURNAL_MAGIC:  # SQLite may remove the file that such a journal names
+        return "the journal is part of a transaction over several databases"
+    is_cut = records != _ALL_RECORDS and size < sector_bytes + records * (page_bytes + _BESIDE_PAGE)
+    return "the journal is cut" if is_cut else ""
+
+
+def _log_header(log: Path) -> bytes | None:
+    """The header of a write-ahead log; None if it is none."""
+    with log.open("rb") as file:
+        header = file.read(_LOG_HEADER.size)
+    if len(header) < _LOG_HEADER.size or int.from_bytes(header[:4], "big") & ~1 != _LOG_MAGIC:
+        return None
+    words = struct.unpack(">6I" if header[3] & 1 else "<6I", header[:24])
+    first = second = 0
+    for one, other in zip(words[::2], words[1::2], strict=True):
+        first = (first + one + second) & 0xFFFFFFFF
+        second = (second + other + first) & 0xFFFFFFFF
+    return header if (first, second) == _LOG_HEADER.unpack(header)[6:] else None
+
+
+def _has_commits(log: Path, header: bytes, frames: int) -> bool:
+    """Whether commits of this log stand behind the first frames, which SQLite has found to be whole."""
+    _, _, page_bytes, _, *salts = _LOG_HEADER.unpack(header)[:6]
+    frame_bytes = _FRAME_HEADER.size + (page_bytes if 512 <= page_bytes <= _LARGEST_PAGE else 512)
+    with log.open("rb") as file:
+        for at in range(_LOG_HEADER.size + frames * frame_bytes, log.stat().st_size - _FRAME_HEADER.size, frame_bytes):
+            file.seek(at)
+            _, pages, *mine = _FRAME_HEADER.unpack(file.read(_FRAME_HEADER.size))
+            if mine == salts and pages:
+                return True
+    return False

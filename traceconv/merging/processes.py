@@ -1,0 +1,166 @@
+"""Put the tracks of several inputs under the processes and threads that `traceconv.align.identity` found them to be of.
+
+A thread that another input shows already goes on with the new events if these come before or after all others, as in
+two recordings of one process. Slices that overlap others in time get a track beside it. Call stack samples and entries
+of logs cross nothing: they are always on the thread itself, so that samples can be asked for by the slices around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from traceconv.align.identity import Span, Together, Why, gap
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.layout import drop_unused_tracks, renumbered, sort_events
+from traceconv.model.trace import NO_TRACK, Trace, Track, TrackId, TrackKind
+
+SAME_PID = declare(
+    "merge.same_pid",
+    ProblemKind.NOTED,
+    "another input has a process of the same pid at the same time; they were kept apart because nothing says that both "
+    "are of one machine, and that these are numbers of its system: --same-machine says so",
+)
+
+#: What is drawn on a thread itself, whatever else is there.
+_CROSS_NOTHING = ("samples", "logs")
+
+
+def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Trace:
+    """The inputs in one set of tables, with what is one drawn once.
+
+    Args:
+        trace: all inputs.
+        together: which of their processes and threads are one.
+        starts: for each input the number of its first track.
+    """
+    goes_under: dict[int, TrackId] = {}
+    for one in together.found:
+        first, *others = one.seen
+        if one.why is Why.UNSAID:
+            mine, other = (together.recordings[seen.input].source.name for seen in one.seen)
+            trace.sources[first.input].diagnostics.add(SAME_PID, f"{mine}: pid {first.number}, also in {other}")
+        if isinstance(one.why, Why):
+            continue
+        into = starts[first.input] + first.track
+        if not first.is_process:
+            into = int(trace.tracks[into].parent)
+        goes_under |= {starts[seen.input] + seen.track: TrackId(into) for seen in others}
+    if not goes_under:
+        return drop_unused_tracks(trace)
+    moved = _Moves(trace, goes_under).made()
+    return drop_unused_tracks(sort_events(renumbered(moved, _parents_first(moved.tracks))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """A thread of a process that several inputs show, and by input when its slices are there, None for no slices."""
+
+    track: int
+    seen: dict[int, Span | None] = field(default_factory=dict)
+
+    def has_room(self, span: Span | None) -> bool:
+        """Whether slices of that time cross none of those that are there."""
+        return span is None or all(other is None or gap(span, other) >= 0 for other in self.seen.values())
+
+
+class _Moves:
+    """Which track goes where.
+
+    Args:
+        trace: all inputs.
+        goes_under: for tracks that belong to a process of another input, that process.
+    """
+
+    def __init__(self, trace: Trace, goes_under: dict[int, TrackId]) -> None:
+        self._trace = trace
+        self._goes_under = goes_under
+        self._shared = set(goes_under.values())
+        self._sliced = trace.extents(("slices",))
+        self._tracks = list(trace.tracks)
+        self._events_to = list(range(len(self._tracks)))
+        self._on_thread_to = list(range(len(self._tracks)))
+        self._threads: dict[tuple[TrackId, int], _Thread] = {}
+
+    def made(self) -> Trace:
+        """The trace with all tracks where they belong; parents may stand behind their children."""
+        late = self._late()
+        for number in sorted(range(len(self._tracks)), key=lambda number: (number in late, number)):
+            self._move(number)
+        tables: dict[str, Any] = {}
+        for name, table in self._trace.timed_tables():
+            goes_to = np.array(self._on_thread_to if name in _CROSS_NOTHING else self._events_to, np.int32)
+            tables[name] = replace(table, track=goes_to[table.track])
+        return self._trace.with_tables(tracks=self._tracks, **tables)
+
+    def _late(self) -> set[int]:
+        """What is moved, and all below it: it is moved once it is known what is there."""
+        late: set[int] = set()
+        for number, track in enumerate(self._tracks):
+            if number in self._goes_under or int(track.parent) in late or int(track.lane_of) in late:
+                late.add(number)
+        return late
+
+    def _move(self, number: int) -> None:
+        track = self._trace.tracks[number]
+        under = self._goes_under.get(number)
+        if track.kind is TrackKind.PROCESS:
+            if under is not None:
+                self._tracks[number] = self._beside(track, under, "process")
+                self._name(under, track.name)
+            return
+        parent = self._parent(track) if under is None else under
+        lane_of = TrackId(self._events_to[track.lane_of]) if track.lane_of != NO_TRACK else NO_TRACK
+        self._tracks[number] = replace(track, parent=parent, lane_of=lane_of)
+        if track.kind is TrackKind.THREAD and track.tid is not None and parent in self._shared:
+            self._share(number, self._tracks[number], parent, track.tid)
+
+    def _parent(self, track: Track) -> TrackId:
+        above = int(track.parent)
+        if above == NO_TRACK:
+            return self._goes_under.get(int(track.lane_of), NO_TRACK)
+        if above in self._goes_under and self._trace.tracks[above].kind is TrackKind.PROCESS:
+            return self._goes_under[above]
+        return TrackId(self._events_to[above])
+
+    def _share(self, number: int, track: Track, parent: TrackId, tid: int) -> None:
+        """Put a thread onto the one of its number, if there is one; two tracks of one number in one input are two."""
+        same = self._threads.setdefault((parent, tid), _Thread(number))
+        slices = self._sliced.get(number)
+        if track.source in same.seen:
+            return
+        if same.track != number:
+            self._on_thread_to[number] = same.track
+            self._name(same.track, track.name)
+        if same.has_room(slices):
+            self._events_to[number] = same.track
+            same.seen[track.source] = slices
+        else:
+            self._tracks[number] = self._beside(track, TrackId(same.track), f"thread {tid}")
+
+    def _name(self, number: int, name: str) -> None:
+        """Name a process or thread as another input does, if its own does not."""
+        if not self._tracks[number].name:
+            self._tracks[number] = replace(self._tracks[number], name=name)
+
+    def _beside(self, track: Track, parent: TrackId, what: str) -> Track:
+        name = f"{self._trace.sources[track.source].format}: {track.name or what}"
+        return replace(track, kind=TrackKind.TRACK, parent=parent, name=name, pid=None, tid=None, labels=())
+
+
+def _parents_first(tracks: Sequence[Track]) -> list[int]:
+    """The numbers of tracks in order, but for what stands before its parent or before the track whose lane it is."""
+    order: dict[int, None] = {}
+    for number in range(len(tracks)):
+        above = [number]
+        while above:
+            track = tracks[above[-1]]
+            missing = [n for n in (int(track.parent), int(track.lane_of)) if n != NO_TRACK and n not in order]
+            if missing:
+                above.append(missing[0])
+            else:
+                order.setdefault(above.pop())
+    return list(order)

@@ -1,0 +1,177 @@
+"""Totals find the recording that they are about.
+
+A table without times says nothing about when, but a lot about what. In a merge with exactly one input of a format that
+it may be about, its tracks come under the process of that input. Where each row describes one slice (a kernel that was
+measured by replay), the row becomes args of that slice: the nth row of a name belongs to the nth slice of that name in
+order of launch, and only if there are as many rows as slices. Everything else stays where it is, and is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from traceconv.model.builder import join_args
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.layout import renumbered, sort_events
+from traceconv.model.trace import NO_TRACK, Args, Instants, Slices, SourceInfo, Trace, TrackId, TrackKind, take
+
+COUNTS_DIFFER = declare(
+    "merge.rows_and_slices_differ",
+    ProblemKind.NOTED,
+    "there are not as many rows of a name as slices of that name, so nobody can tell which belong together: the rows "
+    "stay in their table",
+)
+
+_ANONYMOUS = re.compile(r"\((?:anonymous namespace|unnamed)\)::|<unnamed>::")
+_MANY_STRANGERS = 0.8
+
+
+def host_of(sources: Sequence[SourceInfo], index: int) -> int | None:
+    """The only input that the totals of another one may be about, None if there is none or more than one."""
+    formats = sources[index].belongs_to
+    hosts = [number for number, other in enumerate(sources) if number != index and other.format in formats]
+    return hosts[0] if len(hosts) == 1 else None
+
+
+def join_totals(traces: Sequence[Trace]) -> list[Trace]:
+    """The traces, with rows that describe a slice of another trace moved into the args of that slice."""
+    joined = list(traces)
+    sources = [trace.sources[0] for trace in traces]
+    for index, source in enumerate(sources):
+        host = host_of(sources, index)
+        if host is not None:
+            _note_strangers(joined[index], joined[host])
+        if host is not None and source.join_category:
+            joined[index], joined[host] = _join(joined[index], joined[host], source.join_category)
+    return joined
+
+
+def adopt_totals(trace: Trace) -> Trace:
+    """The merged trace with tables of totals under the process of the input that they are about."""
+    parents: dict[int, TrackId] = {}
+    for index, source in enumerate(trace.sources):
+        if source.belongs_to:
+            host = host_of(trace.sources, index)
+            _note(trace, source, host)
+            if host is not None:
+                parents[index] = _top_process(trace, host)
+    tracks = [
+        replace(track, parent=parents[track.source])
+        if track.source in parents and track.parent == NO_TRACK and track.kind is TrackKind.TRACK
+        else track
+        for track in trace.tracks
+    ]
+    return _sources_last(trace.with_tables(tracks=tracks), set(parents))
+
+
+def _sources_last(trace: Trace, last: set[int]) -> Trace:
+    """The tracks of some inputs behind those of all others, since a track stands behind its parent."""
+    order = sorted(range(len(trace.tracks)), key=lambda number: trace.tracks[number].source in last)
+    return trace if order == list(range(len(order))) else sort_events(renumbered(trace, order))
+
+
+def _top_process(trace: Trace, source: int) -> TrackId:
+    """The first process of an input; NO_TRACK if it has none, so that a table stands beside its tracks."""
+    own = (n for n, track in enumerate(trace.tracks) if track.source == source and track.kind is TrackKind.PROCESS)
+    return TrackId(next(own, NO_TRACK))
+
+
+def _note(trace: Trace, source: SourceInfo, host: int | None) -> None:
+    if host is None:
+        fitting = [other.name for other in trace.sources if other.format in source.belongs_to]
+        what = f"could be about {' or '.join(fitting)}" if fitting else f"no {' or '.join(source.belongs_to)} input"
+        source.notes.append(f"the table stands on its own: {what}")
+    else:
+        source.notes.append(f"the table is shown with {trace.sources[host].name}")
+
+
+def _note_strangers(totals: Trace, host: Trace) -> None:
+    """Say so if the table hardly knows the names of the recording: it may be of another run."""
+    names = {plain_name(totals.strings[name]) for name in np.unique(totals.instants.name).tolist()}
+    known = {plain_name(text) for text in host.strings} | {plain_name(frame.name) for frame in host.frames}
+    strangers = names - known
+    if not len(host.slices.ts):
+        return  # samples may hold addresses where the table has the names of functions
+    if len(strangers) > _MANY_STRANGERS * len(names):
+        totals.sources[0].notes.append(
+            f"{len(strangers)} of the {len(names)} names in the table do not occur in {host.sources[0].name}: "
+            "is it of the same run?"
+        )
+
+
+def plain_name(name: str) -> str:
+    """The name of a function without return type, namespaces, template arguments and parameters.
+
+    >>> plain_name("void at::native::(anonymous namespace)::add_kernel<float, 4>(int, float*)")
+    'add_kernel'
+    """
+    head = re.split(r"[<(]", _ANONYMOUS.sub("", name), maxsplit=1)[0].strip()
+    return head.rpartition(" ")[2].rpartition("::")[2] or name
+
+
+# -- rows that describe slices --------------------------------------------------------------------------------------
+
+
+def _join(totals: Trace, host: Trace, category: str) -> tuple[Trace, Trace]:
+    rows = _by_name(totals, totals.instants, totals.instants.ts, np.arange(len(totals.instants.ts)))
+    kernels = np.flatnonzero(host.slices.category == _string(host, category))
+    slices = _by_name(host, host.slices, _launches(host), kernels)
+    pairs: list[tuple[int, int]] = []
+    for name, own in rows.items():
+        others = slices.get(name, [])
+        if len(own) == len(others):
+            pairs += zip(own, others, strict=True)
+        else:
+            source = totals.sources[0]
+            source.diagnostics.add(COUNTS_DIFFER, f"{name}: {len(own)} rows, {len(others)} slices", len(own))
+    return _without(totals, [row for row, _ in pairs], host), _with_args(totals, host, pairs)
+
+
+def _string(trace: Trace, text: str) -> int:
+    return trace.strings.index(text) if text in trace.strings else -1
+
+
+def _by_name(trace: Trace, table: Instants | Slices, order: Any, rows: Any) -> dict[str, list[int]]:
+    """The rows of each name, in order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for row in rows[np.argsort(order[rows], kind="stable")].tolist():
+        found[plain_name(trace.strings[table.name[row]])].append(row)
+    return found
+
+
+def _launches(trace: Trace) -> Any:
+    """For each slice the time of the slice that an arrow comes from, such as the launch of a kernel, else its own."""
+    times = trace.slices.ts.copy()
+    times[trace.flows.to_slice] = trace.slices.ts[trace.flows.from_slice]
+    return times
+
+
+def _without(totals: Trace, rows: list[int], host: Trace) -> Trace:
+    source = totals.sources[0]
+    where = f"rows joined onto the slices of {host.sources[0].name}"
+    balance = replace(source.balance, written=source.balance.written - len(rows))
+    balance.merged = balance.merged + Counter({where: len(rows)})
+    kept = np.ones(len(totals.instants.ts), bool)
+    kept[rows] = False
+    instants = take(totals.instants, np.flatnonzero(kept))
+    return totals.with_tables(sources=[replace(source, balance=balance)], instants=instants)
+
+
+def _with_args(totals: Trace, host: Trace, pairs: list[tuple[int, int]]) -> Trace:
+    slices = host.slices
+    args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
+    more = bytearray()
+    for row, at in pairs:
+        old = host.args.get(int(slices.args_at[at]), int(slices.args_len[at]))
+        table = totals.instants
+        new = join_args(old, totals.args.get(int(table.args_at[row]), int(table.args_len[row])))
+        args_at[at], args_len[at] = len(host.args) + len(more), len(new)
+        more += new
+    joined = replace(slices, args_at=args_at, args_len=args_len)
+    return host.with_tables(slices=joined, args=Args([*host.args.parts, more]))

@@ -1,0 +1,235 @@
+"""Several laid-out traces become one on one trace time.
+
+Each input keeps its own space of tracks and strings; nothing of two files is put together because of equal numbers. The
+exception are processes and threads that both are known to speak of: `traceconv.align.identity` decides which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, islice
+from typing import Any
+
+import numpy as np
+
+from traceconv.align import Alignment, ReceiptLine
+from traceconv.merging.processes import put_together
+from traceconv.merging.tables import adopt_totals, join_totals
+from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.times import format_drift, format_time
+from traceconv.model.trace import (
+    I64,
+    NO_TRACK,
+    TABLES,
+    TEXTS,
+    Args,
+    ClockId,
+    Frame,
+    SourceInfo,
+    Trace,
+    Track,
+    TrackId,
+    TrackKind,
+    column_types,
+)
+
+
+def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
+    """One trace out of several; the inputs stay as they are.
+
+    Args:
+        traces: laid-out traces of one input each.
+        alignment: how their clocks are put on trace time, and which of their processes and threads are one.
+    """
+    traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
+    for index, notes in alignment.notes.items():
+        traces[index].sources[0].notes += map(str, notes)
+    timed = [
+        _on_trace_time(trace, maps, index)
+        for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
+    ]
+    for index, placement in alignment.placements.items():
+        from traceconv.align.duration_layout import laid_inside
+
+        timed[index] = laid_inside(timed[index], timed[placement.host], placement)
+    merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
+    if len(timed) > 1:
+        starts = list(accumulate((len(trace.tracks) for trace in timed), initial=0))
+        merged = adopt_totals(put_together(merged, alignment.together, starts))
+    lines = iter(alignment.receipt)
+    _note_times_before_zero(merged)
+    tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
+    metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _facts(timed)}
+    if processes := alignment.together.as_json():
+        metadata["processes"] = processes
+    return merged.with_tables(clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata)
+
+
+# -- time -----------------------------------------------------------------------------------------------------------
+
+
+def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
+    """The trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
+    trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
+    clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
+    tables: dict[str, Any] = {}
+    for name, table in trace.timed_tables():
+        tables[name] = replace(table, ts=_mapped(table.ts, clocks[table.track], maps))
+    ends = _mapped(trace.slices.ts + trace.slices.dur, clocks[trace.slices.track], maps)
+    tables["slices"] = replace(tables["slices"], dur=ends - tables["slices"].ts)
+    tracks = [replace(track, clock=ClockId(0), source=index) for track in trace.tracks]
+    return trace.with_tables(tracks=tracks, **tables)
+
+
+def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> list[Track]:
+    """The tracks; the topmost ones of clocks that are not placed, or only by a guess, say so in their names."""
+    doubt = {clock: _doubt(found.verdict) for clock, found in maps.items()}
+    return [
+        replace(track, name=f"{track.name or _number(track)} {words}".strip())
+        if (words := doubt.get(track.clock))
+        and (track.parent == NO_TRACK or doubt.get(tracks[track.parent].clock) != words)
+        else track
+        for track in tracks
+    ]
+
+
+def _doubt(verdict: Verdict) -> str:
+    if verdict is Verdict.SEPARATE:
+        return "(not aligned)"
+    return "(place uncertain)" if verdict.refused else ""
+
+
+def _number(track: Track) -> str:
+    """What a process or a thread without a name is called."""
+    number = track.tid if track.kind is TrackKind.THREAD else track.pid
+    return "" if number is None else f"{track.kind.name.lower()} {number}"
+
+
+def _mapped(ts: I64, clocks: I64, maps: dict[int, ClockMap]) -> I64:
+    """Times of several clocks on trace time."""
+    if len(maps) == 1 and (clocks == next(iter(maps))).all():
+        return next(iter(maps.values())).apply(ts)
+    mapped = ts.copy()
+    for clock, found in maps.items():
+        own = clocks == int(clock)
+        mapped[own] = found.apply(ts[own])
+    return mapped
+
+
+def _note_times_before_zero(trace: Trace) -> None:
+    span = trace.span()
+    if span is not None and span[0] < 0:
+        shift = format_time(-span[0])
+        note = f"there are times before zero: outputs add {shift} to all, since Perfetto drops such events"
+        notes = trace.sources[0].notes
+        notes.extend([] if note in notes else [note])
+
+
+# -- one set of tables ----------------------------------------------------------------------------------------------
+
+
+def concatenate_traces(traces: Sequence[Trace]) -> Trace:
+    """All rows behind each other, with their references moved into common tables."""
+    strings: dict[str, int] = {}
+    tracks: list[Track] = []
+    frames: list[Frame] = []
+    moves: list[dict[str, Any]] = []
+    args_before = rows_before = 0
+    for trace in traces:
+        string = np.array([strings.setdefault(text, len(strings)) for text in trace.strings], np.int32)
+        move = {"track": len(tracks), "args_at": args_before, "stack": len(frames)}
+        moves.append(move | {"from_slice": rows_before, "to_slice": rows_before} | dict.fromkeys(TEXTS, string))
+        frames += [replace(f, parent=f.parent + len(frames) if f.parent >= 0 else -1) for f in trace.frames]
+        tracks += [_moved_track(track, len(tracks)) for track in trace.tracks]
+        args_before += len(trace.args)
+        rows_before += len(trace.slices.ts)
+    tables = {
+        name: cls(**{column: _joined_column(traces, moves, name, column) for column in column_types(cls)})
+        for name, cls in TABLES.items()
+    }
+    return Trace(
+        sources=[source for trace in traces for source in trace.sources],
+        strings=list(strings),
+        tracks=tracks,
+        clocks=[],
+        snapshots=[],
+        frames=frames,
+        args=Args([part for trace in traces for part in trace.args.parts]),
+        metadata={},
+        **tables,
+    )
+
+
+def _joined_column(traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, column: str) -> Any:
+    """One column of all traces. Columns are large: one at a time is moved, and those in files are let go of."""
+    joined = np.concatenate(
+        [
+            _moved(column, getattr(getattr(trace, table), column), move.get(column))
+            for trace, move in zip(traces, moves, strict=True)
+        ]
+    )
+    for trace in traces:
+        trace.forget()
+    return joined
+
+
+def _moved(column: str, values: Any, move: Any) -> Any:
+    """The values of a column that refers to a table: `move` is how far that moves, or where each text goes to."""
+    if move is None:
+        return values
+    if column in TEXTS:
+        return move[values]
+    moved = np.where(values >= 0, values + move, -1) if column == "stack" else values + move
+    return moved.astype(values.dtype, copy=False)
+
+
+def _moved_track(track: Track, by: int) -> Track:
+    def moved(number: TrackId) -> TrackId:
+        return TrackId(number + by) if number != NO_TRACK else NO_TRACK
+
+    return replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
+
+
+def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+    """What each input says about its recording."""
+    return [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in traces if trace.metadata]
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+
+
+def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> list[Track]:
+    """The tracks, those at the top with a word on where they come from and how they were aligned."""
+    tracks = []
+    words: dict[tuple[str, int], str] = {}  # many tracks may share them
+    for track in trace.tracks:
+        if track.parent == NO_TRACK or trace.tracks[track.parent].source != track.source:
+            key = track.description, track.source
+            if key not in words:
+                words[key] = _description(track, trace.sources[track.source], receipt[track.source])
+            track = replace(track, description=words[key])
+        tracks.append(track)
+    return tracks
+
+
+def _description(track: Track, source: SourceInfo, lines: list[ReceiptLine]) -> str:
+    words = [track.description] if track.description else []
+    words.append(f"From {source.name} ({source.format}).")
+    words += [_placing(line) for line in lines]
+    return "\n".join(words)
+
+
+def _placing(line: ReceiptLine) -> str:
+    words = [f"Clock: {line.clock}; placed by {line.method}, within {line.bound_text}"]
+    if line.drift_ppm:
+        words.append(f"drift {format_drift(line.drift_ppm)}")
+    if line.matches:
+        apart = "" if line.residual_ns is None else f", {format_time(line.residual_ns)} apart in the median"
+        words.append(f"{line.matches} matches{apart}")
+    if line.verdict not in (Verdict.OK, Verdict.ASSUMED):
+        words.append("not aligned" if line.verdict == Verdict.SEPARATE else line.verdict)
+    if line.note:
+        words.append(line.note)
+    words += [f"but {warning}" for warning in line.warnings]
+    return "; ".join(words) + "."

@@ -1,0 +1,1 @@
+"""The trace in memory: tables, clocks, times, diagnostics, and the builder that importers fill."""

@@ -1,0 +1,115 @@
+"""Columns while they grow: in memory, and in temporary files once they are too large for it."""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import weakref
+from array import array
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.io.spill import close, failures, temporary_file
+
+_TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
+_COPIED = 1 << 20
+_ALIGNED = 8
+
+
+class Column:
+    """Numbers of one type, one behind the other.
+
+    Attributes:
+        append: adds one number; another function after each `spill`.
+        frombytes: adds many, given as the bytes of an array of the same type; likewise.
+    """
+
+    __slots__ = ("__weakref__", "_before", "_file", "_tail", "append", "frombytes")
+
+    def __init__(self, dtype: Any) -> None:
+        self._tail: array[Any] = array(_TYPECODES[dtype])  # those that are not in the file
+        self._file: IO[bytes] | None = None
+        self._before = 0  # how many are in the file
+        self._bind()
+
+    def _bind(self) -> None:
+        """Give out the functions of the array: a call of our own for each number would cost more than they do."""
+        self.append, self.frombytes = self._tail.append, self._tail.frombytes
+
+    def __len__(self) -> int:
+        return self._before + len(self._tail)
+
+    @property
+    def is_spilled(self) -> bool:
+        """Whether some numbers are in a file."""
+        return self._file is not None
+
+    def spill(self) -> None:
+        """Move all numbers to the file.
+
+        Raises:
+            OutputError: the temporary file cannot be written.
+        """
+        if not self._tail:
+            return
+        with failures():
+            if self._file is None:
+                self._file = temporary_file()
+                weakref.finalize(self, close, self._file)
+            self._file.write(self._tail)
+        self._before += len(self._tail)
+        self._tail = array(self._tail.typecode)  # whoever looks at the old one keeps it
+        self._bind()
+
+    def numbers(self) -> npt.NDArray[Any]:
+        """All of them, not copied. They are to be read only where the column `is_spilled`.
+
+        A column in memory cannot grow while they are in use; Python raises a BufferError.
+
+        Raises:
+            OutputError: the temporary file cannot be written.
+        """
+        if self._file is None:
+            return np.frombuffer(self._tail, self._tail.typecode)
+        self.spill()
+        with failures():
+            self._file.flush()
+            return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._tail.typecode)
+
+    def move_to(self, file: IO[bytes]) -> tuple[str, int, int]:
+        """Move all numbers behind what is in a file; their type, how many there are, and where they begin."""
+        start = -file.tell() % _ALIGNED + file.tell()
+        file.seek(start)
+        if self._file is not None:
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, file, _COPIED)
+            self._file.close()
+        file.write(self._tail)
+        place = self._tail.typecode, len(self), start
+        self._tail = array(self._tail.typecode)
+        return place
+
+
+def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap.mmap]:
+    """All numbers of some columns, which are used up, as arrays that may be written to; and the file that they lie in.
+
+    There is one number at least.
+
+    One file, since each that is mapped takes one of the few open files that a process may have.
+
+    Raises:
+        OutputError: the temporary file cannot be written.
+    """
+    with failures():
+        file = temporary_file()
+        with file:
+            places = [column.move_to(file) for column in columns]
+            file.flush()
+            mapping = mmap.mmap(file.fileno(), 0)
+    arrays = [
+        np.frombuffer(mapping, dtype, count, start) if count else np.empty(0, dtype) for dtype, count, start in places
+    ]
+    return arrays, mapping

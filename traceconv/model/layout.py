@@ -1,0 +1,430 @@
+"""The layout of one trace: order, lanes, no empty tracks.
+
+After `lay_out` these hold, and the writers rely on them:
+
+- slices are sorted by (track, ts, longer first, input order), the other events by (track, ts, origin);
+- the slices of one track nest: of two, one ends before the other begins or one lies inside the other. What does not fit
+  goes to an overflow lane, a sibling track of the same name; viewers draw the siblings as one;
+- no track is deeper than MAX_DEPTH slices (Perfetto drops slices beyond 512);
+- tracks without events and without children with events are gone.
+
+Some tools cut times and durations to whole microseconds each for itself, so that a child may seem to end a microsecond
+after its parent. An overlap no larger than the resolution of the clock is taken for that and trimmed away, and counted.
+Where durations are printed in finer steps than times, none is trimmed: only the starts are not well known.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv import kernel
+from traceconv.model.clocks import ClockDomain
+from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
+from traceconv.model.trace import I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
+
+MAX_DEPTH = 500
+
+OVERLAPPING = declare(
+    "lanes.overlap",
+    ProblemKind.NOTED,
+    "slices of one track cross each other: they were put on overflow lanes beside it, with their times unchanged",
+    quiet=True,
+)
+TRIMMED = declare(
+    "lanes.trimmed",
+    ProblemKind.REPAIRED,
+    "slices stuck out of the slice around them by no more than the resolution of their clock and were cut to fit",
+)
+TOO_DEEP = declare(
+    "lanes.too_deep", ProblemKind.NOTED, f"slices nested deeper than {MAX_DEPTH} levels were put on overflow lanes"
+)
+EMPTY_TRACKS = declare(
+    "lanes.empty_track", ProblemKind.SKIPPED, "tracks that the input declares but never uses were left out", quiet=True
+)
+
+#: Ends beyond all times: anything fits on an empty lane, nothing on one that is too deep.
+_FREE, _FULL = 2**64, -(2**64)
+
+_Order = npt.NDArray[np.intp]
+
+
+def lay_out(trace: Trace) -> Trace:
+    """The trace in the form that the module describes; its diagnostics go to the first source.
+
+    The columns are sorted in place, which takes no second set of them: the trace that was given is used up.
+    """
+    found = trace.sources[0].diagnostics
+    trace = _share_lanes(trace)
+    trace = sort_events(trace, in_place=True)
+    trace = _split_overlaps(trace, found)
+    _report_unused_tracks(trace, found)
+    return drop_unused_tracks(trace)
+
+
+# -- order --------------------------------------------------------------------------------------------------------
+
+
+def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
+    """All tables in the order that the module describes; flows follow their slices."""
+    sort = partial(_put_in_order, trace) if in_place else take
+    slices, flows = trace.slices, trace.flows
+    order = _slice_order(slices)
+    if len(flows.from_slice):
+        new_row = np.empty(len(order), np.int64)
+        new_row[order] = np.arange(len(order))
+        flows = replace(flows, from_slice=new_row[flows.from_slice], to_slice=new_row[flows.to_slice])
+    return trace.with_tables(
+        slices=sort(slices, order),
+        flows=flows,
+        instants=sort(trace.instants, _by_track_and_time(trace.instants)),
+        counters=sort(trace.counters, _by_track_and_time(trace.counters)),
+        samples=sort(trace.samples, _by_track_and_time(trace.samples)),
+        logs=sort(trace.logs, _by_track_and_time(trace.logs)),
+    )
+
+
+def _put_in_order(trace: Trace, table: Table, order: _Order) -> Table:
+    """What `take` gives, in the same columns; those of a trace that lie in files are in memory one at a time."""
+    for column in fields(table):
+        values = getattr(table, column.name)
+        values[:] = values[order]
+        trace.forget()
+    return table
+
+
+def _by_track_and_time(table: Any) -> _Order:
+    """By track and time, and what has the same time as in the input."""
+    order: _Order
+    if np.any(table.origin[1:] < table.origin[:-1]):
+        order = np.lexsort((table.origin, table.ts))
+    else:
+        order = np.argsort(table.ts, kind="stable")
+    # Numbers of 16 bits are sorted without comparisons.
+    few = not len(table.track) or int(np.max(table.track)) < 1 << 16
+    tracks = table.track[order].astype(np.uint16) if few else table.track[order]
+    by_track: _Order = order[np.argsort(tracks, kind="stable")]
+    return by_track
+
+
+def _slice_order(slices: Slices) -> _Order:
+    """By track and begin, and only where these are equal by length and place in the input."""
+    order = _by_track_and_time(slices)
+    track, ts = slices.track[order], slices.ts[order]
+    like_next = (track[1:] == track[:-1]) & (ts[1:] == ts[:-1])
+    if like_next.any():
+        tied = np.flatnonzero(np.append(like_next, False) | np.append(False, like_next))
+        rows = order[tied]
+        group = np.cumsum(np.append(True, ~like_next))[tied]
+        order[tied] = rows[np.lexsort((slices.origin[rows], -slices.dur[rows], group))]
+    return order
+
+
+# -- tracks that may share lanes ------------------------------------------------------------------------------------
+
+
+def _share_lanes(trace: Trace) -> Trace:
+    """Put whole tracks that may share a lane on as few lanes as their extents in time allow."""
+    groups: dict[tuple[TrackId, str, ClockId], list[int]] = {}
+    for number, track in enumerate(trace.tracks):
+        if track.shares_lanes:
+            groups.setdefault((track.parent, track.name, track.clock), []).append(number)
+    if not groups:
+        return trace
+    first, last = _extents(trace)
+    lane_of = np.arange(len(trace.tracks), dtype=np.int32)
+    for members in groups.values():
+        free: list[tuple[int, int]] = []  # (end of the lane so far, its track)
+        for number in sorted(members, key=lambda member: (int(first[member]), member)):
+            if free and free[0][0] <= first[number]:
+                _, lane = heapq.heappop(free)
+            else:
+                lane = number
+            lane_of[number] = lane
+            heapq.heappush(free, (int(last[number]), lane))
+    return trace.with_tables(
+        slices=replace(trace.slices, track=lane_of[trace.slices.track]),
+        instants=replace(trace.instants, track=lane_of[trace.instants.track]),
+    )
+
+
+def _extents(trace: Trace) -> tuple[I64, I64]:
+    """First and last instant of each track, slices and instants; an instant lasts one nanosecond."""
+    first = np.full(len(trace.tracks), np.iinfo(np.int64).max)
+    last = np.full(len(trace.tracks), np.iinfo(np.int64).min)
+    slices, instants = trace.slices, trace.instants
+    np.minimum.at(first, slices.track, slices.ts)
+    np.maximum.at(last, slices.track, slices.ts + np.maximum(slices.dur, 1))
+    np.minimum.at(first, instants.track, instants.ts)
+    np.maximum.at(last, instants.track, instants.ts + 1)
+    return first, last
+
+
+# -- overlaps -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """How the slices of one track are to be drawn.
+
+    Attributes:
+        lane: for each slice its lane, 0 being the track itself.
+        starts, ends: the times, trimmed where that was needed.
+        trimmed, spilled, deep: the positions of the slices that were cut, moved, moved for their depth.
+    """
+
+    lane: list[int]
+    starts: list[int]
+    ends: list[int]
+    trimmed: set[int] = field(default_factory=set)
+    spilled: set[int] = field(default_factory=set)
+    deep: set[int] = field(default_factory=set)
+
+
+class _Trimmed(NamedTuple):
+    """What was cut on one track: from one slice at most so much (ns), from which one, from how many."""
+
+    most: int
+    row: int
+    slices: int
+
+
+def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
+    slices = trace.slices
+    if not len(slices.ts):
+        return trace
+    ends = slices.ts + slices.dur
+    bounds = np.flatnonzero(np.diff(slices.track)) + 1
+    tracks = list(trace.tracks)
+    changed: Slices | None = None
+    trimmed: list[_Trimmed] = []
+    for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
+        if np.all(slices.ts[begin + 1 : end] >= ends[begin : end - 1]):
+            continue  # one after the other: nothing can cross
+        if _nests(slices, ends, begin, end):
+            continue
+        starts_here, ends_here = slices.ts[begin:end].tolist(), ends[begin:end].tolist()
+        if changed is None:
+            changed = replace(slices, ts=slices.ts.copy(), dur=slices.dur.copy(), track=slices.track.copy())
+        number = TrackId(int(slices.track[begin]))
+        lanes = _assign(starts_here, ends_here, _trimmed_ns(trace.clocks[tracks[number].clock]))
+        _report(lanes, begin, trace, found)
+        changed.ts[begin:end] = lanes.starts
+        changed.dur[begin:end] = np.array(lanes.ends) - np.array(lanes.starts)
+        if lanes.trimmed:
+            cut = slices.dur[begin:end] - changed.dur[begin:end]
+            trimmed.append(_Trimmed(int(np.max(cut)), begin + int(np.argmax(cut)), len(lanes.trimmed)))
+        numbers = np.array([number, *_add_lanes(tracks, number, max(lanes.lane))], np.int32)
+        changed.track[begin:end] = numbers[lanes.lane]
+    _report_trimmed(trimmed, trace, found)
+    return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks), in_place=True)
+
+
+def _trimmed_ns(clock: ClockDomain) -> int:
+    """How large an overlap is trimmed away on a clock, ns."""
+    return 0 if clock.exact_durations else clock.resolution_ns
+
+
+def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
+    """Whether the slices of one track, in order (begin, longer first), nest, not too deep."""
+    nesting = kernel.module("nesting")
+    if nesting is not None:
+        tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
+        return bool(nesting.first_crossing(tracks, starts, stops, begin, end, MAX_DEPTH) == end)
+    open_ends: list[int] = []
+    for start, stop in zip(slices.ts[begin:end].tolist(), ends[begin:end].tolist(), strict=True):
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+        if open_ends and (stop > open_ends[-1] or len(open_ends) >= MAX_DEPTH):
+            return False
+        open_ends.append(stop)
+    return True
+
+
+def _assign(starts: list[int], ends: list[int], resolution: int) -> _Lanes:
+    lanes = _Lanes([0] * len(starts), starts, ends)
+    earliest = list(starts)
+    delayed: list[tuple[int, int, int]] = []
+    open_slices = _OpenSlices()
+    for index in _in_order(starts, ends, delayed):
+        around = open_slices.around(starts[index])
+        if ends[index] - around in range(1, resolution + 1):
+            ends[index] = around
+            lanes.trimmed.add(index)
+        elif ends[index] > around and around - earliest[index] <= resolution:
+            starts[index] = around  # its turn comes again, in the order of the new start
+            lanes.trimmed.add(index)
+            heapq.heappush(delayed, (around, -ends[index], index))
+            continue
+        lanes.lane[index] = open_slices.place(ends[index])
+        if lanes.lane[index] > 0:
+            (lanes.spilled if ends[index] > around else lanes.deep).add(index)
+    return lanes
+
+
+def _in_order(starts: list[int], ends: list[int], delayed: list[tuple[int, int, int]]) -> Iterator[int]:
+    """The positions of the slices, which are sorted by begin and longer first, with the delayed ones in their place."""
+    for index in range(len(starts)):
+        while delayed and delayed[0] <= (starts[index], -ends[index], index):
+            yield heapq.heappop(delayed)[2]
+        yield index
+    while delayed:
+        yield heapq.heappop(delayed)[2]
+
+
+class _OpenSlices:
+    """The slices that are open on each lane, and, in logarithmic time, the first lane on which another one fits.
+
+    The tree is an array: the children of node n are 2n and 2n + 1, the last half of it are the lanes. A node holds the
+    latest end that a slice may have on any lane below it.
+    """
+
+    def __init__(self) -> None:
+        self._ends: list[list[int]] = [[]]
+        self._latest = [_FREE, _FREE]
+        self._closing: list[tuple[int, int]] = []  # (end, lane) of all open slices, the next to end first
+
+    def around(self, ts: int) -> int:
+        """End what ends until `ts`; the end of the innermost slice on the first lane."""
+        closing = self._closing
+        while closing and closing[0][0] <= ts:
+            lane = heapq.heappop(closing)[1]
+            self._ends[lane].pop()
+            self._update(lane)
+        return self._ends[0][-1] if self._ends[0] else _FREE
+
+    def place(self, end: int) -> int:
+        """Open a slice on the first lane on which it nests or follows."""
+        if self._latest[1] < end:
+            self._grow()
+        latest, node = self._latest, 1
+        while node < len(self._ends):
+            node *= 2
+            if latest[node] < end:
+                node += 1
+        lane = node - len(self._ends)
+        self._ends[lane].append(end)
+        self._update(lane)
+        heapq.heappush(self._closing, (end, lane))
+        return lane
+
+    def _update(self, lane: int) -> None:
+        ends, latest, node = self._ends[lane], self._latest, lane + len(self._ends)
+        value = _FREE if not ends else ends[-1] if len(ends) < MAX_DEPTH else _FULL
+        while node and latest[node] != value:
+            latest[node] = value
+            value = max(value, latest[node ^ 1]) if node > 1 else value
+            node //= 2
+
+    def _grow(self) -> None:
+        """Twice as many lanes."""
+        count = len(self._ends)
+        leaves = self._latest[count:] + [_FREE] * count
+        self._ends += [[] for _ in range(count)]
+        self._latest = [_FREE] * (2 * count) + leaves
+        for node in range(2 * count - 1, 0, -1):
+            self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
+
+
+def _report(lanes: _Lanes, begin: int, trace: Trace, found: Diagnostics) -> None:
+    for code, indices in ((OVERLAPPING, lanes.spilled), (TOO_DEEP, lanes.deep)):
+        if indices:
+            found.add(code, _place(trace, begin + min(indices)), len(indices))
+
+
+def _report_trimmed(tracks: list[_Trimmed], trace: Trace, found: Diagnostics) -> None:
+    """The worst case first, so that its place is kept however many tracks there are."""
+    for most, row, slices in sorted(tracks, key=lambda track: (-track.most, track.row)):
+        found.add(TRIMMED, f"{_place(trace, row)}: at most {most} ns", slices)
+
+
+def _place(trace: Trace, row: int) -> str:
+    place = trace.place(int(trace.slices.track[row]), int(trace.slices.origin[row]))
+    return f"{place}: {trace.strings[trace.slices.name[row]]!r}"
+
+
+def _add_lanes(tracks: list[Track], number: TrackId, count: int) -> list[int]:
+    """Overflow lanes for a track: siblings of the same name, or children of a thread, which cannot have siblings."""
+    track = tracks[number]
+    is_os = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
+    lane = replace(
+        track,
+        kind=TrackKind.TRACK,
+        parent=number if is_os else track.parent,
+        name=track.name or "overlapping",
+        tid=None,
+        pid=None,
+        lane_of=number,
+    )
+    tracks.extend(replace(lane) for _ in range(count))
+    return list(range(len(tracks) - count, len(tracks)))
+
+
+# -- empty tracks ---------------------------------------------------------------------------------------------------
+
+
+def _report_unused_tracks(trace: Trace, found: Diagnostics) -> None:
+    used = _used_tracks(trace)
+    unused = [n for n, track in enumerate(trace.tracks) if not used[n] and not track.shares_lanes]
+    if unused:
+        names = ", ".join(repr(trace.tracks[n].name) for n in unused[:3])
+        found.add(EMPTY_TRACKS, f"{trace.sources[0].name}: {names}", len(unused))
+
+
+def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Which tracks have events, or descendants that have."""
+    used = np.zeros(len(trace.tracks), bool)
+    for _, table in trace.timed_tables():
+        used[table.track] = True
+    for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children, tracks before lanes
+        for needed in (trace.tracks[number].parent, trace.tracks[number].lane_of):
+            if used[number] and needed != NO_TRACK:
+                used[needed] = True
+    return used
+
+
+def drop_unused_tracks(trace: Trace) -> Trace:
+    """The trace without tracks that neither have events nor descendants that have."""
+    used = _used_tracks(trace)
+    if used.all():
+        return trace
+    new_number = (np.cumsum(used) - 1).astype(np.int32)
+
+    def moved(number: TrackId) -> TrackId:
+        return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
+
+    tracks = [
+        replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
+        for track, is_used in zip(trace.tracks, used.tolist(), strict=True)
+        if is_used
+    ]
+    tables: dict[str, Any] = {}
+    for name, table in trace.timed_tables():
+        tables[name] = replace(table, track=new_number[table.track])
+    return trace.with_tables(tracks=tracks, **tables)
+
+
+def renumbered(trace: Trace, order: list[int]) -> Trace:
+    """The trace with its tracks in another order, in which parents stand before their children.
+
+    The events keep theirs: `sort_events` puts them in the new order of the tracks.
+    """
+    if order == list(range(len(trace.tracks))):
+        return trace
+    new_number = np.argsort(order).astype(np.int32)
+
+    def moved(number: TrackId) -> TrackId:
+        return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
+
+    tracks = [trace.tracks[number] for number in order]
+    tracks = [replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in tracks]
+    tables: dict[str, Any] = {}
+    for name, table in trace.timed_tables():
+        tables[name] = replace(table, track=new_number[table.track])
+    return trace.with_tables(tracks=tracks, **tables)

@@ -1,0 +1,82 @@
+"""Cuts names and leaves out args that are longer than any recording has them: viewers would break on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.trace import Args, SourceInfo, Trace
+
+LONG_NAME = declare(
+    "source.long_name", ProblemKind.LOST, "a name is longer than --max-length allows: it was cut to that length"
+)
+LONG_ARG = declare(
+    "source.long_arg", ProblemKind.LOST, "an arg of an event is longer than --max-length allows: it was left out"
+)
+
+_SHOWN = 60
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def shorten(trace: Trace, length: int) -> Trace:
+    """The trace of one input with its names cut, and without args that are too long; both are counted.
+
+    Args:
+        trace: is used up.
+        length: how many bytes a name or an arg may have.
+    """
+    _shorten_args(trace, length)
+    names = [*trace.strings, *(track.name for track in trace.tracks), *(frame.name for frame in trace.frames)]
+    long = [name for name in names if _is_long(name, length)]
+    if not long:
+        return trace
+    for name in long:
+        trace.sources[0].diagnostics.add(LONG_NAME, f"{name[:_SHOWN]}...")
+    return trace.with_tables(
+        strings=[_cut(text, length) for text in trace.strings],
+        tracks=[replace(track, name=_cut(track.name, length)) for track in trace.tracks],
+        frames=[replace(frame, name=_cut(frame.name, length)) for frame in trace.frames],
+    )
+
+
+def _is_long(text: str, length: int) -> bool:
+    """Whether a text has more bytes of UTF-8; almost none is near to that."""
+    return 4 * len(text) > length and len(_utf8(text)) > length
+
+
+def _cut(text: str, length: int) -> str:
+    """The whole characters at the begin of a text that have no more bytes than that."""
+    return _utf8(text)[:length].decode("utf-8", "ignore") if _is_long(text, length) else text
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _shorten_args(trace: Trace, length: int) -> None:
+    parts, end = list(trace.args.parts), len(trace.args)
+    for table in (trace.slices, trace.instants, trace.logs):
+        for row in np.flatnonzero(np.asarray(table.args_len) > length).tolist():
+            args = trace.args.view(int(table.args_at[row]), int(table.args_len[row]))
+            short = _without_long(args, length, int(table.origin[row]), trace.sources[0])
+            table.args_at[row], table.args_len[row] = end, len(short)
+            parts.append(short)
+            end += len(short)
+    if len(parts) > len(trace.args.parts):
+        trace.args = Args(parts)
+
+
+def _without_long(args: memoryview, length: int, origin: int, source: SourceInfo) -> bytes:
+    """The args of one event without those that are too long."""
+    kept: dict[str, msgspec.Raw] = {}
+    for key, value in _members(args).items():
+        size = memoryview(value).nbytes
+        if size <= length and not _is_long(key, length):
+            kept[key] = value
+        else:
+            place = f"{source.name}:{source.unit} {origin}: {key[:_SHOWN]!r} has {size} bytes"
+            source.diagnostics.add(LONG_ARG, place, number=origin)
+    return msgspec.json.encode(kept)

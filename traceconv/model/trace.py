@@ -1,0 +1,439 @@
+"""The trace in memory: one table per concept, one column per field, strings interned, args undecoded.
+
+Version 1 of the representation. A row refers to its track, name and category by small integers. Args are the bytes of
+a JSON object, kept as they came; whoever needs them decoded does it once, when writing. Each row knows its origin: the
+number of the event, line or row in the input that its track belongs to.
+"""
+
+from __future__ import annotations
+
+import enum
+import mmap
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NewType, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.io.spill import forget
+from traceconv.model.clocks import ClockDomain, ClockSnapshot
+from traceconv.model.collectives import Collectives
+from traceconv.model.diagnostics import Balance, Diagnostics
+from traceconv.model.marks import NO_MARKS, FormatMarks
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+F64 = npt.NDArray[np.float64]
+
+TrackId = NewType("TrackId", int)
+SliceId = NewType("SliceId", int)
+ClockId = NewType("ClockId", int)
+StackId = NewType("StackId", int)
+NO_TRACK = TrackId(-1)
+NO_CPU = -1
+
+
+class Level(enum.IntEnum):
+    """How grave a log entry is; the numbers are those of Android's and Perfetto's log priorities."""
+
+    VERBOSE = 2
+    DEBUG = 3
+    INFO = 4
+    WARNING = 5
+    ERROR = 6
+    FATAL = 7
+
+
+class TrackKind(enum.IntEnum):
+    """What a track stands for.
+
+    PROCESS and THREAD are things of the operating system, COUNTER holds values, TRACK is anything else: a device
+    queue, a lane, a group of tracks.
+    """
+
+    PROCESS = 0
+    THREAD = 1
+    TRACK = 2
+    COUNTER = 3
+
+
+@dataclass(slots=True)
+class Track:
+    """Where events are drawn.
+
+    Attributes:
+        kind: what it stands for.
+        name: as shown; "" for a process or thread without a known name.
+        parent: the track that it belongs to, declared before it; NO_TRACK at the top.
+        pid: PROCESS only: the number that the operating system gave, None when there is none.
+        tid: THREAD only: likewise.
+        unit: COUNTER only: "bytes", "count", ...
+        description: help text, shown beside the track.
+        rank: position among its siblings; smaller is higher, None comes last in order of creation.
+        labels: PROCESS only: short remarks beside the name.
+        clock: the domain of the times on it, an index into Trace.clocks.
+        source: the input that it comes from, an index into Trace.sources.
+        lane_of: set on an overflow lane: the track whose overlapping slices it takes.
+        shares_lanes: whether the whole track may be laid on one lane with others of the same name and parent, where
+            they do not overlap in time (one track for each id of an asynchronous operation).
+        unknown: PROCESS only: it stands for the processes of its threads, which the input does not tell.
+    """
+
+    kind: TrackKind
+    name: str
+    parent: TrackId = NO_TRACK
+    pid: int | None = None
+    tid: int | None = None
+    unit: str = ""
+    description: str = ""
+    rank: int | None = None
+    labels: tuple[str, ...] = ()
+    clock: ClockId = ClockId(0)
+    source: int = 0
+    lane_of: TrackId = NO_TRACK
+    shares_lanes: bool = False
+    unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Intervals: [ts, ts + dur) in ns. `args_at`, `args_len` locate the args in Trace.args; length 0 is none."""
+
+    ts: I64
+    dur: I64
+    track: I32
+    name: I32
+    category: I32
+    args_at: I64
+    args_len: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """Points in time, ns."""
+
+    ts: I64
+    track: I32
+    name: I32
+    category: I32
+    args_at: I64
+    args_len: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Sampled values; each holds until the next one of its track.
+
+    `integer` is exact where `is_integer` is 1; `value` always holds the nearest double.
+    """
+
+    ts: I64
+    track: I32
+    value: F64
+    integer: I64
+    is_integer: npt.NDArray[np.uint8]
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Arrows between two slices, given as rows of the slices table."""
+
+    from_slice: I64
+    to_slice: I64
+    name: I32
+    category: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Call stacks of a thread at points in time.
+
+    `stack` is the innermost frame in Trace.frames, -1 for none; `cpu` is the number of the CPU, NO_CPU if nobody knows.
+    """
+
+    ts: I64
+    track: I32
+    stack: I32
+    name: I32
+    weight: I64
+    cpu: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Entries of a log of a thread; `source` says where in the program they were written, "" if unknown."""
+
+    ts: I64
+    track: I32
+    level: I32
+    text: I32
+    source: I32
+    args_at: I64
+    args_len: I32
+    origin: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of a call stack in a tree: `parent` is the index of its caller, -1 for the outermost."""
+
+    name: str
+    category: str
+    parent: int
+
+
+TABLES = {
+    "slices": Slices,
+    "instants": Instants,
+    "counters": Counters,
+    "flows": Flows,
+    "samples": Samples,
+    "logs": Logs,
+}
+#: The tables whose rows have a time and stand on a track.
+TIMED = ("slices", "instants", "counters", "samples", "logs")
+#: The columns that hold interned strings.
+TEXTS = ("name", "category", "text", "source")
+_TYPES: dict[str, Any] = {
+    "I64": np.int64,
+    "I32": np.int32,
+    "F64": np.float64,
+    "npt.NDArray[np.uint8]": np.uint8,
+}
+Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples, Logs)
+
+
+def column_types(table: type[Any]) -> dict[str, Any]:
+    """The numpy type of each column of a table."""
+    return {column.name: _TYPES[str(column.type)] for column in fields(table)}
+
+
+def empty(table: type[Table]) -> Table:
+    """A table without rows."""
+    return table(**{name: np.empty(0, dtype) for name, dtype in column_types(table).items()})
+
+
+def take(table: Table, rows: npt.NDArray[Any]) -> Table:
+    """The chosen rows, in that order."""
+    return type(table)(*(getattr(table, column.name)[rows] for column in fields(table)))
+
+
+def occurring(numbers: npt.NDArray[Any]) -> list[int]:
+    """The numbers that occur, each once and in order; for places in tables, so none is negative.
+
+    `np.unique` would do, but it sorts them all, and loads numpy's masked arrays, which costs more than a small
+    conversion.
+    """
+    found: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    return found
+
+
+#: After so many looks at args that lie in files, these are let go: each may have brought in 64 KiB.
+_MANY_LOOKS = 256
+
+
+class Args:
+    """The bytes of all args, in parts, in memory or in files; a row locates its own by start and length."""
+
+    def __init__(self, parts: Sequence[bytes | bytearray | mmap.mmap] = ()) -> None:
+        self.parts = [part for part in parts if len(part)]
+        self._mappings = [part for part in self.parts if isinstance(part, mmap.mmap)]
+        self._looks = 0
+        self._views = [memoryview(part) for part in self.parts] or [memoryview(b"")]
+        self._starts = [0]
+        for part in self.parts:
+            self._starts.append(self._starts[-1] + len(part))
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def located_parts(self) -> tuple[list[memoryview], I64]:
+        """The parts, not copied, and where each begins; there is one at least."""
+        return self._views, np.array(self._starts[: len(self._views)], np.int64)
+
+    def view(self, at: int, length: int) -> memoryview:
+        """The bytes of one JSON object, not copied; empty when the length is 0."""
+        part = bisect_right(self._starts, at) - 1 if len(self._views) > 1 and length else 0
+        start = at - self._starts[part]
+        if self._mappings:
+            self._looks += 1
+            if self._looks % _MANY_LOOKS == 0:
+                self.forget()
+        return self._views[part][start : start + length]
+
+    def forget(self) -> None:
+        """Let memory go that holds what was read out of files; whoever reads the parts themselves says it."""
+        for mapping in self._mappings:
+            forget(mapping)
+
+    def get(self, at: int, length: int) -> bytes:
+        """The bytes of one JSON object; empty when the length is 0."""
+        return bytes(self.view(at, length))
+
+
+class Layer(enum.IntEnum):
+    """Where in a stack of software the slices of a format were written down, from the outermost in.
+
+    A slice of a framework lasts while the library below it works, on the thread that called it. Work of a device runs
+    when its queue comes to it, in no call of the host for certain.
+    """
+
+    FRAMEWORK = 1
+    LIBRARY = 2
+    DEVICE = 3
+
+
+@dataclass(slots=True)
+class SourceInfo:
+    """One input of a trace, and what became of it.
+
+    Attributes:
+        name: the file as the user named it, without folders.
+        format: the name of the importer.
+        unit: what `origin` counts: "event", "line", "row".
+        notes: sentences about the input for the user, such as what a time was assumed to be.
+        belongs_to: names of the formats whose inputs these totals may be about, if the input holds totals only.
+        join_category: the category of the slices there that the rows describe one by one, "" if they are sums.
+        runs_in: names of the formats in whose processes its writer can run, if it does not say in which process it ran.
+        real_ids: whether pids and tids are those of the operating system.
+        several_at_once: whether one process can have several such recordings of the same time: logs, and what watches
+            processes from outside.
+        boot_id: what the system calls the boot of the machine that it was recorded in, "" if it does not say.
+        rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
+        world_size: how many processes that job has; None if the input does not say.
+        layer: where its slices were written down; None if the format does not say.
+        marks: what its format says of slices and arrows.
+    """
+
+    name: str
+    format: str
+    unit: str = "event"
+    balance: Balance = field(default_factory=Balance)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    notes: list[str] = field(default_factory=list)
+    belongs_to: tuple[str, ...] = ()
+    join_category: str = ""
+    runs_in: tuple[str, ...] = ()
+    real_ids: bool = False
+    several_at_once: bool = False
+    boot_id: str = ""
+    rank: int | None = None
+    world_size: int | None = None
+    layer: Layer | None = None
+    marks: FormatMarks = NO_MARKS
+
+    @property
+    def place_in_job(self) -> str:
+        """For messages: "rank 3 of 8", "rank 3", or "" if the input states none."""
+        if self.rank is None:
+            return ""
+        return f"rank {self.rank}" if self.world_size is None else f"rank {self.rank} of {self.world_size}"
+
+    def copy(self) -> SourceInfo:
+        """One that may be added to without changing this one."""
+        diagnostics = Diagnostics()
+        diagnostics.extend(self.diagnostics)
+        return replace(self, balance=self.balance.copy(), diagnostics=diagnostics, notes=list(self.notes))
+
+
+@dataclass(slots=True)
+class Trace:
+    """Everything that one or several inputs said, in columns.
+
+    Attributes:
+        mappings: of the files that columns lie in, if they do.
+        collectives: which slices of an input are collectives; None without any, and in a trace of several inputs.
+    """
+
+    sources: list[SourceInfo]
+    strings: list[str]
+    tracks: list[Track]
+    clocks: list[ClockDomain]
+    snapshots: list[ClockSnapshot]
+    slices: Slices
+    instants: Instants
+    counters: Counters
+    flows: Flows
+    samples: Samples
+    logs: Logs
+    frames: list[Frame]
+    args: Args
+    metadata: dict[str, Any]
+    mappings: tuple[mmap.mmap, ...] = ()
+    collectives: Collectives | None = None
+
+    def __repr__(self) -> str:
+        """What it is of and how much it holds: its columns would fill pages."""
+        names = [source.name for source in self.sources]
+        of = repr(names[0]) if len(names) == 1 else f"{len(names)} inputs"
+        counts = self.counts() | {"tracks": len(self.tracks)}
+        return f"<Trace of {of}: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'empty'}>"
+
+    @property
+    def host(self) -> str:
+        """The host that the input says it is of, "" if it states none."""
+        stated = (domain.host for domain in [*self.clocks, *(snap.other for snap in self.snapshots)])
+        return next(filter(None, stated), "")
+
+    def place(self, track: int, origin: int) -> str:
+        """Where a row comes from, for messages: "profile.json:event 12"."""
+        source = self.sources[self.tracks[track].source]
+        return f"{source.name}:{source.unit} {origin}"
+
+    def counts(self) -> dict[str, int]:
+        """How many there are of each kind of event."""
+        return {
+            "slices": len(self.slices.ts),
+            "instants": len(self.instants.ts),
+            "counter values": len(self.counters.ts),
+            "flows": len(self.flows.from_slice),
+            "samples": len(self.samples.ts),
+            "log entries": len(self.logs.ts),
+        }
+
+    def timed_tables(self) -> Iterator[tuple[str, Any]]:
+        """The tables whose rows have a time and stand on a track, by name."""
+        return ((name, getattr(self, name)) for name in TIMED)
+
+    def span(self) -> tuple[int, int] | None:
+        """The first and the last instant of all events in ns, or None when there is no event."""
+        starts: list[I64] = [table.ts for _, table in self.timed_tables()]
+        known = [ts for ts in [*starts, self.slices.ts + self.slices.dur] if len(ts)]
+        if not known:
+            return None
+        return min(int(np.min(ts)) for ts in known), max(int(np.max(ts)) for ts in known)
+
+    def extents(self, tables: Sequence[str] = TIMED) -> dict[int, tuple[int, int]]:
+        """For each track with events in the given tables the first and the last instant of these, ns.
+
+        The trace is laid out: each table is sorted by track and time.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        for name in tables:
+            table = getattr(self, name)
+            if not len(table.ts):
+                continue
+            first = np.append(0, np.flatnonzero(np.diff(table.track)) + 1)
+            ends = table.ts + table.dur if name == "slices" else table.ts
+            extents = zip(table.ts[first].tolist(), np.maximum.reduceat(ends, first).tolist(), strict=True)
+            for track, (begin, end) in zip(table.track[first].tolist(), extents, strict=True):
+                before = found.get(track, (begin, end))
+                found[track] = min(begin, before[0]), max(end, before[1])
+        return found
+
+    def forget(self) -> None:
+        """Let memory go that holds what was read out of files; it comes back when it is looked at."""
+        self.args.forget()
+        for mapping in self.mappings:
+            forget(mapping)
+
+    def with_tables(self, **tables: Any) -> Trace:
+        """A copy that shares everything but the given fields."""
+        return replace(self, **tables)

@@ -1,0 +1,17 @@
+"""What a writer says about the trace as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traceconv import __version__
+from traceconv.model.trace import Trace
+
+
+def facts(trace: Trace) -> dict[str, Any]:
+    """The tool, the clock, and the inputs with their notes; `Trace.metadata` stands beside it."""
+    return {
+        "version": __version__,
+        "clock": trace.clocks[0].describe() if trace.clocks else "",
+        "sources": [{"name": s.name, "format": s.format, "notes": s.notes} for s in trace.sources],
+    }

@@ -1,0 +1,176 @@
+"""Numbers and names of processes and threads, the same ones for all writers.
+
+A pid or tid of the operating system is kept where viewers can show it: from 1 to 2**31 - 1, a pid once in the trace,
+a tid once in its process. All others are replaced by numbers above the largest pid of Linux (2**22), in the order of
+the tracks; the original number then stands in the name. Where there is neither number nor name, the name is "process"
+or "thread": viewers would show no title, or the number that replaces it. Chrome JSON knows only processes and threads,
+so that there each other track gets such a number too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import TypeGuard
+
+from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind, occurring
+
+_FIRST_INVENTED = 10_000_000
+_MAX_NUMBER = 2**31 - 1
+
+
+@dataclass(slots=True)
+class Identity:
+    """How a track is known to viewers.
+
+    Attributes:
+        process: the process that it belongs to (its own index for a process); where there is none, the top track.
+        pid: the number of that process.
+        tid: the number of the track as a thread; 0 for a counter.
+        name: its name, with the original number if that had to be replaced; "" only beside a number of its own,
+            or for other tracks.
+        native: whether it can be a process or thread with a number of its own (PROCESS, THREAD only); where the
+            input knows no number and nothing needs one, the track is better shown without.
+        parent: the track that it is shown inside of: a lane stands beside its main track, or inside it where that is
+            native.
+        position: its place among its siblings, from 0.
+    """
+
+    process: int
+    pid: int = 0
+    tid: int = 0
+    name: str = ""
+    native: bool = False
+    parent: int = NO_TRACK
+    position: int = 0
+
+
+def identities(trace: Trace) -> list[Identity]:
+    """The identity of each track."""
+    found: list[Identity] = []
+    for index, track in enumerate(trace.tracks):
+        found.append(Identity(_process_of(trace, found, index), name=track.name))
+    numbers = _Numbers(trace.tracks)
+    _number_processes(trace, found, numbers)
+    _number_threads(trace, found, numbers)
+    _mark_natives(trace, found)
+    for track, identity in zip(trace.tracks, found, strict=True):
+        main = track.lane_of
+        beside = main != NO_TRACK and not found[main].native
+        identity.parent = int(trace.tracks[main].parent if beside else track.parent)
+    _place(trace, found)
+    return found
+
+
+def _process_of(trace: Trace, found: list[Identity], index: int) -> int:
+    track = trace.tracks[index]
+    if track.lane_of != NO_TRACK:
+        return found[track.lane_of].process
+    if track.parent == NO_TRACK or track.kind is TrackKind.PROCESS:
+        return index
+    return found[track.parent].process
+
+
+class _Numbers:
+    """Numbers that no process or thread of the trace has."""
+
+    def __init__(self, tracks: list[Track]) -> None:
+        self._taken = {number for track in tracks for number in (track.pid, track.tid) if number is not None}
+        self._next: Iterator[int] = count(_FIRST_INVENTED)
+
+    def invent(self) -> int:
+        return next(number for number in self._next if number not in self._taken)
+
+
+def _number_processes(trace: Trace, found: list[Identity], numbers: _Numbers) -> None:
+    used: set[int] = set()
+    for index, (track, identity) in enumerate(zip(trace.tracks, found, strict=True)):
+        if identity.process != index:
+            identity.pid = found[identity.process].pid
+            continue
+        real = track.pid if track.kind is TrackKind.PROCESS else None
+        if _valid(real) and real not in used:
+            identity.pid = real
+            used.add(real)
+        else:
+            identity.pid = numbers.invent()
+            if track.kind is TrackKind.PROCESS:
+                identity.name = _with_original(track.name, "pid", real) or "process"
+
+
+def _number_threads(trace: Trace, found: list[Identity], numbers: _Numbers) -> None:
+    used: set[tuple[int, int]] = set()
+    for track, identity in zip(trace.tracks, found, strict=True):
+        if track.kind is TrackKind.COUNTER:
+            continue
+        real = track.tid if track.kind is TrackKind.THREAD else None
+        if track.lane_of != NO_TRACK:
+            identity.tid, identity.name = numbers.invent(), found[track.lane_of].name
+        elif _valid(real) and (identity.pid, real) not in used:
+            identity.tid = real
+            used.add((identity.pid, real))
+        else:
+            identity.tid = numbers.invent()
+            if track.kind is TrackKind.THREAD:
+                identity.name = _with_original(track.name, "tid", real) or "thread"
+
+
+def _valid(number: int | None) -> TypeGuard[int]:
+    return number is not None and 0 < number <= _MAX_NUMBER
+
+
+def _with_original(name: str, kind: str, number: int | None) -> str:
+    if number is None:
+        return name
+    return f"{name} ({kind} {number})" if name else f"{kind} {number}"
+
+
+def _mark_natives(trace: Trace, found: list[Identity]) -> None:
+    # Perfetto takes call stacks and log entries of threads only.
+    threads = {*occurring(trace.samples.track), *occurring(trace.logs.track)}
+    for index, (track, identity) in enumerate(zip(trace.tracks, found, strict=True)):
+        own = track.lane_of == NO_TRACK
+        if track.kind is TrackKind.PROCESS and own and (track.pid is not None or index in threads):
+            identity.native = True
+        if (track.kind is TrackKind.THREAD and own and track.tid is not None) or index in threads:
+            identity.native = True
+            found[identity.process].native = True
+
+
+def _place(trace: Trace, found: list[Identity]) -> None:
+    siblings: dict[int, list[int]] = defaultdict(list)
+    for index, identity in enumerate(found):
+        siblings[identity.parent].append(index)
+    for indexes in siblings.values():
+        indexes.sort(key=lambda index: _rank(trace.tracks, index))
+        for position, index in enumerate(indexes):
+            found[index].position = position
+
+
+def _rank(tracks: list[Track], index: int) -> tuple[bool, int, int, int]:
+    """Sort key: the given rank, then the order of creation; a lane follows its main track."""
+    main = index if tracks[index].lane_of == NO_TRACK else int(tracks[index].lane_of)
+    rank = tracks[main].rank
+    return rank is None, rank or 0, main, index
+
+
+def groups_above(trace: Trace, process: int) -> list[str]:
+    """The names of the tracks that a process is inside of, outermost first; viewers have no place for them."""
+    names = []
+    at = trace.tracks[process].parent
+    while at != NO_TRACK:
+        names.append(trace.tracks[at].name)
+        at = trace.tracks[at].parent
+    return names[::-1]
+
+
+def path_below_process(trace: Trace, found: list[Identity], index: int) -> str:
+    """The names of a track and of the tracks between it and its process, joined by " / "."""
+    names: list[str] = []
+    at = index if trace.tracks[index].lane_of == NO_TRACK else int(trace.tracks[index].lane_of)
+    while at != found[index].process:
+        names.append(found[at].name or f"tid {found[at].tid}")
+        at = trace.tracks[at].parent
+    return " / ".join(reversed(names)) or found[index].name

@@ -1,0 +1,129 @@
+"""The order of the events in a file: by time, and at equal times so that nesting comes out right.
+
+Intervals are half open. At one instant, per track: ends come first, inner before outer; then begins, outer before
+inner, where a slice of length 0 ends at once; then instants, counters, samples, log entries. Across tracks the order
+does not matter. All tables are sorted by (track, ts, -dur), so the rows of a table are in the right order already, and
+a stable sort by time of these groups one after the other gives the order of the file.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from traceconv.model.trace import I64, Trace
+
+_BLOCK = 16 * 1024
+_WINDOW = 512 * 1024  # entries, about
+_MAX_WINDOWS = 256
+_SAMPLED = 64 * 1024
+
+
+class Kind(enum.IntEnum):
+    """What an entry of the file is."""
+
+    END = 0
+    BEGIN = 1
+    INSTANT = 2
+    COUNTER = 3
+    SAMPLE = 4
+    LOG = 5
+
+
+class FileOrder(Struct, frozen=True):
+    """All entries of the file, or some: time in ns, kind, and row in the table."""
+
+    ts: I64
+    kind: npt.NDArray[np.uint8]
+    row: I64
+
+    def of(self, kind: Kind) -> npt.NDArray[Any]:
+        """Where the entries of a kind are."""
+        return np.flatnonzero(self.kind == kind)
+
+
+def file_order(trace: Trace) -> Iterator[FileOrder]:
+    """The entries for a file with begins and ends, in their order, in pieces that fit into a cache.
+
+    There are two entries per slice, and sorting them takes some times their size: it is done for one window of time
+    after the other.
+    """
+    windows = _Windows(trace)
+    for number in range(windows.count):
+        ts, kinds, rows = windows.entries(number)
+        order = np.argsort(ts, kind="stable")
+        for start in range(0, len(order), _BLOCK):
+            piece = order[start : start + _BLOCK]
+            yield FileOrder(ts[piece], kinds[piece], rows[piece])
+
+
+class _Windows:
+    """The entries of a trace, parted by time.
+
+    Attributes:
+        count: how many windows there are, at most 256.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._slices = trace.slices
+        self._points: dict[Kind, Any] = {
+            Kind.INSTANT: trace.instants,
+            Kind.COUNTER: trace.counters,
+            Kind.SAMPLE: trace.samples,
+            Kind.LOG: trace.logs,
+        }
+        entries = 2 * len(trace.slices.ts) + sum(len(table.ts) for table in self._points.values())
+        bounds = self._bounds(entries)
+        self.count = 1 + len(bounds)
+        # The window of each begin, of each end, and of each row of the other tables.
+        self._begins = _window_of(bounds, self._slices.ts)
+        self._ends = _window_of(bounds, self._slices.ts, self._slices.dur)
+        self._others = {kind: _window_of(bounds, table.ts) for kind, table in self._points.items()}
+
+    def _bounds(self, entries: int) -> I64:
+        """Times at which the windows begin, after the first one; those of equal time stay in one."""
+        wanted = min(-(-entries // _WINDOW), _MAX_WINDOWS)
+        if wanted <= 1:
+            return np.empty(0, np.int64)
+        step = -(-entries // _SAMPLED)
+        slices = self._slices
+        some = [slices.ts[::step], slices.ts[::step] + slices.dur[::step]]
+        times = np.sort(np.concatenate([*some, *(table.ts[::step] for table in self._points.values())]))
+        bounds: I64 = np.unique(times[np.arange(1, wanted) * len(times) // wanted])
+        return bounds
+
+    def entries(self, window: int) -> tuple[I64, npt.NDArray[np.uint8], I64]:
+        """Times, kinds and rows of the entries in a window; a stable sort by time gives their order."""
+        slices = self._slices
+        late = np.flatnonzero(self._ends == window)[::-1]
+        late = late[slices.dur[late] > 0]
+        # Each begin, and after an empty slice its end.
+        begins = np.flatnonzero(self._begins == window)
+        begins = np.repeat(begins, 1 + (slices.dur[begins] == 0))
+        begin_kinds = np.full(len(begins), Kind.BEGIN, np.uint8)
+        begin_kinds[1:][begins[1:] == begins[:-1]] = Kind.END
+        rows = [late, begins]
+        times = [slices.ts[late] + slices.dur[late], slices.ts[begins]]
+        kinds = [np.full(len(late), Kind.END, np.uint8), begin_kinds]
+        for kind, table in self._points.items():
+            found = np.flatnonzero(self._others[kind] == window)
+            rows.append(found)
+            times.append(table.ts[found])
+            kinds.append(np.full(len(found), kind, np.uint8))
+        return np.concatenate(times), np.concatenate(kinds), np.concatenate(rows)
+
+
+def _window_of(bounds: I64, ts: I64, dur: I64 | None = None) -> npt.NDArray[np.uint8]:
+    """The window of each time, or of each end."""
+    windows = np.zeros(len(ts), np.uint8)
+    if len(bounds):
+        for start in range(0, len(ts), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            times = ts[part] if dur is None else ts[part] + dur[part]
+            windows[part] = np.searchsorted(bounds, times, "right")
+    return windows
