@@ -6,10 +6,10 @@ import numpy as np
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align.estimate import Events
-from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.builder import Builder
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
+from traceconv.model.trace import SourceInfo, Trace
 
 TRUTH = Truth(offset=4_300_000_000.0, drift=37e-6)
 _NAMES = ("convolution", "softmax", "pooling", "matmul")

@@ -9,12 +9,12 @@ from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, as
 from traceconv.align.activity import _Busy, align_bins, align_samples
 from traceconv.align.estimate import Estimate, Events, Prior, Samples
 from traceconv.align.features import bins_of, busy_slices, libraries_of, samples_of
+from traceconv.families.registry import importers
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Verdict, Zero
 from traceconv.model.clocks import Run as ClockRun
-from traceconv.model.builder import Builder
 from traceconv.model.marks import NO_MARKS
 from traceconv.model.trace import SourceInfo
-from traceconv.families.registry import importers
 
 TRUTH = Truth(345.6 * S, 30e-6)
 IDLE = Shape(iterations=60, idle_every=10, idle_ms=30.0)

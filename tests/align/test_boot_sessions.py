@@ -9,13 +9,13 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
-from traceconv.model.clocks import BOOTTIME, MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
-from traceconv.model.builder import Builder
-from traceconv.model.trace import SourceInfo, Trace
-from traceconv.model.layout import lay_out
 from traceconv.merging import merge_traces
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import BOOTTIME, MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
+from traceconv.model.layout import lay_out
 from traceconv.model.times import earlier_or_later
+from traceconv.model.trace import SourceInfo, Trace
 
 HERE = replace(MONOTONIC, machine="vm")
 NOW = 1_700_000_000_000_000_000

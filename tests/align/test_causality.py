@@ -15,6 +15,8 @@ from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Breaches, Causality, Check, Limit, Rule
 from traceconv.align.inputs import gathered
 from traceconv.align.placement import Placed, place
+from traceconv.errors import InconsistentClocks
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     MOST_DRIFT,
     NO_TIME,
@@ -27,12 +29,10 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.errors import InconsistentClocks
-from traceconv.model.builder import Builder
-from traceconv.model.marks import ANY_TOOL_MARKS, GPU_MARKS
-from traceconv.model.trace import SourceInfo, Trace
 from traceconv.model.layout import lay_out
+from traceconv.model.marks import ANY_TOOL_MARKS, GPU_MARKS
 from traceconv.model.times import parse_duration
+from traceconv.model.trace import SourceInfo, Trace
 
 US = 1000
 

@@ -19,8 +19,8 @@ from tests.align.test_constraint_parser import (
 )
 from traceconv.align import align
 from traceconv.align.clock_overview import survey
-from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
 from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import SourceInfo, Trace
 

@@ -38,6 +38,9 @@ from traceconv.align.constraints import state
 from traceconv.align.geometry import line_through
 from traceconv.api import estimate
 from traceconv.cli._common import inputs_of
+from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
+from traceconv.families import timed_log
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     REALTIME,
@@ -50,11 +53,8 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
-from traceconv.families import timed_log
-from traceconv.model.builder import Builder
-from traceconv.model.trace import SourceInfo, Trace
 from traceconv.model.layout import lay_out
+from traceconv.model.trace import SourceInfo, Trace
 
 PATHS = ["dir/a.json", "b.log"]
 US, MS, S = 10**3, 10**6, 10**9

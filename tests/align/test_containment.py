@@ -17,11 +17,11 @@ from traceconv.align.containment import check_of_calls
 from traceconv.align.estimate import Events
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import Stretches, ThreadStretches, most_fitting, sticking_out
-from traceconv.model.clocks import REALTIME, Verdict
 from traceconv.errors import UnverifiedAlignment
 from traceconv.model.builder import Builder
-from traceconv.model.trace import Layer, SourceInfo, Trace, take
+from traceconv.model.clocks import REALTIME, Verdict
 from traceconv.model.layout import lay_out
+from traceconv.model.trace import Layer, SourceInfo, Trace, take
 
 WALL, NOW = replace(REALTIME, machine="here"), 1_790_000_000_000_000_000
 MS = 1_000_000

@@ -19,14 +19,14 @@ from traceconv.align.input_warnings import same_recording
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
+from traceconv.errors import InconsistentClocks, UnrelatedClocks
+from traceconv.merging import merge_traces
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Zero
 from traceconv.model.clocks import Run as Runs
-from traceconv.errors import InconsistentClocks, UnrelatedClocks
-from traceconv.model.builder import Builder
-from traceconv.model.trace import SliceId, SourceInfo, Trace
 from traceconv.model.layout import lay_out
-from traceconv.merging import merge_traces
 from traceconv.model.times import format_time, parse_duration
+from traceconv.model.trace import SliceId, SourceInfo, Trace
 
 NAMES = ("Conv", "Relu", "MatMul", "Softmax")
 OWN = ClockDomain("own clock", Zero.UNKNOWN, Runs.MONOTONIC, 1000)

@@ -18,6 +18,7 @@ from traceconv.align.geometry import Chain, Line, box
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     Bend,
@@ -25,9 +26,8 @@ from traceconv.model.clocks import (
     Step,
     Verdict,
 )
-from traceconv.model.builder import Builder
-from traceconv.model.trace import SourceInfo, Trace
 from traceconv.model.layout import lay_out
+from traceconv.model.trace import SourceInfo, Trace
 
 US, S = 1e3, 10**9
 DRIFT = 100e-6

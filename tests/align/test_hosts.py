@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from traceconv.families.timed_log import LOCAL_TIME
 
 from tests.align.pairs import recordings
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.clock_overview import survey
 from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, Facts, TimePoint
-from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Run, Verdict, Zero
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
-from traceconv.families.timed_log import LOCAL_TIME
 from traceconv.model.builder import Builder
+from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Run, Verdict, Zero
+from traceconv.model.layout import lay_out
 from traceconv.model.marks import ANY_TOOL_MARKS
 from traceconv.model.trace import SourceInfo, Trace
-from traceconv.model.layout import lay_out
 
 US, MS, SECOND = 10**3, 10**6, 10**9
 NOW = 1_790_857_026 * SECOND

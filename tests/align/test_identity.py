@@ -11,11 +11,11 @@ from traceconv.align import Alignment, Policy, align
 from traceconv.align.constraint_parser import NO_FACTS, ClockFact, ClockKind, Facts, parse_clock
 from traceconv.align.identity import By, Identity, Recording, Seen, Together, View, Why, identified
 from traceconv.align.machines import Basis, Machine, machines_of
-from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.model.builder import Builder
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name
 from traceconv.model.layout import lay_out
+from traceconv.model.trace import SourceInfo, Trace
 
 S = 10**9
 VM = Machine("vm", "vm")

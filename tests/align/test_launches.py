@@ -17,6 +17,8 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import _longest_ascent, align_launches, launches_of
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
+from traceconv.errors import TraceconvError
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     ClockDomain,
     ClockMap,
@@ -25,11 +27,9 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.errors import TraceconvError
-from traceconv.model.builder import Builder
+from traceconv.model.layout import lay_out
 from traceconv.model.marks import GPU_LAUNCHES, GPU_MARKS, FormatMarks
 from traceconv.model.trace import SourceInfo, Trace
-from traceconv.model.layout import lay_out
 
 US = 1e3
 ITERATIONS, KERNELS = 60, 12

@@ -12,9 +12,9 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import stated_outer
 from traceconv.api import read
+from traceconv.families.registry import importers
 from traceconv.model.clocks import Verdict
 from traceconv.model.trace import Layer
-from traceconv.families.registry import importers
 
 
 @pytest.mark.parametrize("seed", [1002, 1004, 1005, 1006])

@@ -14,8 +14,8 @@ from tests.golden import cases
 from traceconv.align import Policy, align, messages
 from traceconv.align.causality import believed, causality
 from traceconv.align.messages import Text
-from traceconv.model.clocks import LocalTime
 from traceconv.errors import AlignmentError, TraceconvError
+from traceconv.model.clocks import LocalTime
 from traceconv.model.trace import Trace
 
 #: Recordings whose events alone place them, and some that they do not place.

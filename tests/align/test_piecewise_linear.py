@@ -14,8 +14,8 @@ from traceconv.align.causality import causality
 from traceconv.align.estimate import Estimate, Events, Prior
 from traceconv.align.geometry import F64
 from traceconv.align.sequences import align_sequences
-from traceconv.model.clocks import Verdict
 from traceconv.merging import merge_traces
+from traceconv.model.clocks import Verdict
 
 
 def made(more: Callable[[F64], F64], seed: int = 701, iterations: int = 600) -> tuple[Run, Events, Events, BentTruth]:

@@ -29,8 +29,8 @@ from traceconv.align.collectives import Matched, Occurrences, match_collectives
 from traceconv.align.report import SCHEMA
 from traceconv.api import read
 from traceconv.check._schemas import load_schema
-from traceconv.model.clocks import Verdict
 from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedAlignment
+from traceconv.model.clocks import Verdict
 from traceconv.model.trace import Trace
 
 US, MS = 10**3, 10**6

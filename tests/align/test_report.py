@@ -22,8 +22,8 @@ from traceconv.align.estimate import Method
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
 from traceconv.align.report_html import Axis, page, time_axis
 from traceconv.check._schemas import load_schema
-from traceconv.model.clocks import REALTIME, ClockSnapshot, Verdict, Zero
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
+from traceconv.model.clocks import REALTIME, ClockSnapshot, Verdict, Zero
 from traceconv.model.trace import Trace
 
 Json = dict[str, Any]

@@ -15,6 +15,7 @@ from traceconv.align.features import sampled_threads
 from traceconv.align.geometry import F64
 from traceconv.align.names import NameMap
 from traceconv.align.sampling_gaps import align_interruptions
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     ClockDomain,
     ClockMap,
@@ -23,7 +24,6 @@ from traceconv.model.clocks import (
     Zero,
 )
 from traceconv.model.clocks import Run as ClockRun
-from traceconv.model.builder import Builder
 from traceconv.model.trace import SourceInfo, Trace
 
 TRUTH = Truth(12.5 * S, 40e-6)

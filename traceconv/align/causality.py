@@ -25,8 +25,8 @@ from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Li
 from traceconv.align.domains import Key
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
-from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
+from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
 from traceconv.model.trace import I64, Layer, Trace
 
 if TYPE_CHECKING:

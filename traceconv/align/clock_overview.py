@@ -13,9 +13,9 @@ from traceconv.align.domains import spans, timed_clocks, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, gathered, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.align.placement import one_machine_advice
+from traceconv.families.registry import importer_class
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
 from traceconv.model.trace import Trace
-from traceconv.families.registry import importer_class
 
 
 @dataclass(frozen=True, slots=True)

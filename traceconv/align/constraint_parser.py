@@ -27,8 +27,8 @@ from decimal import Decimal
 from msgspec import Struct
 
 from traceconv.align.messages import Message, Text
-from traceconv.model.clocks import DRIFT_UNIT, machine_name
 from traceconv.errors import UsageError
+from traceconv.model.clocks import DRIFT_UNIT, machine_name
 from traceconv.model.times import parse_duration, step_of
 
 #: More than any clock drifts, and what a map can hold.

@@ -30,6 +30,8 @@ from traceconv.align.domains import (
 from traceconv.align.geometry import line_through
 from traceconv.align.machines import UNNAMED, Machine
 from traceconv.align.messages import Message, Text
+from traceconv.errors import InconsistentClocks, UsageError
+from traceconv.families.registry import Importer, importer_class, option_names
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     FREE_DRIFT,
@@ -48,9 +50,7 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.model.trace import Trace
-from traceconv.families.registry import Importer, importer_class, option_names
 
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000

@@ -21,8 +21,8 @@ from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted, stated_outer
 from traceconv.align.sequence_candidates import LEAST_MARGIN
-from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.errors import InconsistentClocks
+from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.trace import Layer
 
 #: What files state is not held against estimates from traces with more slices: that takes minutes.

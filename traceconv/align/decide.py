@@ -18,8 +18,8 @@ from traceconv.align.messages import Message, Text
 from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
 from traceconv.align.placement import Placed, beside, not_aligned, related_ways, taken_as_best
-from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
+from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 
 
 def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:

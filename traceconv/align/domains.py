@@ -8,6 +8,7 @@ import numpy as np
 
 from traceconv.align.constraint_parser import ClockFact, ClockKind
 from traceconv.align.messages import Message, Text
+from traceconv.errors import UsageError
 from traceconv.model.clocks import (
     BOOTTIME,
     MONOTONIC,
@@ -21,7 +22,6 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.errors import UsageError
 from traceconv.model.trace import I32, I64, Trace, occurring
 
 #: A clock: the number of its input, and its number there.

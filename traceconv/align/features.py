@@ -12,10 +12,10 @@ from traceconv.align.domains import rows_on
 from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Samples
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
+from traceconv.families.registry import importers
 from traceconv.model.clocks import Run
 from traceconv.model.marks import NO_MARKS
 from traceconv.model.trace import I32, Trace, TrackKind
-from traceconv.families.registry import importers
 
 #: Args that tell the type of an operator whose slice is named after the node.
 _TYPE = re.compile(rb'"(?:op_name|op_type|layer_type)"\s*:\s*"([^"\\]+)"')

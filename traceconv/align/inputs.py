@@ -16,7 +16,17 @@ from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
-from traceconv.model.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockGraph, ClockMap, Provenance, Run, Step, Verdict
+from traceconv.model.clocks import (
+    REALTIME,
+    SINCE_BOOT,
+    ClockDomain,
+    ClockGraph,
+    ClockMap,
+    Provenance,
+    Run,
+    Step,
+    Verdict,
+)
 from traceconv.model.trace import I64, Layer, Trace
 
 #: How clocks become times of trace time.

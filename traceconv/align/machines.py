@@ -24,8 +24,8 @@ from itertools import combinations
 from traceconv.align.constraint_parser import Facts
 from traceconv.align.domains import ends_of, with_domains
 from traceconv.align.messages import Message, Text
-from traceconv.model.clocks import REALTIME, SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.errors import InconsistentClocks
+from traceconv.model.clocks import REALTIME, SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.model.trace import Trace
 
 #: The machine of inputs of which the user says that they count the same clock since boot, where none has a name.

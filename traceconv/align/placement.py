@@ -11,6 +11,7 @@ from traceconv.align.domains import Key, Warnings, against_clock, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.align.pairs import PairEstimate
+from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     MONOTONIC,
@@ -24,7 +25,6 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.model.times import LIMIT_NS
 
 if TYPE_CHECKING:

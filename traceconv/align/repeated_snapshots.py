@@ -10,8 +10,8 @@ from traceconv.align.constraints import Relation, graph_of
 from traceconv.align.domains import Said, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text
-from traceconv.model.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.errors import InconsistentClocks
+from traceconv.model.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.model.trace import Trace
 
 #: Two clocks that were read beside each other, in the order that all files have in common.

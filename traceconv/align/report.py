@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 
 from traceconv import __version__
-from traceconv.io import shown
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.domains import spans
@@ -25,8 +24,9 @@ from traceconv.align.estimate import Array, Estimate
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.pairs import PairEstimate
-from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Verdict, worse
 from traceconv.errors import AlignmentError, UsageError
+from traceconv.io import shown
+from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Verdict, worse
 from traceconv.model.trace import Trace
 
 SCHEMA = "alignment.schema.json"

@@ -32,7 +32,7 @@ from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import ClockDomain, ClockSnapshot, Run, Zero, Provenance
+from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import GPU_MARKS, FormatMarks
 from traceconv.model.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId

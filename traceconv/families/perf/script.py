@@ -39,7 +39,7 @@ from traceconv.families.perf._tracks import (
 from traceconv.families.registry import Match, importer
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero, Provenance
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId

@@ -34,7 +34,7 @@ from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, Provenance
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.times import LIMIT_NS, S, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId

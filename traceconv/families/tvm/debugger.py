@@ -42,7 +42,7 @@ from traceconv.families.tvm._dump import Dump
 from traceconv.families.tvm._table import Row, Table
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Run, Zero, Provenance
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS, format_us
