@@ -17,18 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from traceconv.align.estimate import (
-    MOST_RIVALS,
-    Array,
-    Bins,
-    Estimate,
-    Events,
-    Method,
-    Prior,
-    Rival,
-    Samples,
-    insufficient,
-)
+from traceconv.align.estimate import Array, Bins, Estimate, Events, Method, Prior, Rival, Samples, insufficient
 from traceconv.align.geometry import F64, Chain, Line, box
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import margin_of, null_margin
@@ -356,8 +345,8 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
         samples: whether it was seen at work.
         prior: what is known beforehand.
     """
-    if len(samples.t) < _LEAST_SAMPLES or not _any_lasting(slices):
-        return _too_few(Text.SAMPLES, len(samples.t), _LEAST_SAMPLES)
+    if (refusal := _too_little(slices, Text.SAMPLES, len(samples.t), _LEAST_SAMPLES)) is not None:
+        return refusal
     share = float(np.mean(samples.busy))
     if not _LEAST_SHARE <= share <= 1 - _LEAST_SHARE:
         return insufficient(Method.ACTIVITY, Text.SAMPLES_ALL_ALIKE(busy=share))
@@ -372,18 +361,17 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
         bins: what a counter counted in each interval.
         prior: what is known beforehand.
     """
-    if len(bins.amount) < _LEAST_INTERVALS or not _any_lasting(slices):
-        return _too_few(Text.INTERVALS, len(bins.amount), _LEAST_INTERVALS)
+    if (refusal := _too_little(slices, Text.INTERVALS, len(bins.amount), _LEAST_INTERVALS)) is not None:
+        return refusal
     if float(np.ptp(bins.amount)) == 0:
         return insufficient(Method.ACTIVITY, Text.COUNTER_GROWS_EVENLY())
     return _align(_Counted.of(_Busy.of(slices), bins), prior)
 
 
-def _any_lasting(slices: Events) -> bool:
-    return float(np.max(slices.dur, initial=0.0)) > 0
-
-
-def _too_few(noun: Text, count: int, needed: int) -> Estimate:
+def _too_little(slices: Events, noun: Text, count: int, needed: int) -> Estimate | None:
+    """The refusal where there are too few samples or intervals, or no slice lasts."""
+    if count >= needed and float(np.max(slices.dur, initial=0.0)) > 0:
+        return None
     return insufficient(Method.ACTIVITY, Text.TOO_LITTLE_ACTIVITY(count=count, what=noun(), needed=needed))
 
 
@@ -584,7 +572,7 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
         Chain((Line(best.offset, best.drift, seen.busy.middle, region=region),)),
         len(seen.t),
         margin=margin,
-        rivals=tuple(Rival(rival.offset, rival.total) for rival in rivals[:MOST_RIVALS]),
+        rivals=Rival.listed((rival.offset, rival.total) for rival in rivals),
         landscape=landscape,
     )
 

@@ -6,19 +6,14 @@ the bounds of both and what clocks drift apart between the instants that are com
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from itertools import combinations, product
-from typing import Any
 
-import numpy as np
-
-from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, EventPoint, Facts, Point, zone_ns
+from traceconv.align.anchors import Instant, Relation, anchored, disagreement, far_away, instant_of, without_guesses
+from traceconv.align.constraint_parser import ClockFact, ClockKind, Facts, zone_ns
 from traceconv.align.domains import (
     STATED_CLOCKS,
-    Key,
     Said,
     against_clock,
     base_of,
@@ -27,19 +22,14 @@ from traceconv.align.domains import (
     main_clock,
     spans,
 )
-from traceconv.align.geometry import line_through
 from traceconv.align.machines import UNNAMED, Machine
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.families.registry import Importer, importer_class, option_names
 from traceconv.model.clocks import (
     DRIFT_UNIT,
-    FREE_DRIFT,
-    MOST_UNSTATED_NS,
     REALTIME,
-    SLEW_DRIFT,
     ClockDomain,
-    ClockGraph,
     ClockMap,
     ClockSnapshot,
     LocalForm,
@@ -54,59 +44,7 @@ from traceconv.model.trace import Trace
 
 #: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
 _PERF_APART_NS = 10_000_000
-#: So far from the events of its file an anchor can be, however short the recording is.
-_NEAR_ANCHOR_NS = 10 * 10**9
-#: So many names of a kind are looked through for similar ones.
-_MOST_NAMES = 2000
 _DAY_NS = 86400 * 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """An edge of the clock graph that has a drift.
-
-    Attributes:
-        clock, other: the two.
-        way: how times of the one become times of the other, with the bound for the events on the first.
-        back: the way back, with the bound for the events on the second; None: the bound is that of the way.
-    """
-
-    clock: ClockDomain
-    other: ClockDomain
-    way: ClockMap
-    back: ClockMap | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """An anchor, as times.
-
-    Attributes:
-        one, other: the number of an input and that of a clock of it; the first is the lesser.
-        ts, other_ts: the times on these that are one instant, ns.
-        within_ns: how far apart they can be.
-        text: as the user wrote it.
-    """
-
-    one: Key
-    other: Key
-    ts: int
-    other_ts: int
-    within_ns: int
-    text: str
-
-    @property
-    def sides(self) -> tuple[tuple[Key, int], tuple[Key, int]]:
-        """Both clocks, each with its time."""
-        return (self.one, self.ts), (self.other, self.other_ts)
-
-    def names(self, traces: Sequence[Trace]) -> tuple[str, str]:
-        """The files of both clocks."""
-        return traces[self.one[0]].sources[0].name, traces[self.other[0]].sources[0].name
-
-    def domains(self, traces: Sequence[Trace]) -> tuple[ClockDomain, ClockDomain]:
-        """Both clocks."""
-        return traces[self.one[0]].clocks[self.one[1]], traces[self.other[0]].clocks[self.other[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +84,16 @@ def state(traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain]) -
         UsageError: a fact does not fit its input.
         InconsistentClocks: the facts contradict themselves or the files.
     """
+    if not (facts.anchors or facts.drifts or facts.clocks or facts.zones or facts.dates):
+        return Stated(list(traces), walls=list(walls))
     both = enumerate(zip(traces, walls, strict=True))
     dated = [_with_date(trace, index, facts, wall) for index, (trace, wall) in both]
     clocked = _with_clocks(dated, facts, walls)
-    instants = [_instant(anchor, clocked) for anchor in facts.anchors]
+    instants = [instant_of(anchor, clocked) for anchor in facts.anchors]
     corrections = _corrections(clocked, facts, instants)
     corrected = [_corrected(trace, corrections.get(index, {})) for index, trace in enumerate(clocked)]
-    found, relations, dropped = _anchored(corrected, instants, corrections, facts.offsets)
-    warnings = [*_unknown_machines(dated, facts), *_far_away(clocked, instants), *dropped]
+    found, relations, dropped = anchored(corrected, instants, corrections, facts.offsets)
+    warnings = [*_unknown_machines(dated, facts), *far_away(clocked, instants), *dropped]
     return Stated(found, relations, corrections, instants, warnings, walls=list(walls))
 
 
@@ -266,7 +206,7 @@ def _with_clock(traces: Sequence[Trace], index: int, fact: ClockFact, wall: Cloc
     apart = _PERF_APART_NS if is_perf and fact.kind is ClockKind.MONOTONIC else 0
     snapshot = _by_user(domain, stated, apart, _is_clock(stated))
     first = span[0] if span else 0
-    wrong = _disagreement(replace(snapshot, ts=first, other_ts=first), [_without_guesses(one) for one in traces])
+    wrong = disagreement(replace(snapshot, ts=first, other_ts=first), [without_guesses(one) for one in traces])
     _refuse_clock(wrong and Text.FIRST_TIME_ELSEWHERE(away=wrong[1]), name, fact)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
@@ -391,306 +331,4 @@ def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDoma
         )
 
 
-# -- the points of anchors --------------------------------------------------------------------------------------------
-
-
-def _instant(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
-    """The times of the two points of an anchor."""
-    points = [_time(point, traces[point.input], anchor.text) for point in (anchor.one, anchor.other)]
-    (one, ts, step), (other, other_ts, its_step) = sorted(points, key=lambda point: point[0])
-    within = step + its_step if anchor.within_ns is None else anchor.within_ns
-    return Instant(one, other, ts, other_ts, within, anchor.text)
-
-
-def _time(point: Point, trace: Trace, text: str) -> tuple[Key, int, int]:
-    """The clock of a point, its time on it, and to how many ns that is known."""
-    if isinstance(point, EventPoint):
-        clock, ts = _event(point, trace, text)
-        return (point.input, clock), ts, trace.clocks[clock].resolution_ns
-    clock = main_clock(trace, "--anchor")
-    return (point.input, clock), point.ts, max(point.step_ns, trace.clocks[clock].resolution_ns)
-
-
-def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
-    """The clock of an event, and its time. What has that name as a slice comes before what has it otherwise."""
-    name = trace.sources[0].name
-    named = ((table, np.flatnonzero(found)) for table, found in _named(point.name, trace) if np.any(found))
-    table, rows = next(named, (None, ()))
-    if table is None:
-        raise UsageError(Text.NO_SUCH_EVENT(anchor=text, file=name, name=point.name), hint=_similar(point, trace))
-    if abs(point.number) > len(rows):
-        raise UsageError(
-            Text.FEWER_EVENTS(anchor=text, file=name, count=len(rows), name=point.name, number=abs(point.number)),
-            hint=Text.FIRST_AND_LAST(count=len(rows)),
-        )
-    in_order = rows[np.lexsort((table.origin[rows], table.ts[rows]))]
-    row = in_order[point.number - 1 if point.number > 0 else point.number]
-    clock = int(trace.tracks[table.track[row]].clock)
-    if trace.clocks[clock].run is Run.TOTALS:
-        raise UsageError(Text.ROW_WITHOUT_TIME(anchor=text, name=point.name, file=name))
-    dur = int(trace.slices.dur[row]) if table is trace.slices and point.at_end else 0
-    return clock, int(table.ts[row]) + dur
-
-
-def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
-    """The tables, each with which of its rows have a name: entries of a log by their text, samples also by function."""
-    wanted = trace.strings.index(name) if name in trace.strings else -1
-    yield trace.slices, trace.slices.name == wanted
-    yield trace.instants, trace.instants.name == wanted
-    yield trace.logs, trace.logs.text == wanted
-    frames = [number for number, frame in enumerate(trace.frames) if frame.name == name]
-    yield trace.samples, (trace.samples.name == wanted) | np.isin(trace.samples.stack, frames)
-    tracks = [number for number, track in enumerate(trace.tracks) if track.name == name]
-    yield trace.counters, np.isin(trace.counters.track, tracks)
-
-
-def _similar(point: EventPoint, trace: Trace) -> Message:
-    """Names of the input that are like the wanted one, else some."""
-    import difflib  # for this message alone
-
-    tables = (trace.slices.name, trace.instants.name, trace.logs.text, trace.samples.name)
-    used = {trace.strings[number] for names in tables for number in np.unique(names)[:_MOST_NAMES]}
-    used |= {trace.frames[number].name for number in np.unique(trace.samples.stack)[:_MOST_NAMES] if number >= 0}
-    used |= {trace.tracks[number].name for number in np.unique(trace.counters.track)}
-    names = sorted(used - {""})
-    close = difflib.get_close_matches(point.name, names, 3, 0.5) or names[:3]
-    return Text.HAS_FOR_INSTANCE(names=tuple(map(repr, close))) if close else Text.HAS_NO_EVENTS()
-
-
 # -- anchors ----------------------------------------------------------------------------------------------------------
-
-
-def _anchored(
-    traces: Sequence[Trace],
-    instants: Sequence[Instant],
-    corrections: Mapping[int, Mapping[int, ClockMap]],
-    offsets: Mapping[int, int],
-) -> tuple[list[Trace], list[Relation], list[Said]]:
-    """Relate each two clocks that anchors tie together.
-
-    Returns:
-        The inputs, without the guesses of importers that contradict anchors, the relations, and what is to be said.
-    """
-    groups: dict[tuple[Key, Key], list[Instant]] = defaultdict(list)
-    for instant in instants:
-        ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
-        groups[instant.one, instant.other].append(replace(instant, ts=ts, other_ts=other_ts))
-    found, relations, said = list(traces), list[Relation](), list[Said]()
-    exact: list[Relation] = []  # as they are at the instants: there they are checked
-    for group in groups.values():
-        _refuse_moved(found, group[0], offsets)
-        _refuse_two_at_once(found, group)
-        for instant in group:
-            found, dropped = _checked(found, exact, instant)
-            said += dropped
-        drifts = not any(key[0] in corrections for key, _ in group[0].sides)
-        at_instant, everywhere = _relations(found, _one_for_each_instant(group), drifts=drifts)
-        exact.append(at_instant)
-        relations.append(everywhere)
-    return found, relations, said
-
-
-def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
-    """The anchors, those of one instant of the first clock, which agree, as one that holds what all of them allow."""
-    found: dict[int, Instant] = {}
-    for one in group:
-        both = (one, found.get(one.ts, one))
-        low = max(each.other_ts - each.within_ns for each in both)
-        high = min(each.other_ts + each.within_ns for each in both)
-        found[one.ts] = replace(both[1], other_ts=(low + high) // 2, within_ns=(high - low + 1) // 2)
-    return list(found.values())
-
-
-def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: bool) -> tuple[Relation, Relation]:
-    """The relation of two clocks by anchors: at their instants, and everywhere.
-
-    Args:
-        traces: the inputs.
-        group: all anchors of the two clocks.
-        drifts: whether the clocks may drift by what nobody states.
-
-    Raises:
-        InconsistentClocks: the anchors contradict each other.
-    """
-    domains = group[0].domains(traces)
-    drifts = drifts and not any(domain.synthetic for domain in domains)
-    if len(group) > 1:
-        relation = Relation(*domains, *_ways(group, traces, SLEW_DRIFT if drifts else 0.0))
-        return relation, relation
-    (one,) = group
-    known = graph_of([REALTIME], traces).maps_to(domains[1]).get(domains[0]) if drifts else None
-    holds = known is not None and known.bound_ns is not None  # at all times, as files relate them, only less exactly
-    way = known if known is not None and holds else ClockMap()
-    way = way.then(ClockMap(one.other_ts - way.at(one.ts)))
-    steps = (Step("--anchor", Provenance.USER),)
-    relation = Relation(*domains, replace(way, bound_ns=one.within_ns, steps=steps, verdict=Verdict.ASSUMED))
-    return relation, relation if holds or not drifts else _less_sure_away(relation, one, traces)
-
-
-def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -> Relation:
-    """One instant says nothing of the drift: the farther from it, the less is known."""
-    step = Step(Text.ANCHOR_AND_FREE_DRIFT(ppm=FREE_DRIFT * 1e6), Provenance.USER)
-    far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
-    way, back = (
-        replace(way, bound_ns=one.within_ns + round(FREE_DRIFT * away), steps=(step,))
-        for way, away in zip((relation.way, relation.way.inverse()), far, strict=True)
-    )
-    return replace(relation, way=way, back=back)
-
-
-def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
-    """The first and the last time of the events on a clock; without any, the given one."""
-    return spans(traces[key[0]]).get(key[1], (ts, ts))
-
-
-def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
-    """The line through several anchors of two clocks, and the way back, each with its bound for the events there."""
-    readings = [(one.ts, one.other_ts, one.within_ns) for one in group]
-    step = Step(f"{len(group)} x --anchor", Provenance.USER)
-
-    def line(span: tuple[int, int]) -> ClockMap:
-        way = line_through(readings, span, max_drift, step, Verdict.ASSUMED)
-        if way is None:
-            raise _contradict_each_other(group, traces, max_drift)
-        return way
-
-    ends, its_ends = (_span(traces, key, ts) for key, ts in group[0].sides)
-    way = line(ends)
-    back = way.inverse()
-    return way, line((back.at(its_ends[0]), back.at(its_ends[1]))).inverse()
-
-
-# -- contradictions ---------------------------------------------------------------------------------------------------
-
-
-def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
-    """Anchors through which no line goes, told by the two that are farthest apart."""
-    early, late = min(group, key=lambda one: one.ts), max(group, key=lambda one: one.ts)
-    file, other = early.names(traces)
-    timeless = [name for name, domain in zip((file, other), early.domains(traces), strict=True) if domain.synthetic]
-    reason = Text.LESS_BESIDES_DRIFT()
-    if max_drift:
-        reason = Text.MORE_THAN_DRIFT_ALLOWS(ppm=max_drift * 1e6)
-    elif timeless:
-        reason = Text.LESS_WITHOUT_CLOCK(file=timeless[0])
-    text = Text.ANCHORS_CONTRADICT(
-        early=early.text,
-        late=late.text,
-        passed=late.ts - early.ts,
-        file=file,
-        its_passed=late.other_ts - early.other_ts,
-        other=other,
-        reason=reason,
-    )
-    return InconsistentClocks(text, hint=Text.ONE_ANCHOR_WRONG())
-
-
-def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[int, int]) -> None:
-    """Refuse offsets that move two inputs apart that an anchor ties together."""
-    apart = abs(offsets.get(instant.one[0], 0) - offsets.get(instant.other[0], 0))
-    if apart > instant.within_ns:
-        file, other = instant.names(traces)
-        raise InconsistentClocks(
-            Text.OFFSET_MOVES_ANCHOR(file=file, other=other, apart=apart, anchor=instant.text),
-            hint=Text.SAY_ONE_OF_TWO(),
-        )
-
-
-def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> None:
-    """Refuse two anchors that say different things of one instant of a file."""
-    for (one, two), at in product(combinations(group, 2), (0, 1)):
-        apart, allowed = abs(one.sides[1 - at][1] - two.sides[1 - at][1]), one.within_ns + two.within_ns
-        if one.sides[at][1] == two.sides[at][1] and apart > allowed:
-            file, other = one.names(traces)[:: -1 if at else 1]
-            raise UsageError(
-                Text.ONE_INSTANT_AT_TWO(
-                    one=one.text, two=two.text, file=file, other=other, apart=apart, allowed=allowed
-                ),
-                hint=Text.ONE_ANCHOR_WRONG(),
-            )
-
-
-def _far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[Said]:
-    """Say that a time lies far outside of its recording: what was meant may be another unit, or the other file."""
-    for instant in instants:
-        for key, ts in instant.sides:
-            first, last = _span(traces, key, ts)
-            away = max(first - ts, ts - last)
-            if away > max(last - first, _NEAR_ANCHOR_NS):
-                text = Text.ANCHOR_BEFORE_EVENTS if ts < first else Text.ANCHOR_AFTER_EVENTS
-                yield key, text(anchor=instant.text, away=away)
-
-
-def _checked(traces: list[Trace], relations: Sequence[Relation], instant: Instant) -> tuple[list[Trace], list[Said]]:
-    """Refuse an anchor that contradicts the files; guesses of importers that contradict it are dropped.
-
-    Returns:
-        The inputs without these guesses, and what is to be said of that.
-    """
-    one, other = instant.domains(traces)
-    stated = ClockSnapshot(one, instant.ts, other, instant.other_ts, instant.within_ns, "")
-    sure = [_without_guesses(trace) for trace in traces]
-    wrong = _disagreement(stated, sure, relations)
-    if wrong is not None:
-        apart, away = wrong
-        file, its_file = instant.names(traces)
-        raise InconsistentClocks(
-            Text.ANCHOR_ELSEWHERE(anchor=instant.text, file=file, other=its_file, away=away),
-            hint=Text.CHECK_ANCHOR(file=file, move=apart),
-        )
-    wrong = _disagreement(stated, traces, relations)
-    if wrong is None:
-        return traces, []
-    said = [
-        (key, Text.ANCHOR_BELIEVED(guess=guess.method, apart=abs(wrong[0]), anchor=instant.text))
-        for key, _ in instant.sides
-        for guess in filter(_is_guess, traces[key[0]].snapshots)
-    ]
-    tied = {key[0] for key, _ in instant.sides}
-    return [sure[index] if index in tied else trace for index, trace in enumerate(traces)], said
-
-
-def _without_guesses(trace: Trace) -> Trace:
-    """The input without what its importer assumed."""
-    return trace.with_tables(snapshots=[snap for snap in trace.snapshots if not _is_guess(snap)])
-
-
-def _is_guess(snap: ClockSnapshot) -> bool:
-    """Whether an importer assumed the snapshot, and not the user."""
-    given = snap.provenance is Provenance.USER or (snap.local is not None and not snap.local.guessed)
-    return snap.assumed and not given
-
-
-def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:
-    """Some domains and the clocks of all inputs, with what relates them."""
-    snapshots = [snap for trace in traces for snap in trace.snapshots]
-    graph = ClockGraph([*domains, *(clock for trace in traces for clock in trace.clocks)], snapshots)
-    for relation in relations:
-        graph.relate(relation.clock, relation.other, relation.way, relation.back)
-    return graph
-
-
-def _disagreement(
-    stated: ClockSnapshot, traces: Sequence[Trace], relations: Sequence[Relation] = ()
-) -> tuple[int, Message] | None:
-    """How far what is known is from two times of two clocks being one instant, ns, and that in words; None if near."""
-    way = graph_of([REALTIME], traces, relations).maps_to(stated.other).get(stated.clock)
-    if way is None:
-        return None
-    apart = stated.other_ts - way.at(stated.ts)
-    allowed = (stated.bound_ns or 0) + (MOST_UNSTATED_NS if way.bound_ns is None else way.bound_ns)
-    allowed += _drifted_ns(stated.ts, stated.clock, traces) + _drifted_ns(stated.other_ts, stated.other, traces)
-    if abs(apart) <= allowed:
-        return None
-    return apart, Text.AWAY_FROM_KNOWN(apart=abs(apart), method=way.method, allowed=allowed)
-
-
-def _drifted_ns(ts: int, domain: ClockDomain, traces: Sequence[Trace]) -> int:
-    """How far a clock can have drifted from the wall clock since it was read last; 0 if it was only defined."""
-    if domain.is_wall_clock:
-        return 0
-    snapshots = (snap for trace in traces for snap in trace.snapshots)
-    known = [snap for snap in snapshots if not snap.assumed and not is_definition(snap)]
-    readings = [snap.ts for snap in known if snap.clock == domain]
-    readings += [snap.other_ts for snap in known if snap.other == domain]
-    return round(min((abs(ts - read) for read in readings), default=0) * SLEW_DRIFT)

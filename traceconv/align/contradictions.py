@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
-from traceconv.align.constraints import Instant
+from traceconv.align.anchors import Instant
 from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimate import MOST_RIVALS, Method
 from traceconv.align.estimators import estimate_pair

@@ -20,21 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import islice, pairwise, repeat
 
 import numpy as np
 
-from traceconv.align.estimate import (
-    MOST_RIVALS,
-    OTHER_RUN,
-    Array,
-    Estimate,
-    Events,
-    Method,
-    Residuals,
-    Rival,
-    insufficient,
-)
+from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
 from traceconv.align.geometry import F64
 from traceconv.align.iterations import correlation_of_deviations, log_durations, period_of
 from traceconv.align.messages import Message, Text
@@ -198,9 +188,11 @@ class _Table:
             at, outer, inverse, height = columns[kind]
             following = scores + self.skip_b
             if len(at):
-                dur = float(self._dur[row])
-                usual = self._background(kind, dur)
-                fit = np.maximum(height - np.abs(outer - dur) * inverse - usual, _WORST_FIT)
+                dur, usual = float(self._dur[row]), self._model.kinds[kind]
+                size = max(dur, 1.0)
+                off = (float(np.log(size)) - usual.middle) / usual.spread
+                background = -0.5 * off * off - float(np.log(usual.spread * size * 2.5066))
+                fit = np.maximum(height - np.abs(outer - dur) * inverse - background, _WORST_FIT)
                 matched = scores[at] + (fit + self._bonus)
                 following[at + 1] = np.maximum(following[at + 1], matched)
             scores = np.maximum.accumulate(following)
@@ -211,16 +203,9 @@ class _Table:
         part = slice(int(np.searchsorted(at, window.low)), int(np.searchsorted(at, window.high)))
         return at[part] - window.low, outer[part], inverse[part], height[part]
 
-    def _background(self, kind: int, dur: float) -> float:
-        usual = self._model.kinds[kind]
-        size = max(dur, 1.0)
-        off = (float(np.log(size)) - usual.middle) / usual.spread
-        return -0.5 * off * off - float(np.log(usual.spread * size * 2.5066))
-
     def untilted(self, scores: F64, window: _Window) -> F64:
         """The scores as they are."""
-        real: F64 = scores + np.arange(window.low, window.high + 1) * self.tilt
-        return real
+        return np.asarray(scores + np.arange(window.low, window.high + 1) * self.tilt, np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,18 +314,12 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
     floor = max(a.quantum_ns, b.quantum_ns, _LEAST_RESOLUTION_NS) / 2
     longer, kind = a.dur[match[rows]] - b.dur[rows], b.kind[rows]
     size = a.dur[match[rows]]
-    bias = float(np.median(longer))
-    noise = max(floor, float(np.median(np.abs(longer - bias))) / np.log(2))
     kinds = {}
     for number, usual in model.kinds.items():
         own = longer[kind == number]
-        if len(own) < _LEAST_EVENTS:
-            kinds[number] = replace(usual, bias=bias, noise=noise)
-            continue
-        middle = float(np.median(own))
-        kinds[number] = replace(
-            usual, bias=middle, noise=max(floor, float(np.median(np.abs(own - middle))) / np.log(2))
-        )
+        own = own if len(own) >= _LEAST_EVENTS else longer
+        bias = float(np.median(own))
+        kinds[number] = replace(usual, bias=bias, noise=max(floor, float(np.median(np.abs(own - bias))) / np.log(2)))
     # The noise of the longest events as a share of them; what the others show is in the noise of their kinds.
     of_kind = np.array([kinds[number].bias for number in kind.tolist()])
     long = size >= np.percentile(size, 75)
@@ -368,24 +347,17 @@ def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Win
         return _blocks(len(b), lambda _: (0, len(a)))
     model, first, match = seed
     rows = np.flatnonzero(match >= 0)
-    if not len(rows):
-        rate, at = len(a) / len(b), 0
-    else:
+    rate, at = len(a) / len(b), 0
+    if len(rows):
         rate = (match[rows[-1]] - match[rows[0]] + 1) / (rows[-1] - rows[0] + 1)
-        at = int(match[rows[0]] - rate * rows[0])
+        at = max(int(match[rows[0]] - rate * rows[0]), 0)
     pad = max(_LEAST_BAND_EVENTS, _BAND_ITERATIONS * (period or _NO_PERIOD_EVENTS))
-    later = _followed(a, b.take(np.arange(first, len(b))), model, max(at, 0), rate, pad)
-    back_a, back_b = _reversed(a), _reversed(b.take(np.arange(first)))
-    sooner = _followed(back_a, back_b, model, len(a) - max(at, 0), rate, pad) if first else [max(at, 0)]
-    centres = [len(a) - place for place in reversed(sooner[1:])] if first else []
-    centres += later
-    return _blocks(
-        len(b),
-        lambda number: (
-            max(0, min(centres[number], centres[number + 1]) - pad),
-            min(len(a), max(centres[number], centres[number + 1]) + pad),
-        ),
-    )
+    centres = _followed(a, b.take(np.arange(first, len(b))), model, at, rate, pad)
+    if first:
+        sooner = _followed(_reversed(a), _reversed(b.take(np.arange(first))), model, len(a) - at, rate, pad)
+        centres = [*(len(a) - place for place in reversed(sooner[1:])), *centres]
+    spans = [(max(0, min(both) - pad), min(len(a), max(both) + pad)) for both in pairwise(centres)]
+    return _blocks(len(b), spans.__getitem__)
 
 
 def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: int) -> list[int]:
@@ -516,8 +488,7 @@ def _strays(match: Array) -> Array:
     passed = np.concatenate((np.zeros(_AROUND_ROWS + 1), np.cumsum(match >= 0), np.full(_AROUND_ROWS, len(rows))))
     at = rows + _AROUND_ROWS
     around = np.maximum(passed[at] - passed[at - _AROUND_ROWS], passed[at + 1 + _AROUND_ROWS] - passed[at + 1])
-    strays: Array = rows[around < _LONELY * np.median(around)]
-    return strays
+    return np.asarray(rows[around < _LONELY * np.median(around)])
 
 
 # -- the verdict ----------------------------------------------------------------------------------------------------
@@ -557,8 +528,7 @@ def _agrees(a: Events, b: Events, model: _Model, match: Array, rows: Array) -> A
     bias = np.array([model.kinds[kind].bias for kind in b.kind[rows].tolist()])
     noise = np.array([model.kinds[kind].noise for kind in b.kind[rows].tolist()])
     outer = a.dur[match[rows]]
-    agrees: Array = np.abs(outer - bias - b.dur[rows]) <= _DISAGREES * np.hypot(model.relative * outer, noise)
-    return agrees
+    return np.asarray(np.abs(outer - bias - b.dur[rows]) <= _DISAGREES * np.hypot(model.relative * outer, noise))
 
 
 def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple[F64, F64]]:
@@ -566,15 +536,14 @@ def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple
     times = np.concatenate((a.start[:1], a.end))[path.ends]
     best = int(np.argmax(path.heights))
     offsets = times - times[best]
-    left = path.heights.copy()
-    found = []
-    for _ in range(MOST_RIVALS + 1):
-        at = int(np.argmax(left))
-        if not np.isfinite(left[at]):
-            break
-        found.append(Rival(float(offsets[at]), float(path.heights[at])))
-        left[max(0, at - half) : at + half + 1] = -np.inf
-    return tuple(found[1:]), (offsets, path.heights)
+
+    def places() -> Iterator[tuple[float, float]]:
+        left = path.heights.copy()
+        while np.isfinite(left[at := int(np.argmax(left))]):
+            yield float(offsets[at]), float(path.heights[at])
+            left[max(0, at - half) : at + half + 1] = -np.inf
+
+    return Rival.listed(islice(places(), 1, None)), (offsets, path.heights)
 
 
 def _verdict(

@@ -9,7 +9,9 @@ All times are float64 ns relative to the first time of their own clock: small en
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -176,6 +178,11 @@ class Rival:
 
     offset_ns: float
     score: float
+
+    @staticmethod
+    def listed(places: Iterable[tuple[float, float]]) -> tuple[Rival, ...]:
+        """So many of some places as an estimate lists: offsets with their scores, the best first."""
+        return tuple(Rival(*place) for place in islice(places, MOST_RIVALS))
 
 
 class Method(enum.StrEnum):

@@ -9,8 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
+from traceconv.align.anchors import graph_of
 from traceconv.align.constraint_parser import NO_FACTS, Facts
-from traceconv.align.constraints import Stated, graph_of, moved_by_user, state
+from traceconv.align.constraints import Stated, moved_by_user, state
 from traceconv.align.domains import Key, ends_of, rows_on, spans, with_own_domains
 from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
 from traceconv.align.messages import Text

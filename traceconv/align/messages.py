@@ -4,34 +4,17 @@ The rest of the package says `Text.NAME(field=value)`, which is a `Message`: wha
 rendered at the end, by `str()`. Decisions rest on verdicts and other types, and never look at what is written here, so
 that the texts can be reworded or translated at will: replace `TEMPLATES`.
 
-A template names its fields in braces, as `str.format` does, with how each is shown behind a colon:
-
-    time    an exact time in ns: "1.5 ms"               short   three digits of it: "71.5 ms"
-    long    hours or days, too: "1 h 22 min"            us      whole microseconds: "250 µs"
-    move    a move in time: "1.5 ms later"              option  as options take it: "+1.5ms"
-    bound   "±20 µs", "not known" for None              drift   parts per million: "+3.100 ppm"
-    file    quoted for a shell                          files   likewise, several, with blanks between
-    list    several: "a, b"                             and     several: "a and b"
-    moves   several moves in time                       repr    in quotation marks, as Python writes it
-
-    NOUN s    counted: "{n:slice s}" is "1 slice", "2 slices"
-    " -> "    several with that between them: anything that begins or ends with a blank
-
-Anything else is a format of Python. A message or "" may stand in a field.
+How templates name their fields says `rendering`.
 """
 
 from __future__ import annotations
 
 import enum
-import shlex
-from collections.abc import Callable, Mapping
-from string import Formatter
 from typing import Any, Final
 
 from msgspec import Struct
 
-from traceconv.model.times import earlier_or_later, format_bound, format_drift, format_long, format_option, format_short
-from traceconv.model.times import format_time as exact_time
+from traceconv.align.rendering import rendered
 
 
 class Message(Struct, frozen=True):
@@ -47,7 +30,7 @@ class Message(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Render it for people."""
-        return _FORMATTER.vformat(TEMPLATES[self.text], (), dict(self.fields))
+        return rendered(TEMPLATES[self.text], dict(self.fields))
 
 
 class Text(enum.Enum):
@@ -597,38 +580,3 @@ class Text(enum.Enum):
 
 #: The texts that are said. Another language is another mapping.
 TEMPLATES: Final[dict[Text, str]] = {text: text.value for text in Text}
-
-_SHOWN: Final[Mapping[str, Callable[[Any], str]]] = {
-    "time": exact_time,
-    "short": format_short,
-    "long": format_long,
-    "us": lambda ns: f"{ns / 1e3:.0f} µs",
-    "move": earlier_or_later,
-    "option": format_option,
-    "bound": format_bound,
-    "drift": format_drift,
-    "file": shlex.quote,
-    "files": lambda names: " ".join(map(shlex.quote, names)),
-    "list": lambda several: ", ".join(map(str, several)),
-    "and": lambda several: " and ".join(map(str, several)),
-    "moves": lambda several: ", ".join(map(earlier_or_later, several)),
-    "repr": repr,
-}
-
-
-class _MessageFormatter(Formatter):
-    """Shows fields as templates ask for it."""
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        """Return one field as text."""
-        if format_spec in _SHOWN:
-            return _SHOWN[format_spec](value)
-        if format_spec != format_spec.strip():
-            return format_spec.join(map(str, value))
-        noun, counted, plural = format_spec.partition(" ")
-        if counted:
-            return f"{value} {noun}{'' if value == 1 else plural}"
-        return format(value, format_spec) if format_spec else str(value)
-
-
-_FORMATTER: Final = _MessageFormatter()

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from traceconv.align.constraints import Relation, graph_of
+from traceconv.align.anchors import Relation, graph_of
 from traceconv.align.domains import Said, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import MOST_RIVALS, Array, Estimate, Method, Rival, SampledThreads, refused
+from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads, refused
 from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, box, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import Verdict
@@ -259,7 +259,7 @@ def _answer(
         Chain((Line(*region.middle(span), region.x0, region=region),)),
         samples,
         margin=place.surprise - chance,
-        rivals=tuple(Rival(one.offset, one.surprise) for one in rivals[:MOST_RIVALS]),
+        rivals=Rival.listed((one.offset, one.surprise) for one in rivals),
         landscape=tried.landscape,
     )
 

@@ -26,17 +26,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceconv.align.estimate import (
-    MOST_RIVALS,
-    OTHER_RUN,
-    Estimate,
-    Events,
-    Method,
-    Prior,
-    Residuals,
-    Rival,
-    insufficient,
-)
+from traceconv.align.estimate import OTHER_RUN, Estimate, Events, Method, Prior, Residuals, Rival, insufficient
 from traceconv.align.geometry import F64, Chain, Line, Region, everything, feasible
 from traceconv.align.iterations import correlation_of_deviations, correlation_within_iterations, period_of
 from traceconv.align.matching import (
@@ -457,7 +447,7 @@ def _judged(
         dropped,
         residuals,
         rivalry.margin,
-        tuple(Rival(rival.line.offset, float(rival.score.sum())) for rival in rivalry.rivals[:MOST_RIVALS]),
+        Rival.listed((rival.line.offset, float(rival.score.sum())) for rival in rivalry.rivals),
         landscape,
         (pairs.a, pairs.b),
         a.start[pairs.a],
