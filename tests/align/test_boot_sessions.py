@@ -10,7 +10,7 @@ import pytest
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
-from traceconv.merging import merge_traces
+from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
 from traceconv.model.layout import lay_out

@@ -39,7 +39,7 @@ from traceconv.align.geometry import line_through
 from traceconv.api import estimate
 from traceconv.cli._common import inputs_of
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
-from traceconv.families import timed_log
+from traceconv.families.logs import timed_log
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     DRIFT_UNIT,

@@ -20,7 +20,7 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
-from traceconv.merging import merge_traces
+from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Zero
 from traceconv.model.clocks import Run as Runs

@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from traceconv.validate import validate
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
 from traceconv.errors import UnrelatedClocks
-from traceconv.merging import merge_traces
+from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Verdict, Zero
 from traceconv.model.layout import lay_out
 from traceconv.model.times import earlier_or_later, parse_duration
 from traceconv.model.trace import SourceInfo, Trace, TrackKind, take
+from traceconv.model.validate import validate
 
 ORDER = ClockDomain("order of the log", Zero.UNKNOWN, Run.NONE, 1000)
 ZERO = 1_700_000_000_000_000_000

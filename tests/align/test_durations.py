@@ -194,7 +194,7 @@ def test_the_margin_is_the_loss_of_the_best_other_way() -> None:
     path = durations._path(a, b, model, windows, half)
     table = durations._Table(a, b, model)
     whole = windows[0]
-    ahead = np.array([table.begin(whole), *table.rows(table.begin(whole), whole)])
+    ahead = np.array([table.entered(whole), *table.rows(table.entered(whole), whole)])
     for row in path.rows.tolist()[::7]:
         later = durations._Window(row + 1, len(b), 0, len(a))
         best = {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from traceconv.families.timed_log import LOCAL_TIME
 
 from tests.align.pairs import recordings
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.clock_overview import survey
 from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, Facts, TimePoint
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
+from traceconv.families.logs.timed_log import LOCAL_TIME
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Run, Verdict, Zero
 from traceconv.model.layout import lay_out

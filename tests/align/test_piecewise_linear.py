@@ -14,7 +14,7 @@ from traceconv.align.causality import causality
 from traceconv.align.estimate import Estimate, Events, Prior
 from traceconv.align.geometry import F64
 from traceconv.align.sequences import align_sequences
-from traceconv.merging import merge_traces
+from traceconv.merging.traces import merge_traces
 from traceconv.model.clocks import Verdict
 
 

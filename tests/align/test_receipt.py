@@ -14,7 +14,7 @@ from traceconv.align import Alignment, ReceiptLine, align
 from traceconv.align.constraint_parser import parse_facts
 from traceconv.align.estimate import Events
 from traceconv.cli._common import least_widths, receipt_blocks, receipt_cells, receipt_table
-from traceconv.merging import merge_traces
+from traceconv.merging.traces import merge_traces
 from traceconv.model.trace import Trace
 
 
