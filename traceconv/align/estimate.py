@@ -198,7 +198,17 @@ class Method(enum.StrEnum):
     @property
     def compared(self) -> Message:
         """What of two inputs is compared, for people."""
-        return Text[f"COMPARED_{self.name}"]()
+        return _COMPARED[self]()
+
+
+_COMPARED = {
+    Method.LAUNCHES: Text.COMPARED_LAUNCHES,
+    Method.SEQUENCE: Text.COMPARED_SEQUENCE,
+    Method.ACTIVITY: Text.COMPARED_ACTIVITY,
+    Method.SAMPLING_GAPS: Text.COMPARED_SAMPLING_GAPS,
+    Method.DURATIONS: Text.COMPARED_DURATIONS,
+    Method.DUPLICATE: Text.COMPARED_DUPLICATE,
+}
 
 
 @dataclass(frozen=True, slots=True)
