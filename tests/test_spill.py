@@ -23,7 +23,7 @@ from traceconv import api
 from traceconv.errors import OutputError, UsageError
 from traceconv.io import spill
 from traceconv.io.spill import Memory, free_bytes, parse_size
-from traceconv.model import builder
+from traceconv.model import builder, columns
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.columns import Column, in_one_file
@@ -92,17 +92,17 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
 def test_same_bytes_of_a_merge(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_files: list[int] = []
 
-    def spied(columns: Any) -> Any:
-        in_files.append(len(columns))
-        return in_one_file(columns)
+    def spied(found: Any) -> Any:
+        in_files.append(len(found))
+        return in_one_file(found)
 
-    monkeypatch.setattr(builder, "in_one_file", spied)
+    monkeypatch.setattr(columns, "in_one_file", spied)
     outputs = []
     for name, budget in (("kept.pftrace", None), ("spilled.pftrace", ALL)):
         result = api.merge([KINETO, LOG], tmp_path / name, memory=budget)
         assert is_mapped(result.trace.args) == (budget is not None)
         outputs.append((tmp_path / name).read_bytes())
-    assert len(in_files) == 2  # one for each input
+    assert len(in_files) == 4  # one for each input, for what is moved in time, and for what comes out
     assert outputs[0] == outputs[1]
     assert os.listdir(temporary) == []
 
@@ -177,7 +177,7 @@ def test_the_budget_decides(budget: int, spills: bool) -> None:
 
 
 def test_inputs_share_the_budget() -> None:
-    memory = Memory(BASE + 1_000_000)
+    memory = Memory(BASE + 900_000)
     assert [is_mapped(_trace(memory, 300, 1000).args) for _ in range(3)] == [False, False, True]
 
 
@@ -204,10 +204,10 @@ def test_args_let_go_come_back() -> None:
 
 
 def test_columns_go_to_files_after_the_args() -> None:
-    # An estimate of 160 bytes a row: 10,000 rows take more than 1.5 MB.
-    for budget, args, columns in ((BASE + (2 << 20), True, False), (BASE + (1 << 20), True, True)):
+    # 48 bytes a row, and an estimate of 32 for sorting it: 10,000 rows take 0.8 MB.
+    for budget, in_files in ((BASE + 900_000, False), (BASE + 700_000, True)):
         trace = _trace(Memory(budget), 10_000, 1000)
-        assert (is_mapped(trace.args), bool(trace.mappings)) == (args, columns)
+        assert (is_mapped(trace.args), bool(trace.mappings)) == (True, in_files)
         assert trace.slices.ts.tolist() == list(range(10_000))
 
 
@@ -344,7 +344,7 @@ def test_columns_spill_while_they_grow(table: str, monkeypatch: pytest.MonkeyPat
 
 def test_what_is_spilled_stays_so() -> None:
     """However few rows wait elsewhere in the end: what comes out of a file alone could not be sorted in place."""
-    out = Builder(SourceInfo("a", "test"), CLOCK, Memory(BASE + 160 * 20_000))
+    out = Builder(SourceInfo("a", "test"), CLOCK, Memory(BASE + 2_000_000))
     track = out.track("t")
     for number in range(10_000):
         out.slice(track, -number, 1, "s")

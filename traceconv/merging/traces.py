@@ -17,12 +17,15 @@ from traceconv.align import Alignment, ReceiptLine
 from traceconv.merging.processes import put_together
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.columns import Column, finished
+from traceconv.model.ordering import pieces
 from traceconv.model.times import format_drift, format_time
 from traceconv.model.trace import (
     I64,
     NO_TRACK,
     TABLES,
     TEXTS,
+    TIMED,
     Args,
     ClockId,
     Frame,
@@ -72,14 +75,36 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
 def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
     """The trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
     trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
+    if not all(found.changes_nothing for found in maps.values()):
+        trace = _with_moved_times(trace, maps)
+    tracks = [
+        track if track.clock == 0 and track.source == index else replace(track, clock=ClockId(0), source=index)
+        for track in trace.tracks
+    ]
+    return trace.with_tables(tracks=tracks)
+
+
+def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
+    """The trace with its times mapped, in a file if its columns are in one."""
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
-    tables: dict[str, Any] = {}
+    columns = {(name, "ts"): Column(np.int64) for name in TIMED} | {("slices", "dur"): Column(np.int64)}
     for name, table in trace.timed_tables():
-        tables[name] = replace(table, ts=_mapped(table.ts, clocks[table.track], maps))
-    ends = _mapped(trace.slices.ts + trace.slices.dur, clocks[trace.slices.track], maps)
-    tables["slices"] = replace(tables["slices"], dur=ends - tables["slices"].ts)
-    tracks = [replace(track, clock=ClockId(0), source=index) for track in trace.tracks]
-    return trace.with_tables(tracks=tracks, **tables)
+        for rows in pieces(len(table.ts)):
+            ts, clock = table.ts[rows], clocks[table.track[rows]]
+            moved = _mapped(ts, clock, maps)
+            columns[name, "ts"].put(moved)
+            if name == "slices":
+                columns[name, "dur"].put(_mapped(ts + table.dur[rows], clock, maps) - moved)
+            if trace.mappings:
+                columns[name, "ts"].spill()
+                columns["slices", "dur"].spill()
+                trace.forget()
+    arrays, mappings = finished(list(columns.values()), in_file=bool(trace.mappings))
+    found: dict[str, dict[str, Any]] = {}
+    for (name, column), values in zip(columns, arrays, strict=True):
+        found.setdefault(name, {})[column] = values
+    tables = {name: replace(getattr(trace, name), **moved) for name, moved in found.items()}
+    return trace.with_tables(**tables, mappings=trace.mappings + mappings)
 
 
 def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> list[Track]:
@@ -144,9 +169,15 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
         tracks += [_moved_track(track, len(tracks)) for track in trace.tracks]
         args_before += len(trace.args)
         rows_before += len(trace.slices.ts)
-    tables = {
-        name: cls(**{column: _joined_column(traces, moves, name, column) for column in column_types(cls)})
+    columns = {
+        (name, column): _joined_column(traces, moves, name, column, dtype)
         for name, cls in TABLES.items()
+        for column, dtype in column_types(cls).items()
+    }
+    arrays, mappings = finished(list(columns.values()), in_file=any(trace.mappings for trace in traces))
+    found = dict(zip(columns, arrays, strict=True))
+    tables = {
+        name: cls(**{column: found[name, column] for column in column_types(cls)}) for name, cls in TABLES.items()
     }
     return Trace(
         sources=[source for trace in traces for source in trace.sources],
@@ -157,20 +188,23 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
         frames=frames,
         args=Args([part for trace in traces for part in trace.args.parts]),
         metadata={},
+        mappings=mappings,
         **tables,
     )
 
 
-def _joined_column(traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, column: str) -> Any:
-    """One column of all traces. Columns are large: one at a time is moved, and those in files are let go of."""
-    joined = np.concatenate(
-        [
-            _moved(column, getattr(getattr(trace, table), column), move.get(column))
-            for trace, move in zip(traces, moves, strict=True)
-        ]
-    )
-    for trace in traces:
-        trace.forget()
+def _joined_column(
+    traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, name: str, dtype: Any
+) -> Column:
+    """One column of all traces. Columns are large: those in files are let go of, and what comes of them goes to one."""
+    joined = Column(dtype)
+    for trace, move in zip(traces, moves, strict=True):
+        values = getattr(getattr(trace, table), name)
+        for rows in pieces(len(values)):
+            joined.put(_moved(name, values[rows], move.get(name)))
+            if trace.mappings:
+                joined.spill()
+                trace.forget()
     return joined
 
 
