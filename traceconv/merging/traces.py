@@ -36,6 +36,7 @@ from traceconv.model.trace import (
     TrackKind,
     column_types,
 )
+from traceconv.model.tracks import Tracks
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
@@ -77,11 +78,9 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
     trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
     if not all(found.changes_nothing for found in maps.values()):
         trace = _with_moved_times(trace, maps)
-    tracks = [
-        track if track.clock == 0 and track.source == index else replace(track, clock=ClockId(0), source=index)
-        for track in trace.tracks
-    ]
-    return trace.with_tables(tracks=tracks)
+    if all(track.clock == 0 and track.source == index for track in trace.tracks):
+        return trace
+    return trace.with_tables(tracks=Tracks(replace(track, clock=ClockId(0), source=index) for track in trace.tracks))
 
 
 def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
@@ -107,16 +106,18 @@ def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
     return trace.with_tables(**tables, mappings=trace.mappings + mappings)
 
 
-def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> list[Track]:
+def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> Sequence[Track]:
     """The tracks; the topmost ones of clocks that are not placed, or only by a guess, say so in their names."""
     doubt = {clock: _doubt(found.verdict) for clock, found in maps.items()}
-    return [
+    if not any(doubt.values()):
+        return tracks
+    return Tracks(
         replace(track, name=f"{track.name or _number(track)} {words}".strip())
         if (words := doubt.get(track.clock))
         and (track.parent == NO_TRACK or doubt.get(tracks[track.parent].clock) != words)
         else track
         for track in tracks
-    ]
+    )
 
 
 def _doubt(verdict: Verdict) -> str:
@@ -157,7 +158,7 @@ def _note_times_before_zero(trace: Trace) -> None:
 def concatenate_traces(traces: Sequence[Trace]) -> Trace:
     """All rows behind each other, with their references moved into common tables."""
     strings: dict[str, int] = {}
-    tracks: list[Track] = []
+    tracks = Tracks()
     frames: list[Frame] = []
     moves: list[dict[str, Any]] = []
     args_before = rows_before = 0
@@ -166,7 +167,9 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
         move = {"track": len(tracks), "args_at": args_before, "stack": len(frames)}
         moves.append(move | {"from_slice": rows_before, "to_slice": rows_before} | dict.fromkeys(TEXTS, string))
         frames += [replace(f, parent=f.parent + len(frames) if f.parent >= 0 else -1) for f in trace.frames]
-        tracks += [_moved_track(track, len(tracks)) for track in trace.tracks]
+        before = len(tracks)
+        for track in trace.tracks:
+            tracks.append(_moved_track(track, before))
         args_before += len(trace.args)
         rows_before += len(trace.slices.ts)
     columns = {
@@ -233,9 +236,9 @@ def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> list[Track]:
+def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> Tracks:
     """The tracks, those at the top with a word on where they come from and how they were aligned."""
-    tracks = []
+    tracks = Tracks()
     words: dict[tuple[str, int], str] = {}  # many tracks may share them
     for track in trace.tracks:
         if track.parent == NO_TRACK or trace.tracks[track.parent].source != track.source:

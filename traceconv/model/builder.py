@@ -46,6 +46,7 @@ from traceconv.model.trace import (
     TrackKind,
     column_types,
 )
+from traceconv.model.tracks import Tracks
 
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
@@ -57,7 +58,7 @@ _MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
 #: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
 _WORTH_A_FILE = 1 << 12
 #: What a text, a track and a row that an importer keeps take, about.
-_TEXT_BYTES, _TRACK_BYTES, _WAITING_BYTES = 250, 700, 48
+_TEXT_BYTES, _TRACK_BYTES, _WAITING_BYTES = 250, 450, 48
 #: After so many more rows it is looked at whether they still fit into memory.
 _ROWS_BETWEEN_LOOKS = 1 << 14
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
@@ -134,7 +135,7 @@ class Builder:
         self._slices = self._rows = 0
         self._look_at = _ROWS_BETWEEN_LOOKS  # rows
         self._waiting = 0  # rows that the importer itself keeps
-        self._tracks: list[Track] = []
+        self._tracks = Tracks()
         self._clocks: list[ClockDomain] = []
         self._snapshots: list[ClockSnapshot] = []
         self._frames: dict[Frame, StackId] = {}
@@ -254,7 +255,7 @@ class Builder:
 
     def track_info(self, track: TrackId) -> Track:
         """The declared track, whose name, labels, rank and description may still be set."""
-        return self._tracks[track]
+        return self._tracks.own(track)
 
     # -- events -----------------------------------------------------------------------------------------------
 

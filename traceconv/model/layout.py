@@ -16,7 +16,7 @@ Where durations are printed in finer steps than times, none is trimmed: only the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
 from traceconv.model.ordering import Order, gathered, is_as_it_was, like_next, pieces, stable_order
 from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
+from traceconv.model.tracks import Tracks
 
 MAX_DEPTH = 500
 
@@ -188,7 +189,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
         return trace
     ends = slices.ts + slices.dur
     bounds = np.flatnonzero(slices.track[1:] != slices.track[:-1]) + 1
-    tracks = list(trace.tracks)
+    tracks: Sequence[Track] = trace.tracks
     changed: Slices | None = None
     trimmed: list[_Trimmed] = []
     for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
@@ -197,6 +198,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
         if _nests(slices, ends, begin, end):
             continue
         if changed is None:
+            tracks = added = Tracks(tracks)
             changed = replace(slices, ts=slices.ts.copy(), dur=slices.dur.copy(), track=slices.track.copy())
         number = TrackId(int(slices.track[begin]))
         own = slice(begin, end)
@@ -208,7 +210,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
         if cuts:
             cut = slices.dur[own] - changed.dur[own]
             trimmed.append(_Trimmed(int(np.max(cut)), begin + int(np.argmax(cut)), cuts))
-        numbers = np.array([number, *_add_lanes(tracks, number, int(np.max(lanes.lane)))], np.int32)
+        numbers = np.array([number, *_add_lanes(added, number, int(np.max(lanes.lane)))], np.int32)
         changed.track[own] = gathered(numbers, lanes.lane)
     _report_trimmed(trimmed, trace, found)
     return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks), in_place=True)
@@ -346,7 +348,7 @@ def _place(trace: Trace, row: int) -> str:
     return f"{place}: {trace.strings[trace.slices.name[row]]!r}"
 
 
-def _add_lanes(tracks: list[Track], number: TrackId, count: int) -> list[int]:
+def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
     """Overflow lanes for a track: siblings of the same name, or children of a thread, which cannot have siblings."""
     track = tracks[number]
     is_os = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
@@ -359,7 +361,8 @@ def _add_lanes(tracks: list[Track], number: TrackId, count: int) -> list[int]:
         pid=None,
         lane_of=number,
     )
-    tracks.extend(replace(lane) for _ in range(count))
+    for _ in range(count):
+        tracks.append(lane)
     return list(range(len(tracks) - count, len(tracks)))
 
 
@@ -380,7 +383,8 @@ def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
     for _, table in trace.timed_tables():
         used[table.track] = True
     for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children, tracks before lanes
-        for needed in (trace.tracks[number].parent, trace.tracks[number].lane_of):
+        track = trace.tracks[number]
+        for needed in (track.parent, track.lane_of):
             if used[number] and needed != NO_TRACK:
                 used[needed] = True
     return used
@@ -396,11 +400,11 @@ def drop_unused_tracks(trace: Trace) -> Trace:
     def moved(number: TrackId) -> TrackId:
         return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
 
-    tracks = [
+    tracks = Tracks(
         replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
         for track, is_used in zip(trace.tracks, used.tolist(), strict=True)
         if is_used
-    ]
+    )
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])
@@ -419,8 +423,8 @@ def renumbered(trace: Trace, order: list[int]) -> Trace:
     def moved(number: TrackId) -> TrackId:
         return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
 
-    tracks = [trace.tracks[number] for number in order]
-    tracks = [replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in tracks]
+    ordered = (trace.tracks[number] for number in order)
+    tracks = Tracks(replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in ordered)
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])

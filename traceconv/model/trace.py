@@ -358,7 +358,7 @@ class Trace:
 
     sources: list[SourceInfo]
     strings: list[str]
-    tracks: list[Track]
+    tracks: Sequence[Track]
     clocks: list[ClockDomain]
     snapshots: list[ClockSnapshot]
     slices: Slices

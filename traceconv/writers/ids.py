@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeGuard
@@ -77,7 +77,7 @@ def _process_of(trace: Trace, found: list[Identity], index: int) -> int:
 class _Numbers:
     """Numbers that no process or thread of the trace has."""
 
-    def __init__(self, tracks: list[Track]) -> None:
+    def __init__(self, tracks: Sequence[Track]) -> None:
         self._taken = {number for track in tracks for number in (track.pid, track.tid) if number is not None}
         self._next: Iterator[int] = count(_FIRST_INVENTED)
 
@@ -160,7 +160,7 @@ def _place(trace: Trace, found: list[Identity]) -> None:
             found[index].position = position
 
 
-def _rank(tracks: list[Track], index: int) -> tuple[bool, int, int, int]:
+def _rank(tracks: Sequence[Track], index: int) -> tuple[bool, int, int, int]:
     """Sort key: the given rank, then the order of creation; a lane follows its main track."""
     main = index if tracks[index].lane_of == NO_TRACK else int(tracks[index].lane_of)
     rank = tracks[main].rank
