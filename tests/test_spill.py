@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import mmap
 import os
 import resource
@@ -22,6 +23,7 @@ from tests.golden import ROOT, Case, cases
 from traceconv import api
 from traceconv.errors import OutputError, UsageError
 from traceconv.io import spill
+from traceconv.io.source import Source
 from traceconv.io.spill import Memory, free_bytes, parse_size
 from traceconv.model import builder, columns
 from traceconv.model.builder import Builder
@@ -220,6 +222,77 @@ def test_half_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     for free, spills in ((2 * BASE, True), (4 * BASE, False), (None, False)):
         monkeypatch.setattr(spill, "free_bytes", lambda free=free: free)
         assert is_mapped(_trace().args) == spills
+
+
+def test_what_the_inputs_have_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much is free: 500 MB are above what 1000 rows take, and below what 4 million do."""
+    monkeypatch.setattr(spill, "free_bytes", lambda: 1 << 40)
+    for size, rows, is_short in (
+        (0, 1000, False),
+        (0, 4_000_000, False),
+        (0, 6_000_000, True),
+        (1 << 28, 6_000_000, False),
+    ):
+        memory = Memory()
+        memory.add_input(lambda size=size: size)
+        user = memory.parts()
+        user.rows, user.row_bytes = rows, 48 * rows
+        assert memory.is_short_for_columns() == is_short
+
+
+def test_what_a_merge_needs_is_kept_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "free_bytes", lambda: 1 << 40)
+    found = []
+    for inputs in (1, 2):
+        memory = Memory()
+        for _ in range(inputs):
+            memory.add_input(lambda: 1000)
+        user = memory.parts()
+        user.rows, user.row_bytes = 4_000_000, 48 * 4_000_000
+        found.append(memory.is_short_for_columns())
+    assert found == [False, True]
+
+
+def test_the_size_of_an_input(tmp_path: Path) -> None:
+    """Of an archive what was unpacked so far, also while it is read once more; of a file what it has."""
+    plain, packed = tmp_path / "a.json", tmp_path / "a.json.gz"
+    plain.write_bytes(b"[%s]" % (b" " * 1_000_000))
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert Source(plain).size == 0
+    for path in (plain, packed):
+        source = Source(path)
+        with source.open() as stream:
+            begun = source.size
+            stream.read()
+        assert begun < 500_000 if path is packed else begun == 1_000_002
+        assert source.size == 1_000_002
+        source.head()
+        assert source.size == 1_000_002
+
+
+@pytest.mark.usefixtures("few_rows_too")
+@pytest.mark.parametrize("ending", ["pftrace", "json"])
+def test_same_bytes_whatever_the_order(ending: str, tmp_path: Path, temporary: Path) -> None:
+    """Begins and ends, overlaps, ties, flows and times in no order, in files and in memory."""
+    events = []
+    for number in range(4000):
+        at, tid = (number * 7919) % 4001, number % 7
+        events.append(f'{{"ph":"X","name":"x{number % 5}","pid":1,"tid":{tid},"ts":{at},"dur":{number % 11}}}')
+        events.append(f'{{"ph":"B","name":"b","pid":1,"tid":{9 + tid},"ts":{at}}}')
+        events.append(f'{{"ph":"E","pid":1,"tid":{9 + tid},"ts":{at + number % 3},"args":{{"n":{number}}}}}')
+        events.append(f'{{"ph":"{"sf"[number % 2]}","id":{number // 2},"name":"f","pid":1,"tid":{tid},"ts":{at}}}')
+        events.append(f'{{"ph":"i","name":"i","pid":1,"tid":{tid},"ts":{at}}}')
+        events.append(f'{{"ph":"C","name":"c","pid":1,"ts":{at},"args":{{"v":{number}}}}}')
+    source = tmp_path / "trace.json"
+    source.write_text(f"[{','.join(events)}]")
+    outputs = []
+    for name, budget in (("kept", 1 << 40), ("spilled", ALL)):
+        output = tmp_path / f"{name}.{ending}"
+        result = api.convert(source, output, memory=budget)
+        assert bool(result.trace.mappings) == (budget == ALL)
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+    assert os.listdir(temporary) == []
 
 
 def test_little_is_never_spilled(monkeypatch: pytest.MonkeyPatch) -> None:
