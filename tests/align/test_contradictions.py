@@ -22,7 +22,7 @@ from traceconv.align.pairs import PairEstimate
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Zero
+from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Provenance, Zero
 from traceconv.model.clocks import Run as Runs
 from traceconv.model.layout import lay_out
 from traceconv.model.times import format_time, parse_duration
@@ -62,7 +62,8 @@ def view(
 
 
 def snap(unix_ns: int, bound_ns: int, local: LocalTime | None = None) -> ClockSnapshot:
-    return ClockSnapshot(OWN, 0, REALTIME, unix_ns, bound_ns, "as the file says", local is not None, local)
+    who = Provenance.METADATA if local is None else Provenance.ASSUMED
+    return ClockSnapshot(OWN, 0, REALTIME, unix_ns, bound_ns, "as the file says", local, who)
 
 
 def test_three_traces_of_one_run_close_their_loop() -> None:
