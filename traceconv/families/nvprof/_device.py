@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -19,12 +21,11 @@ import numpy as np
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.demangle import demangle
-from traceconv.families.nvprof._calls import ID_HEAD, IDS, Extras, Launches, correlation
-from traceconv.families.nvprof._tables import GRID, SHAPE, Activities, Row, Spans, spans_of
+from traceconv.families.common.sqlite_tables import IDS, Described, Known, Row, Spans
+from traceconv.families.nvprof._calls import ID_ARG, Extras, ProcessLaunches, correlation, correlations
+from traceconv.families.nvprof._tables import GRID, SHAPE, Activities
 from traceconv.families.nvprof._tracks import Tracks
-from traceconv.io.sqlite_columns import NULL, Block
 from traceconv.model.builder import Builder, join_args
-from traceconv.model.trace import I64
 
 #: One of these, but for devices without concurrent kernels, holds all; the third those that kernels launched.
 _KERNEL_TABLES = ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
@@ -37,13 +38,13 @@ _PARENT = ("gridId", "parentGridId", "parentBlockX", "parentBlockY", "parentBloc
 #: The columns from the name on are equal for all launches of a kernel of one shape.
 _KERNEL_COLUMNS = (*_PLACE, *_KERNEL_TIMES, *_PARENT, "name", "launchType", *GRID, *SHAPE)
 _SHAPE_FROM = 3 + len(_PLACE) + len(_KERNEL_TIMES) + len(_PARENT)
-_MAX_SHAPES = 1 << 16
 
 _COPY_COLUMNS = (*_PLACE, "copyKind", "srcKind", "dstKind", "flags", "bytes")
 _PEER_COLUMNS = ("srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId")
 _MEMSET_COLUMNS = (*_PLACE, "value", "memoryKind", "flags", "bytes")
 _ASYNC = 1
-_GRID_ID = b',"grid_id":'
+#: The args of nearly all kernels.
+_USUAL = ID_ARG.replace(b"%b", b',"grid_id":%d%b')
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -51,7 +52,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 class DeviceWork:
     """Reads the tables of what ran on devices."""
 
-    def __init__(self, activities: Activities, tracks: Tracks, launches: Launches, out: Builder) -> None:
+    def __init__(self, activities: Activities, tracks: Tracks, launches: ProcessLaunches, out: Builder) -> None:
         self._activities = activities
         self._tracks = tracks
         self._launches = launches
@@ -59,10 +60,9 @@ class DeviceWork:
         self._counted = Extras(out)
         self._names: dict[Any, int] = {}
         self._mangled: dict[Any, str] = {}
-        self._shapes: dict[Row, bytes] = {}
         self._grids: dict[Any, int] = {}
-        self._grids_of: list[tuple[Sequence[Any] | I64, int]] = []
-        self._streams: dict[tuple[Any, ...], int] = {}
+        self._grids_of: list[tuple[list[Any], int]] = []
+        self._streams = Known(lambda key: tracks.stream(key[0], *key[1]))
 
     def read(self) -> None:
         """All of it."""
@@ -82,94 +82,56 @@ class DeviceWork:
         self, spans: Spans, category: str, name: Callable[[Row], str], args: Callable[[Row, int], dict[str, Any]]
     ) -> None:
         """Copies and memsets: their args are made one by one."""
-        names = [self._out.string(name(row)) for row in spans.rows]
-        made = [_encode(args(row, length)) for row, length in zip(spans.rows, spans.dur, strict=True)]
-        self._put(spans, category, names, made)
+        string = self._out.string
+        kinds = [Described(string(name(row)), string(category), b"") for row in spans.rows]
+        self._put(spans, kinds, [_encode(args(row, dur)) for row, _, dur in spans.each()])
 
-    def _put(self, spans: Spans, category: str, names: list[int], args: list[bytes]) -> None:
-        """Draw some rows."""
-        rows, ts, dur = spans
-        first = self._out.slice_count()
-        numbers = [correlation(row[6]) for row in rows]
-        pids = self._pids(numbers)
-        self._out.slices(
-            [self._stream(pid, row) for pid, row in zip(pids, rows, strict=True)],
-            ts,
-            dur,
-            names,
-            [self._out.string(category)] * len(rows),
-            args,
-            [row[0] for row in rows],
-        )
-        self._out.balance.written += len(rows)
-        self._launches.add_work(numbers, self._launches.pid_numbers(pids), first)
-
-    def _pids(self, numbers: list[int]) -> list[Any]:
-        """The process of each row: the only one there is, else that of the call which launched it."""
+    def _put(self, spans: Spans, kinds: list[Described], args: list[bytes]) -> int:
+        """Draw some rows; the first of their slices."""
+        ids = correlations([row[6] for row in spans.rows])
         known = self._tracks.pids()
+        # The process of each row: the only one there is, else that of the call which launched it.
         if len(known) <= 1:
-            return [known[0] if known else None] * len(numbers)
-        return [self._launches.pid_of(number) for number in numbers]
-
-    def _stream(self, pid: Any, row: Row) -> int:
-        key = pid, *row[3:6]
-        track = self._streams.get(key)
-        if track is None:
-            track = self._streams[key] = self._tracks.stream(*key)
-        return track
+            pids: list[Any] = [known[0] if known else None] * len(ids)
+        else:
+            pids = list(map(self._launches.pid_of, ids.tolist()))
+        keys = list(zip(pids, map(itemgetter(3, 4, 5), spans.rows), strict=True))
+        tracks = self._streams.of(keys, keys)
+        first = spans.add_to(self._out, tracks, kinds, args)
+        self._launches.add_work(self._launches.numbers(pids), ids, np.arange(first, first + len(ids)))
+        return first
 
     # -- kernels --------------------------------------------------------------------------------------------------
 
     def _read_kernels(self, table: str) -> None:
-        for piece in self._activities.pieces(table, _KERNEL_COLUMNS):
-            first = self._out.slice_count()
-            self._out.string(_cupti.KERNEL)
-            if isinstance(piece, Block) and self._is_plain(table, piece):
-                self._add_block(table, piece)
-                self._grids_of.append((piece.column(10), first))
-                continue
-            spans = spans_of(piece)
-            names = [self._kernel_name(table, row) for row in spans.rows]
-            self._put(spans, _cupti.KERNEL, names, [self._kernel_args(row) for row in spans.rows])
+        kinds = Known(partial(self._kind, table))
+        for spans in self._activities.spans(table, _KERNEL_COLUMNS):
+            found = kinds.of([row[_SHAPE_FROM:] for row in spans.rows], spans.rows)
+            first = self._put(spans, found, self._args(spans.rows, found))
             if table == "CDP_KERNEL":
                 self._join_to_parents(spans, first)
             else:
                 self._grids_of.append(([row[10] for row in spans.rows], first))
 
-    def _is_plain(self, table: str, block: Block) -> bool:
-        """Whether all kernels of a block are as nearly all kernels are; see `_kernel_args`."""
-        if table == "CDP_KERNEL" or self._counted or len(self._tracks.pids()) > 1:
-            return False
-        ids, grids, absent = block.column(6), block.column(10), block.columns[[8, 9, 11], : block.length]
-        return bool(
-            (np.min(ids) > 0 and np.max(ids) < IDS.stop and np.min(grids) > 0)
-            and np.array_equal(block.column(7), block.column(2))
-            and np.all((absent == 0) | (absent == NULL))
-        )
+    def _kind(self, table: str, row: Row) -> Described:
+        """What all launches of a kernel of one shape have in common."""
+        category, name = self._out.string(_cupti.KERNEL), self._kernel_name(table, row)
+        mangled = self._mangled.get(row[_SHAPE_FROM])
+        args = _shape_args(row[_SHAPE_FROM:]) | ({"mangled": mangled} if mangled else {})
+        return Described(name, category, _members(args))
 
-    def _add_block(self, table: str, block: Block) -> None:
-        """Draw kernels, many at once."""
-        first = self._out.slice_count()
-        streams, stream_of = block.groups(3, 4, 5)
-        shapes, shape_of = block.groups(*range(_SHAPE_FROM, len(block.columns)))
-        (pid,) = self._pids([0])
-        tracks = np.array([self._stream(pid, row) for row in streams])
-        names = np.array([self._kernel_name(table, row) for row in shapes])
-        ends = [self._shape_end(row[_SHAPE_FROM:]) for row in shapes]
-        args, lengths = block.objects([6, 10], [ID_HEAD, _GRID_ID], ends, shape_of)
-        self._out.slice_rows(
-            ts=block.column(1),
-            dur=block.column(2) - block.column(1),
-            track=tracks[stream_of],
-            name=names[shape_of],
-            category=np.full(block.length, self._out.string(_cupti.KERNEL)),
-            args_at=self._out.args_part(args) + np.cumsum(lengths) - lengths,
-            args_len=lengths.astype(np.int32),
-            origin=block.column(0),
-        )
-        self._out.balance.written += block.length
-        pids = self._launches.pid_numbers([pid])
-        self._launches.add_work(block.column(6), np.repeat(pids, block.length), first)
+    def _args(self, rows: Sequence[Row], kinds: list[Described]) -> list[bytes]:
+        """The args of kernels."""
+        made = [
+            _USUAL % (row[6], row[10], kind.args)
+            if row[10] and row[6] and 0 < row[6] < IDS.stop and row[7] == row[2] and not (row[8] or row[9] or row[11])
+            else join_args(_launch_args(row, correlation(row[6])), b"{" + kind.args.lstrip(b","))
+            for row, kind in zip(rows, kinds, strict=True)
+        ]
+        if not self._counted:
+            return made
+        pairs = zip(made, [correlation(row[6]) for row in rows], strict=True)
+        return [join_args(args, self._counted.take(number, "kernels")) if number else args for args, number in pairs]
 
     def _kernel_name(self, table: str, row: Row) -> int:
         number = row[_SHAPE_FROM]
@@ -180,29 +142,6 @@ class DeviceWork:
             if demangle(text) != text:
                 self._mangled[number] = text
         return name
-
-    def _shape_end(self, shape: Row) -> bytes:
-        """The end of the args of all launches of one shape."""
-        end = self._shapes.get(shape)
-        if end is None:
-            if len(self._shapes) == _MAX_SHAPES:
-                self._shapes.clear()
-            mangled = self._mangled.get(shape[0])
-            end = _members(_shape_args(shape) | ({"mangled": mangled} if mangled else {}))
-            self._shapes[shape] = end
-        return end
-
-    def _kernel_args(self, row: Row) -> bytes:
-        number = correlation(row[6])
-        end = self._shape_end(row[_SHAPE_FROM:])
-        end_ts, completed, queued, submitted, grid, parent = row[2], *row[7:12]
-        if number and grid and type(grid) is int and completed == end_ts and not (queued or submitted or parent):
-            args = ID_HEAD + b"%d" % number + _GRID_ID + b"%d" % grid + end  # nearly all kernels
-        else:
-            args = join_args(_launch_args(row, number), b"{" + end.lstrip(b","))
-        if self._counted and number:
-            args = join_args(args, self._counted.take(number, "kernels"))
-        return args
 
     def _join_to_parents(self, spans: Spans, first: int) -> None:
         """A kernel that was launched by another one on the device."""
