@@ -53,11 +53,14 @@ class Known(Generic[_Found]):
 
 
 class Described(NamedTuple):
-    """What an event is called, its category (both interned) and the part of its args that repeats."""
+    """What rows have in common: their track, name and category (interned), the part of their args that repeats, and a
+    number for their process."""
 
+    track: int
     name: int
     category: int
     args: bytes
+    process: int = 0
 
 
 class Spans(NamedTuple):
@@ -72,19 +75,19 @@ class Spans(NamedTuple):
         """Each row with its start and its length."""
         return zip(self.rows, map(int, self.ts), map(int, self.dur), strict=True)
 
-    def add_to(self, out: Builder, tracks: Sequence[int], kinds: Sequence[Described], args: Sequence[bytes]) -> int:
-        """Add them as slices; the first of these."""
+    def add_to(self, out: Builder, kinds: Sequence[Described], args: Sequence[bytes]) -> tuple[I64, I64]:
+        """Add them as slices: which of these they are, and their processes."""
+        tracks, names, categories, _, processes = zip(*kinds, strict=True)
         first = out.slice_count()
-        names, categories = [kind.name for kind in kinds], [kind.category for kind in kinds]
         out.slices(tracks, self.ts, self.dur, names, categories, args, self.numbers)
-        out.balance.written += len(self.rows)
-        return first
+        out.balance.written += len(kinds)
+        return np.arange(first, first + len(kinds)), np.array(processes, np.int64)
 
 
 def whole(values: Sequence[Any]) -> I64 | None:
     """The values as a column; None if one of them is no whole number."""
     try:
-        return np.frombuffer(array("q", values), np.int64)
+        return np.asarray(array("q", values))
     except TypeError:
         return None
 

@@ -32,6 +32,8 @@ OPEN_END = declare(
     "a row has a start and no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
 )
 
+#: Of rows without a process; no global id is the smallest number.
+_NO_PROCESS = -(2**63)
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -76,17 +78,20 @@ class Slices:
         self._timeline = timeline
         self._out = timeline.out
         self._varying_at = 2 + len(shape.place) + len(shape.described)
-        self._tracks = Known(lambda key: shape.track(*key))
         self._kinds = Known(self._kind)
         numbers = b",".join(b'"%b":%%d' % name.encode() for _, name in shape.varying)
         self._form = b"%b" + numbers + b"}"
 
     def _kind(self, key: Row) -> sqlite_tables.Described:
-        event = self.shape.describe(dict(zip(self.shape.described, key, strict=True)))
-        head = _encode(event.args)[:-1]
+        """From the columns that choose the track and those that describe the event."""
+        place, described = key[: len(self.shape.place)], key[len(self.shape.place) :]
+        event = self.shape.describe(dict(zip(self.shape.described, described, strict=True)))
         comma = b"," if event.args and self.shape.varying else b""
-        string = self._out.string
-        return sqlite_tables.Described(string(event.name), string(event.category), head + comma)
+        args = _encode(event.args)[:-1] + comma
+        name, category = self._out.string(event.name), self._out.string(event.category)
+        process = self._timeline.process_of_work if key[0] is None else key[0]
+        known = schema.process_of(process) if isinstance(process, int) else _NO_PROCESS
+        return sqlite_tables.Described(self.shape.track(*place), name, category, args, known)
 
     def read(self, export: Export, start: str = "start", end: str = "end") -> None:
         """All rows of the table; they are instants if no column of ends is named."""
@@ -136,16 +141,14 @@ class Slices:
 
     def write(self, spans: Spans, more: bytes = b"") -> None:
         """Rows that have times; `more` stands at the end of their args."""
-        shape, rows, at, described_at = self.shape, spans.rows, self._varying_at, 2 + len(self.shape.place)
-        if not rows:
+        if not spans.rows:
             return
-        keys = [row[described_at:at] for row in rows]
+        keys = [row[2 : self._varying_at] for row in spans.rows]
         kinds = self._kinds.of(keys, keys)
-        keys = [row[2:described_at] for row in rows]
-        tracks = self._tracks.of(keys, keys)
-        first = spans.add_to(self._out, tracks, kinds, self._args(spans, kinds, more))
-        if shape.role:
-            self._timeline.link(shape.role, first, rows, at)
+        slices, processes = spans.add_to(self._out, kinds, self._args(spans, kinds, more))
+        if self.shape.role:
+            ids = [row[self._varying_at] for row in spans.rows]
+            self._timeline.link(self.shape.role, processes, ids, slices)
 
     def _args(self, spans: Spans, kinds: Sequence[sqlite_tables.Described], more: bytes) -> list[bytes]:
         at, form = self._varying_at, self._form
@@ -185,14 +188,13 @@ class Timeline:
         self.process_of_work: int | None = None
         self._launches = Launches()
 
-    def link(self, role: str, first: int, rows: Sequence[Row], correlation_at: int) -> None:
-        """Slices with consecutive ids from `first` on are calls or work."""
-        only = self.process_of_work
-        processes = _whole_numbers([only if row[2] is None else row[2] for row in rows])
-        ids = _whole_numbers([row[correlation_at] for row in rows])
-        joinable = (processes != _NONE) & (ids > 0) & (ids < IDS.stop)
+    def link(self, role: str, processes: I64, ids: Sequence[int | None], slices: I64) -> None:
+        """Slices are calls or work."""
+        found = whole(ids)
+        numbers = np.array([number or 0 for number in ids], np.int64) if found is None else found
+        joinable = (processes != _NO_PROCESS) & (numbers > 0) & (numbers < IDS.stop)
         add = self._launches.add_calls if role == "call" else self._launches.add_work
-        add(processes[joinable] & schema.PROCESS_MASK, ids[joinable], np.flatnonzero(joinable) + first)
+        add(processes[joinable], numbers[joinable], slices[joinable])
 
     def close(self) -> None:
         """Write the slices that have no end, up to the last instant of all that is there."""
@@ -208,13 +210,3 @@ class Timeline:
         name, category = self.out.string("launch"), self.out.string(LAUNCH_FLOW)
         (origins,) = self.out.slice_columns("origin")
         self.out.flows(calls, works, np.full(len(calls), name), np.full(len(calls), category), origins[works])
-
-
-#: Stands for what is no number; no global id is the smallest one.
-_NONE = -(2**63)
-
-
-def _whole_numbers(values: list[Any]) -> I64:
-    """The numbers as a column, _NONE in the place of all else."""
-    found = whole(values)
-    return np.array([value if type(value) is int else _NONE for value in values]) if found is None else found

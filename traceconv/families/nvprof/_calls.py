@@ -8,16 +8,15 @@ one that the program made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.sqlite_tables import IDS, Described, Known, Launches, Row
+from traceconv.families.common.sqlite_tables import IDS, Described, Known, Launches, Row, whole
 from traceconv.families.nvprof._cbids import DRIVER, RUNTIME
 from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import Tracks
@@ -45,7 +44,7 @@ _API = {
     "RUNTIME": (RUNTIME, _cupti.RUNTIME_API),
     "DRIVER": (DRIVER, _cupti.DRIVER_API),
 }
-_API_COLUMNS = ("cbid", "processId", "threadId", "correlationId", "returnValue")
+_API_COLUMNS = ("processId", "threadId", "cbid", "returnValue", "correlationId")
 #: The args of what has a correlation id: the id, and the rest.
 ID_ARG = b'{"correlation_id":%d%b'
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -58,9 +57,10 @@ def correlation(number: Any) -> int:
     return number if number in IDS else number & 0xFFFFFFFF if number < 0 else 0
 
 
-def correlations(numbers: Iterable[Any]) -> I64:
+def correlations(numbers: Sequence[Any]) -> I64:
     """Correlation ids as stored, 0 for what is none."""
-    found = np.array([0 if number is None else number for number in numbers], np.int64)
+    found = whole(numbers)
+    found = np.array([number or 0 for number in numbers], np.int64) if found is None else found
     return np.where(found < IDS.stop, np.where(found < 0, found & 0xFFFFFFFF, found), 0)
 
 
@@ -109,11 +109,9 @@ class ProcessLaunches(Launches):
         self._numbers: dict[Any, int] = {}
         self._pids: dict[int, Any] = {}
 
-    def numbers(self, pids: Sequence[Any]) -> I64:
-        """Processes by the numbers that they have here."""
-        for pid in dict.fromkeys(pids):
-            self._numbers.setdefault(pid, len(self._numbers))
-        return np.array(list(map(self._numbers.__getitem__, pids)), np.int64)
+    def number(self, pid: Any) -> int:
+        """A process by the number that it has here."""
+        return self._numbers.setdefault(pid, len(self._numbers))
 
     def pid_of(self, number: int) -> Any:
         """The only process with a call of that correlation id, None if there is none or more than one.
@@ -171,21 +169,16 @@ class Calls:
             self._extras.add(correlation(number), "EXTERNAL_CORRELATION", {f"external_id_kind_{kind}": external})
 
     def _read_table(self, table: str) -> None:
-        threads = Known(lambda row: self._tracks.thread(row[4], row[5]))
         kinds = Known(partial(self._kind, table))
         for spans in self._activities.spans(table, _API_COLUMNS):
-            rows = spans.rows
-            ids = correlations([row[6] for row in rows])
-            tracks = threads.of(list(map(itemgetter(4, 5), rows)), rows)
-            found = kinds.of(list(map(itemgetter(3, 7), rows)), rows)
-            first = spans.add_to(self._out, tracks, found, self._args(ids, found))
-            results = [row[7] for row in rows]
-            self.failed += len(rows) - results.count(0) - results.count(None)
-            processes = self._launches.numbers([row[4] for row in rows])
-            self._launches.add_calls(processes, ids, np.arange(first, first + len(rows)))
+            found = kinds.of([row[3:7] for row in spans.rows], spans.rows)
+            ids = correlations([row[7] for row in spans.rows])
+            slices, processes = spans.add_to(self._out, found, self._args(ids, found))
+            self._launches.add_calls(processes, ids, slices)
+            self.failed += len(found) - [row[6] or 0 for row in spans.rows].count(0)
 
     def _kind(self, table: str, row: Row) -> Described:
-        cbid, result = row[3], row[7]
+        pid, thread, cbid, result = row[3:7]
         names, category = _API[table]
         category_string = self._out.string(category)
         name = names.get(cbid, f"{category}#{cbid!s:.20}")
@@ -193,7 +186,9 @@ class Calls:
             self._unknown.add((table, cbid))
             self._out.problem(UNKNOWN_CALL, self._activities.place(table, row[0]), name)
         facts = {"cbid": cbid} | ({"return_value": result} if result else {})
-        return Described(self._out.string(name), category_string, b"," + _encode(facts)[1:])
+        args = b"," + _encode(facts)[1:]
+        track = self._tracks.thread(pid, thread)
+        return Described(track, self._out.string(name), category_string, args, self._launches.number(pid))
 
     def _args(self, ids: I64, kinds: list[Described]) -> list[bytes]:
         args = [ID_ARG % (number, kind.args) for number, kind in zip(ids.tolist(), kinds, strict=True)]

@@ -13,35 +13,35 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.demangle import demangle
-from traceconv.families.common.sqlite_tables import IDS, Described, Known, Row, Spans
+from traceconv.families.common.sqlite_tables import Described, Known, Row, Spans
 from traceconv.families.nvprof._calls import ID_ARG, Extras, ProcessLaunches, correlation, correlations
 from traceconv.families.nvprof._tables import GRID, SHAPE, Activities
 from traceconv.families.nvprof._tracks import Tracks
 from traceconv.model.builder import Builder, join_args
+from traceconv.model.trace import I64
 
 #: One of these, but for devices without concurrent kernels, holds all; the third those that kernels launched.
 _KERNEL_TABLES = ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
-#: After the row id and the times: where it ran and who launched it.
-_PLACE = ("deviceId", "contextId", "streamId", "correlationId")
-_KERNEL_TIMES = ("completed", "queued", "submitted")
+#: After the row id and the times: where it ran, what is equal for all launches of a kernel of one shape, and the rest.
+_PLACE = ("deviceId", "contextId", "streamId")
+_SHAPE = ("name", "launchType", *GRID, *SHAPE)
+_LAUNCH = ("correlationId", "gridId", "completed", "queued", "submitted")
+#: Of kernels that kernels launched only.
+_PARENT = ("parentGridId", "parentBlockX", "parentBlockY", "parentBlockZ")
+_SHAPE_FROM = 3 + len(_PLACE)
+_SHAPE_TO = _SHAPE_FROM + len(_SHAPE)
 #: Left out where they are 0.
 _RARE = frozenset(("localMemoryPerThread", "localMemoryTotal", "sharedMemoryExecuted"))
-_PARENT = ("gridId", "parentGridId", "parentBlockX", "parentBlockY", "parentBlockZ")
-#: The columns from the name on are equal for all launches of a kernel of one shape.
-_KERNEL_COLUMNS = (*_PLACE, *_KERNEL_TIMES, *_PARENT, "name", "launchType", *GRID, *SHAPE)
-_SHAPE_FROM = 3 + len(_PLACE) + len(_KERNEL_TIMES) + len(_PARENT)
 
-_COPY_COLUMNS = (*_PLACE, "copyKind", "srcKind", "dstKind", "flags", "bytes")
+_COPY_COLUMNS = (*_PLACE, "correlationId", "copyKind", "srcKind", "dstKind", "flags", "bytes")
 _PEER_COLUMNS = ("srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId")
-_MEMSET_COLUMNS = (*_PLACE, "value", "memoryKind", "flags", "bytes")
+_MEMSET_COLUMNS = (*_PLACE, "correlationId", "value", "memoryKind", "flags", "bytes")
 _ASYNC = 1
 #: The args of nearly all kernels.
 _USUAL = ID_ARG.replace(b"%b", b',"grid_id":%d%b')
@@ -61,8 +61,7 @@ class DeviceWork:
         self._names: dict[Any, int] = {}
         self._mangled: dict[Any, str] = {}
         self._grids: dict[Any, int] = {}
-        self._grids_of: list[tuple[list[Any], int]] = []
-        self._streams = Known(lambda key: tracks.stream(key[0], *key[1]))
+        self._grids_of: list[tuple[list[Any], I64]] = []
 
     def read(self) -> None:
         """All of it."""
@@ -82,55 +81,68 @@ class DeviceWork:
         self, spans: Spans, category: str, name: Callable[[Row], str], args: Callable[[Row, int], dict[str, Any]]
     ) -> None:
         """Copies and memsets: their args are made one by one."""
-        string = self._out.string
-        kinds = [Described(string(name(row)), string(category), b"") for row in spans.rows]
-        self._put(spans, kinds, [_encode(args(row, dur)) for row, _, dur in spans.each()])
-
-    def _put(self, spans: Spans, kinds: list[Described], args: list[bytes]) -> int:
-        """Draw some rows; the first of their slices."""
+        string, tracks = self._out.string, Known(self._track)
+        places = tracks.of([row[3:6] for row in spans.rows], spans.rows)
+        kinds = [
+            Described(track, string(name(row)), string(category), b"", process)
+            for row, (track, process) in zip(spans.rows, places, strict=True)
+        ]
         ids = correlations([row[6] for row in spans.rows])
+        self._put(spans, kinds, ids, [_encode(args(row, dur)) for row, _, dur in spans.each()])
+
+    def _track(self, row: Row, number: int = 0) -> tuple[int, int]:
+        """The stream of a row and a number for its process: the only one there is, else that of the call with the
+        correlation id `number`, which launched it. -1 for a stream that only such a call tells."""
         known = self._tracks.pids()
-        # The process of each row: the only one there is, else that of the call which launched it.
-        if len(known) <= 1:
-            pids: list[Any] = [known[0] if known else None] * len(ids)
-        else:
-            pids = list(map(self._launches.pid_of, ids.tolist()))
-        keys = list(zip(pids, map(itemgetter(3, 4, 5), spans.rows), strict=True))
-        tracks = self._streams.of(keys, keys)
-        first = spans.add_to(self._out, tracks, kinds, args)
-        self._launches.add_work(self._launches.numbers(pids), ids, np.arange(first, first + len(ids)))
-        return first
+        if len(known) > 1 and not number:
+            return -1, 0
+        pid = self._launches.pid_of(number) if len(known) > 1 else known[0] if known else None
+        return self._tracks.stream(pid, *row[3:6]), self._launches.number(pid)
+
+    def _put(self, spans: Spans, kinds: Sequence[Described], ids: I64, args: Sequence[bytes]) -> I64:
+        """Draw some rows; their slices."""
+        if len(self._tracks.pids()) > 1:
+            places = map(self._track, spans.rows, ids.tolist())
+            kinds = [kind._replace(track=at[0], process=at[1]) for kind, at in zip(kinds, places, strict=True)]
+        slices, processes = spans.add_to(self._out, kinds, args)
+        self._launches.add_work(processes, ids, slices)
+        return slices
 
     # -- kernels --------------------------------------------------------------------------------------------------
 
     def _read_kernels(self, table: str) -> None:
         kinds = Known(partial(self._kind, table))
-        for spans in self._activities.spans(table, _KERNEL_COLUMNS):
-            found = kinds.of([row[_SHAPE_FROM:] for row in spans.rows], spans.rows)
-            first = self._put(spans, found, self._args(spans.rows, found))
+        parent = _PARENT if self._activities.has(table, *_PARENT[:1]) else ()
+        for spans in self._activities.spans(table, (*_PLACE, *_SHAPE, *_LAUNCH, *parent)):
+            rows = spans.rows
+            found = kinds.of([row[3:_SHAPE_TO] for row in rows], rows)
+            ids = correlations([row[_SHAPE_TO] for row in rows])
+            slices = self._put(spans, found, ids, self._args(rows, ids.tolist(), found))
             if table == "CDP_KERNEL":
-                self._join_to_parents(spans, first)
+                self._join_to_parents(spans, slices)
             else:
-                self._grids_of.append(([row[10] for row in spans.rows], first))
+                self._grids_of.append(([row[_SHAPE_TO + 1] for row in rows], slices))
 
     def _kind(self, table: str, row: Row) -> Described:
         """What all launches of a kernel of one shape have in common."""
         category, name = self._out.string(_cupti.KERNEL), self._kernel_name(table, row)
         mangled = self._mangled.get(row[_SHAPE_FROM])
-        args = _shape_args(row[_SHAPE_FROM:]) | ({"mangled": mangled} if mangled else {})
-        return Described(name, category, _members(args))
+        args = _shape_args(row[_SHAPE_FROM:_SHAPE_TO]) | ({"mangled": mangled} if mangled else {})
+        track, process = self._track(row)
+        return Described(track, name, category, _members(args), process)
 
-    def _args(self, rows: Sequence[Row], kinds: list[Described]) -> list[bytes]:
+    def _args(self, rows: Sequence[Row], ids: list[int], kinds: list[Described]) -> list[bytes]:
         """The args of kernels."""
+        launches = [row[_SHAPE_TO + 1 :] for row in rows]
         made = [
-            _USUAL % (row[6], row[10], kind.args)
-            if row[10] and row[6] and 0 < row[6] < IDS.stop and row[7] == row[2] and not (row[8] or row[9] or row[11])
-            else join_args(_launch_args(row, correlation(row[6])), b"{" + kind.args.lstrip(b","))
-            for row, kind in zip(rows, kinds, strict=True)
+            _USUAL % (number, launch[0], kind[3])
+            if number and launch[0] and launch[1] == row[2] and not any(launch[2:])
+            else join_args(_launch_args(row, number), b"{" + kind.args.lstrip(b","))
+            for row, launch, number, kind in zip(rows, launches, ids, kinds, strict=True)
         ]
         if not self._counted:
             return made
-        pairs = zip(made, [correlation(row[6]) for row in rows], strict=True)
+        pairs = zip(made, ids, strict=True)
         return [join_args(args, self._counted.take(number, "kernels")) if number else args for args, number in pairs]
 
     def _kernel_name(self, table: str, row: Row) -> int:
@@ -143,15 +155,16 @@ class DeviceWork:
                 self._mangled[number] = text
         return name
 
-    def _join_to_parents(self, spans: Spans, first: int) -> None:
+    def _join_to_parents(self, spans: Spans, slices: I64) -> None:
         """A kernel that was launched by another one on the device."""
-        for grids, first_of in self._grids_of:
-            self._grids.update((grid, number) for number, grid in enumerate(grids, first_of) if grid)
+        for grids, of_grids in self._grids_of:
+            self._grids.update((grid, one) for grid, one in zip(grids, of_grids.tolist(), strict=True) if grid)
         self._grids_of.clear()
+        parent_at = _SHAPE_TO + len(_LAUNCH)
         pairs = [
-            (self._grids[row[11]], number, row[0])
-            for number, row in enumerate(spans.rows, first)
-            if row[11] and row[11] in self._grids
+            (self._grids[row[parent_at]], one, row[0])
+            for row, one in zip(spans.rows, slices.tolist(), strict=True)
+            if row[parent_at:] and row[parent_at] and row[parent_at] in self._grids
         ]
         same = [self._out.string(_cupti.LAUNCH_FLOW)] * len(pairs)
         sources, targets, origins = ([pair[column] for pair in pairs] for column in range(3))
@@ -207,7 +220,7 @@ def _is_async(flags: Any) -> bool:
 
 
 def _shape_args(shape: Row) -> dict[str, Any]:
-    """The args that all launches of a kernel of one shape have in common; `shape` is the end of _KERNEL_COLUMNS."""
+    """The args that all launches of a kernel of one shape have in common; `shape` is the values of _SHAPE."""
     grid, rest = shape[2:8], shape[8:]
     args: dict[str, Any] = {}
     if any(size is not None for size in grid):
@@ -226,7 +239,8 @@ def _members(args: dict[str, Any]) -> bytes:
 
 def _launch_args(row: Row, number: int) -> dict[str, Any]:
     """The args of one launch: how long it waited, and its place in a tree of kernels."""
-    start, end, completed, queued, submitted = row[1], row[2], *row[7:10]
+    start, end = row[1:3]
+    grid, completed, queued, submitted, *parent = row[_SHAPE_TO + 1 :]
     args: dict[str, Any] = {"correlation_id": number} if number else {}
     for name, since, until in (
         ("queued_before_start_ns", queued, start),
@@ -235,10 +249,10 @@ def _launch_args(row: Row, number: int) -> dict[str, Any]:
     ):
         if isinstance(since, int) and isinstance(until, int) and 0 < since < until:
             args[name] = until - since
-    if row[10]:
-        args["grid_id"] = row[10]
-    if row[11]:
-        args |= {"parent_grid_id": row[11], "parent_block": row[12:15]}
+    if grid:
+        args["grid_id"] = grid
+    if parent and parent[0]:
+        args |= {"parent_grid_id": parent[0], "parent_block": parent[1:]}
     return args
 
 
