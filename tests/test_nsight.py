@@ -17,8 +17,9 @@ from traceconv.align import align
 from traceconv.api import read
 from traceconv.families.common.report_csv import decimal_mark, number_of
 from traceconv.families.nsight import _schema as schema
+from traceconv.families.nsight._device import SWAPPED
 from traceconv.families.nsight._export import ODD_VALUE
-from traceconv.families.nsight.systems import SWAPPED, NsightSystems
+from traceconv.families.nsight.systems import NsightSystems
 from traceconv.families.registry import Certainty, identify
 from traceconv.io.source import Source
 from traceconv.merging.traces import merge_traces

@@ -9,11 +9,9 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from tests.kernels import using, variants
 from traceconv.api import identify, read
 from traceconv.errors import InputError, TraceconvError
 from traceconv.io.source import Source
@@ -42,7 +40,7 @@ def test_rows_and_tables(plain: Path) -> None:
     before = plain.stat().st_mtime_ns, plain.read_bytes(), sorted(os.listdir(plain.parent))
     source = Source(plain)
     assert source.head().tables == ("kernels",)
-    with open_database(source) as database:
+    with open_database(source.database()) as database:
         assert database.tables == {"kernels": ["start", "name"]}
         assert list(database.rows("SELECT start, name FROM kernels WHERE start > ?", 0)) == [(1, "a"), (2, "\ufffdA")]
     assert (plain.stat().st_mtime_ns, plain.read_bytes(), sorted(os.listdir(plain.parent))) == before
@@ -62,7 +60,7 @@ def test_text_has_no_tables(tmp_path: Path) -> None:
 
 def test_views_in_place_of_tables_are_not_seen(tmp_path: Path) -> None:
     path = make(tmp_path / "db", "CREATE VIEW kernels AS SELECT load_extension('/tmp/evil') AS start")
-    with open_database(Source(path)) as database:
+    with open_database(Source(path).database()) as database:
         assert database.tables == {}
         with pytest.raises(InputError, match="cannot be read"):
             list(database.rows("SELECT start FROM kernels"))
@@ -70,7 +68,7 @@ def test_views_in_place_of_tables_are_not_seen(tmp_path: Path) -> None:
 
 def test_virtual_tables_are_not_seen(tmp_path: Path) -> None:
     path = make(tmp_path / "db", "CREATE VIRTUAL TABLE kernels USING fts5(name)")
-    with open_database(Source(path)) as database:
+    with open_database(Source(path).database()) as database:
         assert "kernels" not in database.tables
 
 
@@ -85,14 +83,14 @@ def test_virtual_tables_are_not_seen(tmp_path: Path) -> None:
     ],
 )
 def test_only_reads(plain: Path, statement: str) -> None:
-    with open_database(Source(plain)) as database, pytest.raises(InputError, match="cannot be read"):
+    with open_database(Source(plain).database()) as database, pytest.raises(InputError, match="cannot be read"):
         list(database.rows(statement))
 
 
 def test_a_huge_generated_value_is_refused(tmp_path: Path) -> None:
     huge = "CREATE TABLE kernels (start INTEGER, name TEXT AS (hex(zeroblob(100000000))))"
     path = make(tmp_path / "db", huge, "INSERT INTO kernels VALUES (1)")
-    with open_database(Source(path)) as database, pytest.raises(InputError, match="cannot be read"):
+    with open_database(Source(path).database()) as database, pytest.raises(InputError, match="cannot be read"):
         list(database.rows("SELECT name FROM kernels"))
 
 
@@ -101,7 +99,7 @@ def test_a_cut_database(plain: Path, keep: int) -> None:
     plain.write_bytes(plain.read_bytes()[:keep])
     source = Source(plain)
     source.head()
-    with pytest.raises(InputError, match=r"plain\.db"), open_database(source) as database:
+    with pytest.raises(InputError, match=r"plain\.db"), open_database(source.database()) as database:
         list(database.rows("SELECT * FROM kernels"))
 
 
@@ -148,17 +146,15 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir() if path.is_file()}
 
 
-@pytest.mark.parametrize("module", [None, *variants("pages").values()], ids=["plain", *variants("pages")])
 @pytest.mark.parametrize("format", UNCLOSED)
-def test_rows_in_a_write_ahead_log_are_read(tmp_path: Path, format: str, module: ModuleType | None) -> None:
+def test_rows_in_a_write_ahead_log_are_read(tmp_path: Path, format: str) -> None:
     golden, table = UNCLOSED[format]
     with contextlib.closing(sqlite3.connect(golden)) as connection:
         (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
     path = unclosed(tmp_path, format, "-wal")
     before = contents(tmp_path)
-    with using("pages", module):
-        assert identify(path)[0] == format
-        trace = read(path)
+    assert identify(path)[0] == format
+    trace = read(path)
     assert trace.sources[0].balance.written == read(golden).sources[0].balance.written + rows
     assert f"{path.name}-wal beside it was applied to a copy" in " ".join(trace.sources[0].notes)
     assert contents(tmp_path) == before

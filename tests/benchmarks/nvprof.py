@@ -84,7 +84,7 @@ def _verify(output: Path, count: int) -> list[str]:
 NVPROF = Work(
     name="nvprof",
     title="nvprof database to pftrace",
-    goals=(faster(10, OURS, PEER),),
+    goals=(faster(5, OURS, PEER),),
     events=1_000_000,
     small=100_000,
     prepare=_prepare,

@@ -204,7 +204,7 @@ def _unrecognized(source: Source, head: Head) -> UnrecognizedFormat:
         )
     if head.data.startswith(sqlite.MAGIC):
         try:
-            with sqlite.open_database(source):
+            with sqlite.open_database(source.database()):
                 pass
         except InputError as error:  # its tables would tell what it is, if they could be read
             return UnrecognizedFormat(error.message, hint=error.hint)

@@ -12,8 +12,10 @@ import gzip
 import io
 import lzma
 import os
+import shutil
 import struct
 import sys
+import tempfile
 import weakref
 import zipfile
 import zlib
@@ -25,7 +27,7 @@ from typing import IO, NamedTuple, cast
 from msgspec import Struct
 
 from traceconv.errors import InputError
-from traceconv.io import sqlite
+from traceconv.io import sqlite, sqlite_recovery
 from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
 from traceconv.io.outline import Outline, outline
 from traceconv.io.spill import close, failures, spooled_file
@@ -123,6 +125,7 @@ class Source:
         self._spooled: IO[bytes] | None = None
         self._head: Head | None = None
         self._largest = 0
+        self._database: sqlite.DatabaseFile | None = None
         self._path = Path(path) if whole is None else whole._path
         if whole is not None:
             self.damage, self.recoded = whole.damage, whole.recoded
@@ -224,10 +227,51 @@ class Source:
         if self._head is None:
             with self.open() as stream:
                 data = stream.read(HEAD_BYTES + 1)
-            tables = sqlite.table_names(self) if data.startswith(sqlite.MAGIC) else ()
+            tables = self._tables() if data.startswith(sqlite.MAGIC) else ()
             is_whole = len(data) <= HEAD_BYTES
             self._head = Head(data[:HEAD_BYTES], is_whole, self.name, tables, None if is_whole else self._tail)
         return self._head
+
+    def _tables(self) -> tuple[str, ...]:
+        """The names of the tables, () if the database is too damaged to tell."""
+        try:
+            with sqlite.open_database(self.database()) as database:
+                return tuple(database.tables)
+        except InputError:
+            return ()
+
+    def database(self) -> sqlite.DatabaseFile:
+        """The input itself for SQLite, or a copy of what is compressed, came through a pipe or was not closed.
+
+        A copy is made once, and goes with this source.
+
+        Raises:
+            InputError: what lies beside a database that was not closed does not fit it.
+            OutputError: there is no room for the copy.
+        """
+        if self._database is not None:
+            return self._database
+        path = self._path.resolve() if self.path is not None and not self.is_packed else None
+        others = sqlite_recovery.beside(path) if path is not None else []
+        if path is not None and not others:
+            return sqlite.DatabaseFile(path, self.display)
+        with failures():
+            folder = Path(tempfile.mkdtemp(prefix="traceconv-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        if path is None:
+            found = sqlite.DatabaseFile(folder / "input.sqlite", self.display)
+            with self.open() as stream, failures(), found.path.open("wb") as file:
+                shutil.copyfileobj(stream, file)
+        else:
+            beside = " and ".join(other.name for other in others)
+            note = (
+                f"the database was not closed: {beside} beside it was applied to a copy, which was read; nothing was "
+                "changed"
+            )
+            copy = sqlite_recovery.completed(path, others, self.display, folder)
+            found = sqlite.DatabaseFile(copy, self.display, (note,))
+        self._database = found
+        return found
 
     def _tail(self) -> bytes:
         """The last bytes, up to HEAD_BYTES; empty if they cannot be read."""

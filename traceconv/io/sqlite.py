@@ -1,7 +1,7 @@
 """SQLite databases as inputs: read only, and nothing in them can run.
 
-The input itself is never written to, nor anything beside it: a database that was not closed is completed as a copy (see
-`sqlite_recovery`), and one that is compressed or comes through a pipe is copied as well.
+The input itself is never written to, nor anything beside it: `Source.database` makes a copy of what is compressed,
+comes through a pipe, or was not closed (see `sqlite_recovery`).
 
 A database comes from outside and may be hostile: it is opened read only and immutable, triggers, views and functions
 of its schema are never used (`trusted_schema` off, an authorizer that allows reads of tables only), extensions are
@@ -13,24 +13,15 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import shutil
 import sqlite3
-import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from traceconv.errors import InputError
-from traceconv.io import sqlite_recovery
-from traceconv.io.spill import failures
-from traceconv.io.sqlite_columns import Block, Column, Layout, blocks, can_read
-
-if TYPE_CHECKING:
-    from traceconv.io.source import Source
 
 MAGIC = b"SQLite format 3\x00"
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
@@ -100,74 +91,38 @@ class Database:
         notes: what the user should know about it.
     """
 
-    def __init__(self, connection: sqlite3.Connection, display: str, file: _File) -> None:
+    def __init__(self, connection: sqlite3.Connection, file: DatabaseFile) -> None:
         self._connection = connection
-        self._display = display
-        self._path = file.path
+        self._display = file.display
         self.notes = list(file.notes)
-        self._layouts = self._read_layouts()
-        self.tables: dict[str, list[str]] = {
-            table: [column.name for column in layout.columns if not column.hidden]
-            for table, layout in self._layouts.items()
-        }
+        self.tables: dict[str, list[str]] = {}
+        self._names: dict[str, set[str]] = {}
+        self._read_tables()
         # Views are never read: they could stand for tables, and run for ever.
         views = [str(row[0]) for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'view' LIMIT 1000")]
         if views:
             self.notes.append(f"{len(views)} views of the database are not read: {', '.join(views[:3])}")
         connection.set_authorizer(_authorize)
 
-    def _read_layouts(self) -> dict[str, Layout]:
-        tables = list(
-            self.rows(
-                "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND sql LIKE 'create table%' LIMIT ?",
-                _MAX_TABLES,
-            )
-        )
-        found = {}
-        for table, root in tables:
-            # Number, name, type, whether it may be null, default, key, hidden.
-            columns = [
-                Column(str(row[1]), str(row[2]), row[5], row[6])
-                for row in self.rows(f"PRAGMA table_xinfo({quoted(table)})")
-            ]
-            # A primary key with an index of its own is not the row id, whatever its type.
-            indexes = self.rows(f"PRAGMA index_list({quoted(table)})")  # number, name, unique, origin, partial
-            is_indexed = any(row[3] == "pk" for row in indexes)
-            found[table] = Layout(root if isinstance(root, int) else 0, columns, is_indexed)
-        return found
+    def _read_tables(self) -> None:
+        statement = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'create table%' LIMIT ?"
+        for (table,) in list(self.rows(statement, _MAX_TABLES)):
+            # Number, name, type, whether it may be null, default, key, whether it is hidden.
+            columns = [(str(row[1]), row[6]) for row in self.rows(f"PRAGMA table_xinfo({quoted(table)})")]
+            self._names[table] = {name.lower() for name, _ in columns}
+            self.tables[table] = [name for name, hidden in columns if not hidden]
 
     def row_id(self, table: str) -> str:
         """What numbers the rows of a table, as it stands in a statement; NULL if nothing does."""
-        names = {column.name.lower() for column in self._layouts[table].columns}
         for name in _ROW_IDS:
-            if name not in names:
+            if name not in self._names[table]:
                 with contextlib.suppress(InputError):
                     list(self.rows(f"SELECT {name} FROM {quoted(table)} LIMIT 0"))
                     return name
         return "NULL"
 
-    def blocks(self, table: str, columns: Sequence[str]) -> Iterator[Block]:
-        """The first rows of a table, as far as they hold nothing but integers and NULL where it matters.
-
-        None of a table that SQLite could not go through: it decides where damage begins, whoever reads.
-
-        Args:
-            table: one of the tables.
-            columns: the names of columns; what the table lacks reads as NULL.
-        """
-        layout = self._layouts[table]
-        if can_read(layout, columns) and self.is_whole(table):
-            yield from blocks(self._path, layout, columns)
-
-    def is_whole(self, table: str) -> bool:
-        """Whether SQLite can go through all pages of a table."""
-        try:
-            return bool(list(self.rows(f"SELECT count(*) FROM {quoted(table)} NOT INDEXED")))
-        except InputError:
-            return False
-
     def batches(
-        self, table: str, columns: Sequence[str], size: int, *, rest: str = "", order: Sequence[str] = (), skip: int = 0
+        self, table: str, columns: Sequence[str], size: int, *, rest: str = "", order: Sequence[str] = ()
     ) -> Iterator[list[Row]]:
         """The rows of a table, some at once. No index is used: it may be damaged where the table is not.
 
@@ -177,7 +132,6 @@ class Database:
             size: how many at once.
             rest: the end of the statement.
             order: what to sort by, columns of the table as they stand in a statement.
-            skip: how many rows to leave out, in the order of the table.
 
         Raises:
             InputError: the database is damaged; all rows before the damage have been handed on, sorted, too.
@@ -186,33 +140,36 @@ class Database:
         statement = f"SELECT {wanted} FROM {quoted(table)} NOT INDEXED {rest}"
         if order:
             statement += f" ORDER BY {', '.join(order)}"
-        number = skip
+        is_sorted = False
         try:
-            for batch in self._up_to_damage(statement, size, skip):
-                number += len(batch)
+            for batch in self._up_to_damage(statement, size):
+                is_sorted = True
                 yield [row[: len(columns)] for row in batch] if order else batch
         except InputError:
-            if order and number == skip:  # SQLite sorts before it hands on anything
+            if order and not is_sorted:  # SQLite sorts before it hands on anything
                 yield from self._sorted_before_damage(table, columns, rest, order)
             raise
 
-    def _up_to_damage(self, statement: str, size: int, skip: int) -> Iterator[list[Row]]:
-        rows = self.rows(f"{statement} LIMIT -1 OFFSET {skip}" if skip else statement)
+    def _up_to_damage(self, statement: str, size: int) -> Iterator[list[Row]]:
+        taken = 0
+        with self._telling_damage():
+            rows = self._execute(statement)
         while True:
             batch: list[Row] = []
             try:
-                batch.extend(islice(rows, size))
+                with self._telling_damage():
+                    batch.extend(islice(rows, size))
             except InputError:
                 # Python asks for the row behind each one that it hands on, and drops that one if there is damage.
                 with contextlib.suppress(InputError):
-                    batch += self.rows(f"{statement} LIMIT 1 OFFSET {skip + len(batch)}")
+                    batch += self.rows(f"{statement} LIMIT 1 OFFSET {taken + len(batch)}")
                 if batch:
                     yield batch
                 raise
             if not batch:
                 return
             yield batch
-            skip += len(batch)
+            taken += len(batch)
 
     def _sorted_before_damage(
         self, table: str, columns: Sequence[str], rest: str, order: Sequence[str]
@@ -221,7 +178,7 @@ class Database:
         found: list[Row] = []
         with contextlib.suppress(InputError):
             for batch in self._up_to_damage(
-                f"SELECT {wanted} FROM {quoted(table)} NOT INDEXED {rest}", _SORTED_AT_ONCE, 0
+                f"SELECT {wanted} FROM {quoted(table)} NOT INDEXED {rest}", _SORTED_AT_ONCE
             ):
                 found += batch
         for place, column in reversed(list(enumerate(order, len(columns)))):
@@ -235,10 +192,18 @@ class Database:
         Raises:
             InputError: the database is damaged; rows before the damage have been handed on.
         """
+        with self._telling_damage():
+            yield from self._execute(sql, *parameters)
+
+    def _execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        # SQLite checks a page when it loads it, and takes it as it is while it stays in the cache.
+        self._connection.execute("PRAGMA shrink_memory")
+        return self._connection.execute(sql, parameters)
+
+    @contextlib.contextmanager
+    def _telling_damage(self) -> Iterator[None]:
         try:
-            # SQLite checks a page when it loads it, and takes it as it is while it stays in the cache.
-            self._connection.execute("PRAGMA shrink_memory")
-            yield from self._connection.execute(sql, parameters)
+            yield
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # the last: a message that quotes damage
             raise InputError(
                 f"{self._display}: the database cannot be read: {error}",
@@ -265,16 +230,29 @@ def _authorize(action: int, one: str | None, other: str | None, database: str | 
     return sqlite3.SQLITE_OK if allowed and inner is None else sqlite3.SQLITE_DENY
 
 
+class DatabaseFile(NamedTuple):
+    """A file that SQLite can open as it is.
+
+    Attributes:
+        path: where it is.
+        display: the input as the user named it.
+        notes: what is to be said about it.
+    """
+
+    path: Path
+    display: str
+    notes: tuple[str, ...] = ()
+
+
 @contextlib.contextmanager
-def open_database(source: Source) -> Iterator[Database]:
-    """The database of an input, which may be compressed or come through a pipe.
+def open_database(file: DatabaseFile) -> Iterator[Database]:
+    """The database in a file.
 
     Raises:
         InputError: it is none, or is damaged.
     """
     with contextlib.ExitStack() as stack:
-        file = _file(source)
-        _refuse_cut(file.path, source.display)
+        _refuse_cut(file.path, file.display)
         uri = f"{file.path.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             connection = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
@@ -284,44 +262,8 @@ def open_database(source: Source) -> Iterator[Database]:
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA mmap_size = 0")
         except sqlite3.Error as error:
-            raise InputError(f"{source.display}: cannot be opened as an SQLite database: {error}") from None
-        yield Database(connection, source.display, file)
-
-
-class _File(NamedTuple):
-    """The file that is read for an input, and what is to be said about it."""
-
-    path: Path
-    notes: tuple[str, ...] = ()
-
-
-#: A file that had to be copied is copied once, and goes with its source.
-_copies: weakref.WeakKeyDictionary[Source, _File] = weakref.WeakKeyDictionary()
-
-
-def _file(source: Source) -> _File:
-    """The input itself, or a copy of what is compressed, came through a pipe or was not closed."""
-    if source in _copies:
-        return _copies[source]
-    path = source.path.resolve() if source.path is not None and not source.is_packed else None
-    others = sqlite_recovery.beside(path) if path is not None else []
-    if path is not None and not others:
-        return _File(path)
-    with failures():
-        folder = Path(tempfile.mkdtemp(prefix="traceconv-"))
-    weakref.finalize(source, shutil.rmtree, folder, ignore_errors=True)
-    if path is None:
-        found = _File(folder / "input.sqlite")
-        with source.open() as stream, failures(), found.path.open("wb") as file:
-            shutil.copyfileobj(stream, file)
-    else:
-        words = " and ".join(other.name for other in others)
-        note = (
-            f"the database was not closed: {words} beside it was applied to a copy, which was read; nothing was changed"
-        )
-        found = _File(sqlite_recovery.completed(path, others, source.display, folder), (note,))
-    _copies[source] = found
-    return found
+            raise InputError(f"{file.display}: cannot be opened as an SQLite database: {error}") from None
+        yield Database(connection, file)
 
 
 def _refuse_cut(path: Path, display: str) -> None:
@@ -340,12 +282,3 @@ def _refuse_cut(path: Path, display: str) -> None:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
-
-
-def table_names(source: Source) -> tuple[str, ...]:
-    """The names of the tables, () if the database is too damaged to tell."""
-    try:
-        with open_database(source) as database:
-            return tuple(database.tables)
-    except InputError:
-        return ()

@@ -26,7 +26,7 @@ def _is_compiled(module: str) -> bool:
 
 
 #: The modules that are compiled, by name.
-MODULES = ("encode", "json_rows", "lines", "nesting", "packets", "pages", "pair_rows", "scan")
+MODULES = ("encode", "json_rows", "lines", "nesting", "packets", "pair_rows", "scan")
 #: What a compiled module calls the CRC-32 of its source; hatch_build.py adds it.
 CHECKSUM = "SOURCE_CRC32"
 _OFF = ("off", "0", "no", "false")

@@ -1,22 +1,16 @@
-"""An export of Nsight Systems as a database: rows in portions, names for numbers, tracks for ids.
-
-Columns and whole tables differ by version and by what was recorded: a column that is not there reads as None, a table
-that is not there has no rows. A table that is damaged ends where the damage begins.
-"""
+"""An export of Nsight Systems as a database: names for numbers, tracks for ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-import msgspec
-
-from traceconv.errors import InputError
 from traceconv.families.common.cupti import named
+from traceconv.families.common.sqlite_tables import Row, Tables, whole
 from traceconv.families.nsight import _schema as schema
-from traceconv.io.sqlite import Database, Kind, as_text, quoted, typed
+from traceconv.io.sqlite import Database, Kind, as_text
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import Code, ProblemKind, declare
 from traceconv.model.trace import NO_TRACK, TrackId
 
 DAMAGED = declare(
@@ -37,89 +31,39 @@ ODD_VALUE = declare(
     "of the row was read",
 )
 
-#: Rows of a portion: enough to spread the cost of a call, few enough to stay small.
-_PORTION = 20_000
-_encode = msgspec.json.Encoder(enc_hook=str).encode
 
-Row = tuple[Any, ...]
-
-
-class Export:
+class Export(Tables):
     """The database of one input.
 
     Attributes:
-        tables: the names of the columns of each table.
         strings: the text of each id.
     """
 
+    damaged: ClassVar[Code] = DAMAGED
+    odd_value: ClassVar[Code] = ODD_VALUE
+    kinds: ClassVar[dict[str, Kind]] = schema.KINDS
+
     def __init__(self, database: Database, out: Builder) -> None:
-        self._database = database
-        self._out = out
-        self.tables = database.tables
-        self.counted: set[str] = set()
+        super().__init__(database, out)
         self._enums: dict[str, dict[int, str]] = {}
         self._stacks: dict[str, dict[Any, list[str]]] = {}
         self.strings: dict[Any, str] = {
             number: as_text(text) for number, text in self.rows("StringIds", ("id", "value")) if text is not None
         }
 
-    # -- rows -------------------------------------------------------------------------------------------------
-
-    def portions(
-        self, table: str, columns: Sequence[str], *, where: str = "", order: Sequence[str] = ()
-    ) -> Iterator[tuple[int, Sequence[Row]]]:
-        """The rows of a table in portions, each with the number of its first row (from 1).
-
-        Args:
-            columns: what the rows hold; None for a column that the table does not have.
-            where: which rows, by columns that the table is known to have.
-            order: columns that the table is known to have.
-        """
-        known = {name.lower(): name for name in self.tables.get(table, ())}
-        if not known:
-            return
-        wanted = [quoted(known[name.lower()]) if name.lower() in known else "NULL" for name in columns]
-        kinds = [schema.KINDS.get(name, Kind.ANY) for name in columns]
-        number = 1
-        found = self._database.batches(table, wanted, _PORTION, rest=where, order=order)
-        try:
-            for portion in found:
-                yield number, self._typed(table, columns, kinds, portion, number)
-                number += len(portion)
-        except InputError as error:
-            self._out.problem(DAMAGED, f"{table} row {number}", error.message.rpartition(": ")[2])
-
-    def _typed(
-        self, table: str, columns: Sequence[str], kinds: Sequence[Kind], rows: list[Row], first: int
-    ) -> Sequence[Row]:
-        """The rows with nothing in them but what the columns are to hold."""
-
-        def report(row: int, column: int, value: object) -> None:
-            self._out.problem(ODD_VALUE, f"{table} row {first + row} {columns[column]}", f"{value!r:.40}")
-
-        checked = typed(rows, kinds, report)
-        for place, column in enumerate(columns):
-            if column in schema.TIMES:
-                checked = _in_a_session(checked, place, report)
-        return checked
-
     def rows(self, table: str, columns: Sequence[str], *, order: Sequence[str] = ()) -> Iterator[Row]:
         """The rows of a table one by one."""
         for _, portion in self.portions(table, columns, order=order):
             yield from portion
 
-    def has(self, table: str, *columns: str) -> bool:
-        """Whether there is such a table with such columns."""
-        known = {name.lower() for name in self.tables.get(table, ())}
-        return bool(known) and all(column.lower() in known for column in columns)
-
-    def count(self, table: str) -> int:
-        """The number of rows; 0 if they cannot be counted."""
-        try:
-            return int(next(iter(self._database.rows(f"SELECT count(*) FROM {quoted(table)}")))[0])
-        except InputError as error:
-            self._out.problem(DAMAGED, table, error.message.rpartition(": ")[2])
-            return 0
+    def _possible(
+        self, columns: Sequence[str], rows: Sequence[Row], report: Callable[[int, int, object], None]
+    ) -> Sequence[Row]:
+        """The rows with None in the place of times that no session can have."""
+        for place, column in enumerate(columns):
+            if column in schema.TIMES:
+                rows = _in_a_session(rows, place, report)
+        return rows
 
     # -- names ------------------------------------------------------------------------------------------------
 
@@ -200,18 +144,15 @@ def _in_a_session(rows: Sequence[Row], place: int, report: Callable[[int, int, o
     """The same rows with None in the place of times that no session can have."""
     limit = schema.SESSION_LIMIT_NS
     times = [row[place] for row in rows]
-    whole = [time for time in times if type(time) is int]
-    if not whole or (-limit < min(whole) and max(whole) < limit):
+    numbers = whole(times)
+    if numbers is not None and -limit < numbers.min() and numbers.max() < limit:
         return rows
     beyond = {at for at, time in enumerate(times) if type(time) is int and not -limit < time < limit}
     for at in sorted(beyond):
         report(at, place, times[at])
+    if not beyond:
+        return rows
     return [(*row[:place], None, *row[place + 1 :]) if at in beyond else row for at, row in enumerate(rows)]
-
-
-def encoded(args: dict[str, Any]) -> bytes:
-    """Args without the closing brace, so that more can follow."""
-    return _encode(args)[:-1]
 
 
 class Tracks:

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from traceconv.families.common.sqlite_tables import Row
 from traceconv.families.nsight import _schema as schema
-from traceconv.families.nsight._export import Export, Row, Tracks
-from traceconv.families.nsight._slices import NO_TIME, Described, Shape, Slices
+from traceconv.families.nsight._export import Export, Tracks
+from traceconv.families.nsight._slices import NO_TIME, Described, Shape, Slices, Timeline
 from traceconv.io.sqlite import as_text
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
@@ -43,11 +44,11 @@ _Process = Any
 class Nvtx:
     """Reads NVTX_EVENTS."""
 
-    def __init__(self, export: Export, out: Builder, tracks: Tracks, slices: Slices) -> None:
+    def __init__(self, export: Export, out: Builder, tracks: Tracks, timeline: Timeline) -> None:
         self._export = export
         self._out = out
         self._tracks = tracks
-        self._slices = slices
+        self._timeline = timeline
         self._domains: dict[tuple[_Process, Any], str] = {}
         self._categories: dict[tuple[_Process, Any, Any], str] = {}
 
@@ -56,24 +57,23 @@ class Nvtx:
         if not self._export.has(_TABLE, "start", "eventType"):
             return
         ranges = {
-            schema.NVTX_PUSH_POP: self._shape(("globalTid",), self._tracks.thread),
-            schema.NVTX_START_END: self._shape(("globalTid", "domainId"), self._of_domain, _THREADS),
+            schema.NVTX_PUSH_POP: self._slices(("globalTid",), self._tracks.thread),
+            schema.NVTX_START_END: self._slices(("globalTid", "domainId"), self._of_domain, _THREADS),
         }
         columns = ("start", "end", "globalTid", "endGlobalTid", *_DESCRIBED)
         kind_at = columns.index("eventType")
         for first, rows in self._export.portions(_TABLE, columns):
             numbered = list(enumerate(rows, first))
-            for kind, shape in ranges.items():
-                chosen = [(number, row) for number, row in numbered if row[kind_at] == kind]
-                self._ranges(kind, shape, chosen)
+            for kind, slices in ranges.items():
+                self._ranges(kind, slices, [(number, row) for number, row in numbered if row[kind_at] == kind])
             for number, row in numbered:
                 if row[kind_at] not in ranges:
                     self._other(number, row, row[kind_at])
 
-    def _shape(self, place: tuple[str, ...], track: Any, more: tuple[str, ...] = ()) -> Shape:
-        return Shape(_TABLE, place, (*more, *_DESCRIBED), (), track, self._describe)
+    def _slices(self, place: tuple[str, ...], track: Any, more: tuple[str, ...] = ()) -> Slices:
+        return Slices(Shape(_TABLE, place, (*more, *_DESCRIBED), (), track, self._describe), self._timeline)
 
-    def _ranges(self, kind: int, shape: Shape, chosen: list[tuple[int, Row]]) -> None:
+    def _ranges(self, kind: int, slices: Slices, chosen: list[tuple[int, Row]]) -> None:
         """Rows in the order of the shape's columns; the process goes into the description."""
         numbers, rows = [], []
         for number, row in chosen:
@@ -83,7 +83,7 @@ class Nvtx:
             numbers.append(number)
             rows.append((start, end, *place, kind_, process, *rest))
         if rows:
-            self._slices.add_numbered(shape, numbers, rows)
+            slices.add(numbers, rows)
 
     def _of_domain(self, thread: Any, domain: Any) -> TrackId:
         """Ranges that may end on another thread and may overlap: a track of the process for each domain."""

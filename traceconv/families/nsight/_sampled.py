@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from traceconv.families.common.sqlite_tables import Row
 from traceconv.families.nsight import _schema as schema
-from traceconv.families.nsight._export import Export, Row, Tracks
+from traceconv.families.nsight._export import Export, Tracks
 from traceconv.families.nsight._slices import NO_TIME
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare

@@ -1,25 +1,25 @@
 """Rows of a table of Nsight Systems become slices, a portion at a time, and launches are joined to what they launched.
 
 A row is the times, the columns that choose the track, those that describe the event, and those that differ from row to
-row. Launches repeat: the same kernel with the same grid comes thousands of times. So tracks and descriptions are made
-once for each combination of values, and a row costs two look-ups.
+row. Tracks and descriptions are made once for each combination of values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
-import numpy.typing as npt
-from msgspec import Struct
 
+from traceconv.families.common import sqlite_tables
 from traceconv.families.common.cupti import LAUNCH_FLOW, THROUGHPUT, throughput_gb_per_s
+from traceconv.families.common.sqlite_tables import IDS, Known, Launches, Row, Spans, whole
 from traceconv.families.nsight import _schema as schema
-from traceconv.families.nsight._export import Row, encoded
+from traceconv.families.nsight._export import Export
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.trace import TrackId
+from traceconv.model.trace import I64, TrackId
 
 NO_TIME = declare(
     "nsys.no_time",
@@ -32,11 +32,12 @@ OPEN_END = declare(
     "a row has a start and no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
 )
 
-#: Correlation ids are unsigned 32-bit numbers; what is larger is none.
-_MAX_CORRELATION = 2**32
+#: Of rows without a process; no global id is the smallest number.
+_NO_PROCESS = -(2**63)
+_encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
-class Described(Struct, frozen=True):
+class Described(NamedTuple):
     """What an event is called, its category and its args."""
 
     name: str
@@ -44,7 +45,7 @@ class Described(Struct, frozen=True):
     args: dict[str, Any]
 
 
-class Shape(Struct, frozen=True):
+class Shape(NamedTuple):
     """How the rows of a table are read.
 
     Attributes:
@@ -68,32 +69,60 @@ class Shape(Struct, frozen=True):
     role: str = ""
     copies: bool = False
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns, in the order of a row."""
-        return ("start", "end", *self.place, *self.described, *(column for column, _ in self.varying))
-
 
 class Slices:
-    """Writes rows as slices; an end of 0 behind a later start is none (exports from before 2021 have no NULL)."""
+    """Writes the rows of a table as slices; an end of 0 behind a later start is none, as exports had it before 2021."""
 
-    def __init__(self, out: Builder) -> None:
-        self._out = out
-        self._open: list[tuple[Shape, int, Row]] = []
-        self.links = Links()
+    def __init__(self, shape: Shape, timeline: Timeline) -> None:
+        self.shape = shape
+        self._timeline = timeline
+        self._out = timeline.out
+        self._varying_at = 2 + len(shape.place) + len(shape.described)
+        self._kinds = Known(self._kind)
+        numbers = b",".join(b'"%b":%%d' % name.encode() for _, name in shape.varying)
+        self._form = b"%b" + numbers + b"}"
 
-    def add(self, shape: Shape, first: int, rows: Sequence[Row]) -> None:
-        """A portion of a table whose first row has the number `first`."""
-        self.add_numbered(shape, range(first, first + len(rows)), rows)
+    def _kind(self, key: Row) -> sqlite_tables.Described:
+        """From the columns that choose the track and those that describe the event."""
+        place, described = key[: len(self.shape.place)], key[len(self.shape.place) :]
+        event = self.shape.describe(dict(zip(self.shape.described, described, strict=True)))
+        comma = b"," if event.args and self.shape.varying else b""
+        args = _encode(event.args)[:-1] + comma
+        name, category = self._out.string(event.name), self._out.string(event.category)
+        process = self._timeline.process_of_work if key[0] is None else key[0]
+        known = schema.process_of(process) if isinstance(process, int) else _NO_PROCESS
+        return sqlite_tables.Described(self.shape.track(*place), name, category, args, known)
 
-    def add_numbered(self, shape: Shape, numbers: Sequence[int], rows: Sequence[Row]) -> None:
-        """Rows with their numbers."""
+    def read(self, export: Export, start: str = "start", end: str = "end") -> None:
+        """All rows of the table; they are instants if no column of ends is named."""
+        table, columns = self.shape.table, (*self.shape.place, *self.shape.described)
+        if end:
+            varying = (column for column, _ in self.shape.varying)
+            for first, rows in export.portions(table, (start, end, *columns, *varying)):
+                self.add(range(first, first + len(rows)), rows)
+            return
+        placed_to = 1 + len(self.shape.place)
+        for first, rows in export.portions(table, (start, *columns)):
+            self._out.balance.read += len(rows)
+            for number, row in enumerate(rows, first):
+                if type(row[0]) is not int:
+                    self._out.skip(NO_TIME, f"{table} row {number}", f"{start} {row[0]!r:.40}")
+                    continue
+                event = self.shape.describe(dict(zip(self.shape.described, row[placed_to:], strict=True)))
+                track = self.shape.track(*row[1:placed_to])
+                self._out.instant(track, row[0], event.name, event.category, event.args, number)
+                self._out.balance.written += 1
+
+    def add(self, numbers: Sequence[int], rows: Sequence[Row]) -> None:
+        """Some rows and their numbers."""
         self._out.balance.read += len(rows)
-        if not _all_whole(rows):
-            numbers, rows = self._whole(shape, numbers, rows)
-        self._write(shape, numbers, rows)
+        starts, ends = whole([row[0] for row in rows]), whole([row[1] for row in rows])
+        if starts is None or ends is None or not ends.all():
+            numbers, rows = self._placed(numbers, rows)
+            starts, ends = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+        self.write(Spans(rows, numbers, starts, ends - starts))
 
-    def _whole(self, shape: Shape, numbers: Sequence[int], rows: Sequence[Row]) -> tuple[list[int], list[Row]]:
+    def _placed(self, numbers: Sequence[int], rows: Sequence[Row]) -> tuple[list[int], list[Row]]:
         """Those with both times; the others are skipped, or closed later."""
         kept_numbers, kept = [], []
         for number, row in zip(numbers, rows, strict=True):
@@ -101,145 +130,83 @@ class Slices:
             if type(start) is int and start > 0 and end == 0:
                 end = None
             if type(start) is not int or not (end is None or type(end) is int):
-                self._out.skip(NO_TIME, f"{shape.table} row {number}", f"start {start!r:.40}, end {end!r:.40}")
+                place = f"{self.shape.table} row {number}"
+                self._out.skip(NO_TIME, place, f"start {start!r:.40}, end {end!r:.40}")
             elif end is None:
-                self._open.append((shape, number, row))
+                self._timeline.open.append((self, number, row))
             else:
                 kept_numbers.append(number)
                 kept.append(row)
         return kept_numbers, kept
 
-    def _write(self, shape: Shape, numbers: Sequence[int], rows: Sequence[Row], extra: bytes = b"") -> None:
-        if not rows:
+    def write(self, spans: Spans, more: bytes = b"") -> None:
+        """Rows that have times; `more` stands at the end of their args."""
+        if not spans.rows:
             return
-        out = self._out
-        before = out.slice_count()
-        placed_to = 2 + len(shape.place)
-        described_to = placed_to + len(shape.described)
-        names, categories, heads = self._described(shape, [row[placed_to:described_to] for row in rows])
-        out.slices(
-            self._placed(shape, [row[2:placed_to] for row in rows]),
-            [row[0] for row in rows],
-            [row[1] - row[0] for row in rows],
-            names,
-            categories,
-            [_closed(args + extra) for args in _with_numbers(shape, heads, rows, described_to)],
-            numbers,
-        )
-        out.balance.written += len(rows)
-        if shape.role:
-            self.links.add(shape.role, before, rows, described_to)
+        keys = [row[2 : self._varying_at] for row in spans.rows]
+        kinds = self._kinds.of(keys, keys)
+        slices, processes = spans.add_to(self._out, kinds, self._args(spans, kinds, more))
+        if self.shape.role:
+            ids = [row[self._varying_at] for row in spans.rows]
+            self._timeline.link(self.shape.role, processes, ids, slices)
 
-    def _placed(self, shape: Shape, keys: list[Row]) -> list[int]:
-        known: dict[Row, int] = {}
-        for key in dict.fromkeys(keys):
-            known[key] = shape.track(*key)
-        return [known[key] for key in keys]
+    def _args(self, spans: Spans, kinds: Sequence[sqlite_tables.Described], more: bytes) -> list[bytes]:
+        at, form = self._varying_at, self._form
+        pairs = list(zip(kinds, spans.rows, strict=True))
+        is_plain = not (more or self.shape.copies)
+        if is_plain and not self.shape.varying:
+            return [form % kind.args if len(kind.args) > 1 else b"" for kind in kinds]
+        if is_plain and all(row[at] for row in spans.rows):
+            try:
+                return [form % (kind.args, *row[at:]) for kind, row in pairs]
+            except TypeError:  # one of the numbers is none
+                pass
+        lengths = map(int, spans.dur)
+        return [self._args_of(kind.args, row, dur, more) for (kind, row), dur in zip(pairs, lengths, strict=True)]
 
-    def _described(self, shape: Shape, keys: list[Row]) -> tuple[list[int], list[int], list[bytes]]:
-        known: dict[Row, tuple[int, int, bytes]] = {}
-        string = self._out.string
-        for key in dict.fromkeys(keys):
-            event = shape.describe(dict(zip(shape.described, key, strict=True)))
-            known[key] = (string(event.name), string(event.category), encoded(event.args))
-        found = [known[key] for key in keys]
-        return [one[0] for one in found], [one[1] for one in found], [one[2] for one in found]
+    def _args_of(self, head: bytes, row: Row, dur: int, more: bytes) -> bytes:
+        """The args of one row; nothing for an empty object."""
+        members = []
+        for value, (column, name) in zip(row[self._varying_at :], self.shape.varying, strict=True):
+            if type(value) is int and (value or column != "correlationId"):
+                members.append(b'"%b":%d' % (name.encode(), value))
+        rate = throughput_gb_per_s(row[-1], dur) if self.shape.copies and type(row[-1]) is int else None
+        if rate is not None:
+            members.append(b'"%b":%a' % (THROUGHPUT.encode(), rate))
+        members += [more] if more else []
+        inside = b",".join([head[1:].removesuffix(b",")] * (len(head) > 1) + members)
+        return b"{" + inside + b"}" if inside else b""
+
+
+class Timeline:
+    """What the slices of all tables have in common: those that are still open, and what launched what."""
+
+    def __init__(self, out: Builder) -> None:
+        self.out = out
+        self.open: list[tuple[Slices, int, Row]] = []
+        #: The process of works whose rows do not say it.
+        self.process_of_work: int | None = None
+        self._launches = Launches()
+
+    def link(self, role: str, processes: I64, ids: Sequence[int | None], slices: I64) -> None:
+        """Slices are calls or work."""
+        found = whole(ids)
+        numbers = np.array([number or 0 for number in ids], np.int64) if found is None else found
+        joinable = (processes != _NO_PROCESS) & (numbers > 0) & (numbers < IDS.stop)
+        add = self._launches.add_calls if role == "call" else self._launches.add_work
+        add(processes[joinable], numbers[joinable], slices[joinable])
 
     def close(self) -> None:
         """Write the slices that have no end, up to the last instant of all that is there."""
-        last = max([self._out.last_ts(), *(row[0] for _, _, row in self._open)], default=0)
-        for shape, number, row in self._open:
-            self._out.problem(OPEN_END, f"{shape.table} row {number}")
-            self._write(shape, [number], [(row[0], last, *row[2:])], b',"unfinished":true')
-        self._open.clear()
+        last = max([self.out.last_ts(), *(row[0] for _, _, row in self.open)], default=0)
+        for slices, number, row in self.open:
+            self.out.problem(OPEN_END, f"{slices.shape.table} row {number}")
+            slices.write(Spans([row], [number], [row[0]], [last - row[0]]), b'"unfinished":true')
+        self.open.clear()
 
-    def join(self) -> int:
-        """Arrows from the calls to what they started; how many."""
-        calls, works = self.links.pairs()
-        name, category = self._out.string("launch"), self._out.string(LAUNCH_FLOW)
-        count = len(calls)
-        (origins,) = self._out.slice_columns("origin")
-        self._out.flows(calls, works, [name] * count, [category] * count, origins[works])
-        return count
-
-
-def _all_whole(rows: Sequence[Row]) -> bool:
-    """Whether all have times as they should be: looks at the types of all at once."""
-    return {type(time) for row in rows for time in row[:2]} == {int} and all(row[1] for row in rows)
-
-
-def _with_numbers(shape: Shape, heads: list[bytes], rows: Sequence[Row], at: int) -> Iterable[bytes]:
-    """The args with the numbers of each row, still without the closing brace."""
-    result = heads
-    for at_column, (column, name) in enumerate(shape.varying, at):
-        form = b',"' + name.encode() + b'":%d'
-        none = 0 if column == "correlationId" else None
-        result = [
-            head + form % row[at_column] if type(row[at_column]) is int and row[at_column] != none else head
-            for head, row in zip(result, rows, strict=True)
-        ]
-    if shape.copies:
-        rates = (throughput_gb_per_s(row[-1], row[1] - row[0]) if type(row[-1]) is int else None for row in rows)
-        form = b',"' + THROUGHPUT.encode() + b'":%a'
-        result = [head if rate is None else head + form % rate for head, rate in zip(result, rates, strict=True)]
-    return result
-
-
-def _closed(args: bytes) -> bytes:
-    """A JSON object from what was put together for it; nothing for an empty one."""
-    if args == b"{":
-        return b""
-    return b"{" + args[2:] + b"}" if args[:2] == b"{," else args + b"}"
-
-
-_I64 = npt.NDArray[np.int64]
-#: Stands for what is no number; no global id is the smallest one.
-_NONE = -(2**63)
-
-
-def _whole_numbers(values: list[Any]) -> _I64:
-    """The numbers as a column, _NONE in the place of all else."""
-    if {type(value) for value in values} != {int}:
-        values = [value if type(value) is int else _NONE for value in values]
-    return np.array(values, np.int64)
-
-
-class Links:
-    """Which slice is which call, and which work belongs to it: by process and correlation id."""
-
-    def __init__(self) -> None:
-        self._parts: dict[str, list[tuple[_I64, _I64, _I64]]] = {"call": [], "work": []}
-        #: The process of works whose rows do not say it.
-        self.process_of_work: int | None = None
-
-    def add(self, role: str, first_slice: int, rows: Sequence[Row], correlation_at: int) -> None:
-        """Slices with consecutive ids from `first_slice` on."""
-        only = self.process_of_work
-        processes = _whole_numbers([only if row[2] is None else row[2] for row in rows])
-        correlations = _whole_numbers([row[correlation_at] for row in rows])
-        joinable = (processes != _NONE) & (correlations > 0) & (correlations < _MAX_CORRELATION)
-        slices = np.flatnonzero(joinable) + first_slice
-        self._parts[role].append((processes[joinable] & schema.PROCESS_MASK, correlations[joinable], slices))
-
-    def pairs(self) -> tuple[list[int], list[int]]:
-        """The slices of the calls, and beside them those of the work; of several calls with one id the first."""
-        call_keys, call_slices, work_keys, work_slices = self._keys()
-        if not len(call_keys) or not len(work_keys):
-            return [], []
-        order = np.argsort(call_keys, kind="stable")
-        call_keys, call_slices = call_keys[order], call_slices[order]
-        at = np.searchsorted(call_keys, work_keys)
-        at[at == len(call_keys)] = 0
-        matched = call_keys[at] == work_keys
-        return call_slices[at[matched]].tolist(), work_slices[matched].tolist()
-
-    def _keys(self) -> tuple[_I64, _I64, _I64, _I64]:
-        empty = np.empty(0, np.int64)
-        columns = {
-            role: [np.concatenate([empty, *(part[i] for part in parts)]) for i in range(3)]
-            for role, parts in self._parts.items()
-        }
-        (call_process, call_ids, call_slices), (work_process, work_ids, work_slices) = columns["call"], columns["work"]
-        _, number = np.unique(np.concatenate([call_process, work_process]), return_inverse=True)
-        keys = number.astype(np.int64) * _MAX_CORRELATION + np.concatenate([call_ids, work_ids])
-        return keys[: len(call_ids)], call_slices, keys[len(call_ids) :], work_slices
+    def join(self) -> None:
+        """Arrows from the calls to what they started."""
+        calls, works, _, _ = self._launches.pairs()
+        name, category = self.out.string("launch"), self.out.string(LAUNCH_FLOW)
+        (origins,) = self.out.slice_columns("origin")
+        self.out.flows(calls, works, np.full(len(calls), name), np.full(len(calls), category), origins[works])

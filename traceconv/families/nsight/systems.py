@@ -15,20 +15,20 @@ https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.nsight import _schema as schema
-from traceconv.families.nsight._export import DAMAGED, Export, Row, Tracks
+from traceconv.families.nsight._device import CORRELATION, DeviceWork, Memory
+from traceconv.families.nsight._export import DAMAGED, Export, Tracks
 from traceconv.families.nsight._nvtx import Nvtx
 from traceconv.families.nsight._sampled import Sampled
-from traceconv.families.nsight._slices import NO_TIME, Described, Shape, Slices
+from traceconv.families.nsight._slices import Described, Shape, Slices, Timeline
 from traceconv.families.registry import Match, importer
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
@@ -36,7 +36,6 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import GPU_MARKS, FormatMarks
-from traceconv.model.trace import TrackId
 
 SESSION_CLOCK = ClockDomain("Nsight Systems session", Zero.RUN_START, Run.MONOTONIC)
 
@@ -52,38 +51,7 @@ UNTIMED = declare(
     "tables without times that nothing of what is drawn refers to were left out",
     quiet=True,
 )
-EVENT_WITHOUT_TIME = declare(
-    "nsys.cuda_event_without_time",
-    ProblemKind.ABSENT,
-    "records of CUDA events carry a time only in new versions and if asked for: without one there is nothing to draw",
-    quiet=True,
-)
-UNMATCHED_FREE = declare(
-    "nsys.free_without_allocation",
-    ProblemKind.ABSENT,
-    "memory was freed that had been allocated before the recording: the counter of its device does not hold it",
-)
-SWAPPED = declare(
-    "nsys.swapped_memory_operations",
-    ProblemKind.REPAIRED,
-    "all memory is freed before it is allocated, by the words of the export: the two words were swapped",
-)
-
-#: So many addresses have to agree before the words of the export are not believed.
-_ADDRESSES = 3
-_KERNEL_SIZES = ("grid", "block", "cluster")
-_KERNEL = schema.words(
-    "demangledName shortName mangledName gridX gridY gridZ blockX blockY blockZ clusterX clusterY clusterZ "
-    "registersPerThread staticSharedMemory dynamicSharedMemory sharedMemoryExecuted localMemoryPerThread "
-    "localMemoryTotal launchType cacheConfig sharedMemoryLimitConfig graphId graphNodeId"
-)
-_COPY = schema.words(
-    "copyKind srcKind dstKind srcDeviceId srcContextId dstDeviceId dstContextId migrationCause graphNodeId copyCount"
-)
-_STREAM = ("globalPid", "deviceId", "contextId", "greenContextId", "streamId")
-_CORRELATION = ("correlationId", "correlation")
 _EXPORT = "export the report: nsys export --type=sqlite --force-overwrite=true report.nsys-rep"
-_UNIFIED_HELP = "Transfers and page faults of unified (managed) memory."
 
 
 class _Reader:
@@ -94,25 +62,25 @@ class _Reader:
         self._out = out
         self._os_runtime = os_runtime
         self._tracks = Tracks(export, out)
-        self._slices = Slices(out)
-        self._nvtx = Nvtx(export, out, self._tracks, self._slices)
+        self._timeline = Timeline(out)
+        self._nvtx = Nvtx(export, out, self._tracks, self._timeline)
         self._drawn: set[str] = set(schema.PROPERTIES)
 
     def read(self) -> None:
+        export = self._export
         self._facts()
         self._nvtx.define()
         self._calls()
-        self._slices.links.process_of_work = self._tracks.only_process()
-        self._device_work()
+        self._timeline.process_of_work = self._tracks.only_process()
+        self._drawn |= DeviceWork(export, self._out, self._tracks, self._timeline).read()
         self._take("NVTX_EVENTS")
         self._nvtx.read()
-        sampled = Sampled(self._export, self._out, self._tracks)
-        self._drawn |= sampled.read()
-        self._memory()
+        self._drawn |= Sampled(export, self._out, self._tracks).read()
+        self._drawn |= Memory(export, self._out, self._tracks).read()
         self._diagnostics()
         self._others()
-        self._slices.close()
-        self._slices.join()
+        self._timeline.close()
+        self._timeline.join()
         self._properties()
 
     def _take(self, table: str) -> bool:
@@ -180,22 +148,17 @@ class _Reader:
         is_call = export.has(table, "correlationId") and table.endswith(("_KIND_RUNTIME", "_KIND_DRIVER"))
         place = {"start", "end", "globalTid", "correlationId"}
         described = tuple(column for column in export.tables[table] if column not in place)
+        is_grouped = table.endswith("_WORKLOAD") or table.startswith("WDDM_")
         shape = Shape(
             table,
             ("globalTid",),
             described,
-            (_CORRELATION,) if export.has(table, "correlationId") else (),
-            self._tracks.thread,
+            (CORRELATION,) if export.has(table, "correlationId") else (),
+            partial(self._tracks.group, table) if is_grouped else self._tracks.thread,
             partial(self._call, table, category),
             "call" if is_call else "",
         )
-        if table.endswith("_WORKLOAD") or table.startswith("WDDM_"):
-            shape = structs.replace(shape, track=partial(self._tracks.group, table))
-        if not export.has(table, "end"):
-            self._instants(table, "start", shape)
-            return
-        for first, rows in export.portions(table, shape.columns):
-            self._slices.add(shape, first, rows)
+        Slices(shape, self._timeline).read(export, end="end" if export.has(table, "end") else "")
 
     def _call(self, table: str, category: str, values: dict[str, Any]) -> Described:
         name = ""
@@ -214,205 +177,6 @@ class _Reader:
         if not args.get("return_value", 1):
             del args["return_value"]
         return Described(name or table, category, args)
-
-    def _instants(self, table: str, time: str, shape: Shape) -> None:
-        """Rows that have a time and no length."""
-        out = self._out
-        columns = (time, *shape.place, *shape.described)
-        for first, rows in self._export.portions(table, columns):
-            out.balance.read += len(rows)
-            for number, row in enumerate(rows, first):
-                if type(row[0]) is not int:
-                    out.skip(NO_TIME, f"{table} row {number}", f"{time} {row[0]!r:.40}")
-                    continue
-                event = shape.describe(dict(zip(shape.described, row[1 + len(shape.place) :], strict=True)))
-                track = shape.track(*row[1 : 1 + len(shape.place)])
-                out.instant(track, row[0], event.name, event.category, event.args, number)
-                out.balance.written += 1
-
-    # -- work on devices ----------------------------------------------------------------------------------------
-
-    def _device_work(self) -> None:
-        for shape in self._work():
-            self._device_table(structs.replace(shape, table=f"CUPTI_ACTIVITY_KIND_{shape.table}", role="work"))
-        self._device_table(
-            Shape(
-                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                ("globalPid", "deviceId", "contextId"),
-                ("syncType", "deprecatedSyncType", "streamId", "eventId", "eventSyncId"),
-                (_CORRELATION,),
-                lambda *key: self._tracks.part_of(self._tracks.context(*key), "Synchronization"),
-                self._synchronization,
-            )
-        )
-        self._page_faults()
-        self._cuda_events()
-
-    def _work(self) -> list[Shape]:
-        """What runs on streams, without the beginning that the names of all these tables have."""
-        stream, plain = self._tracks.stream, self._plain
-        sized = (_CORRELATION, ("bytes", "bytes"))
-        memset = partial(plain, "Memset", _cupti.MEMSET)
-        graph = partial(plain, "CUDA graph", "cuda_graph")
-        unpack = partial(plain, "Memory decompression", _cupti.MEMCPY)
-        host = partial(plain, "Host function", "cuda_host_callback")
-        grid = (_CORRELATION, ("gridId", "grid_id"))
-        copied = (_CORRELATION, ("virtualAddress", "virtual_address"), ("bytes", "bytes"))
-        packed = (_CORRELATION, ("sourceBytes", "bytes"))
-        nodes = ("graphId", "graphNodeId")
-        return [
-            Shape("KERNEL", _STREAM, _KERNEL, grid, stream, self._kernel),
-            Shape("MEMCPY", (*_STREAM, "copyKind"), _COPY, copied, self._copy_track, self._copy, copies=True),
-            Shape("MEMSET", _STREAM, ("value", "memKind", "graphNodeId"), sized, stream, memset, copies=True),
-            Shape("GRAPH_TRACE", _STREAM, ("graphId", "graphExecId"), (_CORRELATION,), stream, graph),
-            Shape("MEM_DECOMPRESS", _STREAM, ("ChannelID", "NumberOfOperations"), packed, stream, unpack),
-            Shape("GRAPH_HOST_NODE_AND_HOST_LAUNCH", _STREAM, nodes, (_CORRELATION,), stream, host),
-        ]
-
-    def _copy_track(self, process: Any, device: Any, *rest: Any) -> TrackId:
-        *stream, kind = rest
-        if isinstance(kind, int) and kind >= schema.UNIFIED_COPY_FROM:
-            return self._unified(process, device)
-        return self._tracks.stream(process, device, *stream)
-
-    def _device_table(self, shape: Shape) -> None:
-        if not self._take(shape.table):
-            return
-        only = self._tracks.only_process()
-        track = shape.track
-        shape = structs.replace(shape, track=lambda *key: track(only if key[0] is None else key[0], *key[1:]))
-        for first, rows in self._export.portions(shape.table, shape.columns):
-            self._slices.add(shape, first, rows)
-
-    def _kernel(self, values: dict[str, Any]) -> Described:
-        text = self._export.text
-        full, short, mangled = (text(values.pop(f"{kind}Name")) for kind in ("demangled", "short", "mangled"))
-        name = full or short or mangled or "[kernel]"
-        args: dict[str, Any] = {}
-        for size in _KERNEL_SIZES:
-            axes = [values.pop(size + axis) for axis in "XYZ"]
-            if any(axis is not None for axis in axes) and (size != "cluster" or any(axes)):
-                args[size] = axes
-        args |= self._export.args("CUPTI_ACTIVITY_KIND_KERNEL", values)
-        if short and short != name:
-            args["short_name"] = short
-        if mangled and mangled != name:
-            args["mangled_name"] = mangled
-        return Described(name, _cupti.KERNEL, args)
-
-    def _copy(self, values: dict[str, Any]) -> Described:
-        kind = self._export.enum("copyKind", values.pop("copyKind"))
-        args = self._export.args("CUPTI_ACTIVITY_KIND_MEMCPY", values)
-        return Described(f"Memcpy {'' if kind is None else kind}".strip(), _cupti.MEMCPY, args)
-
-    def _plain(self, name: str, category: str, values: dict[str, Any]) -> Described:
-        if "graphExecId" in values:
-            name = f"{name} {values['graphExecId']}"
-        return Described(name, category, self._export.args("", values))
-
-    def _synchronization(self, values: dict[str, Any]) -> Described:
-        kind, older, stream = values.pop("syncType"), values.pop("deprecatedSyncType"), values.pop("streamId")
-        table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
-        values = {column: value for column, value in values.items() if value not in schema.NO_STREAM}
-        args = self._export.args(table, values)
-        if not self._export.has(table, "deprecatedSyncType"):
-            kind, older = None, kind
-        name = self._export.enum("syncType", kind)
-        if kind is None and older is not None:  # the numbers of recordings before 2025 do not mean what the enum says
-            args["sync_type"] = older
-        if stream is not None and stream not in schema.NO_STREAM:
-            args = {"stream": stream, **args}
-        return Described(str(name or "Synchronization"), _cupti.SYNC, args)
-
-    def _unified(self, process: Any, device: Any) -> TrackId:
-        device_track = self._tracks.device(process, device)
-        return self._tracks.part_of(device_track, "Unified memory", description=_UNIFIED_HELP)
-
-    def _page_faults(self) -> None:
-        self._device_table(
-            Shape(
-                "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
-                ("globalPid", "deviceId"),
-                ("faultAccessType",),
-                (("numberOfPageFaults", "page_faults"), ("address", "address")),
-                self._unified,
-                partial(self._plain, "GPU page faults", "unified_memory"),
-            )
-        )
-        table = "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
-        if self._take(table):
-            described = tuple(c for c in self._export.tables[table] if c not in ("start", "globalPid"))
-            shape = Shape(
-                table,
-                ("globalPid",),
-                described,
-                (),
-                lambda number: self._tracks.group("CPU page faults", number, description=_UNIFIED_HELP),
-                partial(self._plain, "CPU page fault", "unified_memory"),
-            )
-            self._instants(table, "start", shape)
-
-    def _cuda_events(self) -> None:
-        table, out = "CUPTI_ACTIVITY_KIND_CUDA_EVENT", self._out
-        if not self._take(table):
-            return
-        columns = ("timestamp", *_STREAM, "eventId", "eventSyncId", "correlationId")
-        for first, rows in self._export.portions(table, columns):
-            out.balance.read += len(rows)
-            for number, row in enumerate(rows, first):
-                if type(row[0]) is not int or not row[0]:
-                    out.skip(EVENT_WITHOUT_TIME, f"{table} row {number}")
-                    continue
-                names = ("event", "event_sync", "correlation")
-                args = {name: value for name, value in zip(names, row[6:], strict=True) if value is not None}
-                track = self._tracks.stream(*row[1:6])
-                out.instant(track, row[0], f"CUDA event {row[6]}", "cuda_event", args, number)
-                out.balance.written += 1
-
-    # -- memory -----------------------------------------------------------------------------------------------
-
-    def _memory(self) -> None:
-        """Allocations and frees become the running sum of each device and kind of memory."""
-        table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
-        if not self._take(table):
-            return
-        columns = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType")
-        found: list[tuple[int, int, Row]] = []
-        for first, rows in self._export.portions(table, columns):
-            self._out.balance.read += len(rows)
-            for number, row in enumerate(rows, first):
-                if type(row[0]) is not int or type(row[4]) is not int:
-                    self._out.skip(NO_TIME, f"{table} row {number}", f"start {row[0]!r:.40}, bytes {row[4]!r:.40}")
-                else:
-                    found.append((row[0], number, row[1:]))
-        found.sort(key=lambda one: one[:2])
-        words = {row[-1]: str(self._export.enum("memoryOperationType", row[-1])).lower() for _, _, row in found}
-        frees = {number for number, word in words.items() if word.startswith(("dealloc", "free"))}
-        if _freed_first(found, frees):
-            self._out.problem(SWAPPED, table)
-            frees = words.keys() - frees
-        self._sum_up(table, found, frees)
-
-    def _sum_up(self, table: str, found: list[tuple[int, int, Row]], frees: set[Any]) -> None:
-        out = self._out
-        totals: dict[TrackId, int] = defaultdict(int)
-        held: dict[tuple[Any, Any, Any], tuple[TrackId, int]] = {}
-        for start, number, (process, device, address, size, kind, operation) in found:
-            key = (process, device, address)
-            if operation not in frees:
-                word = str(self._export.enum("memKind", kind)).lower()
-                parent = self._tracks.device(process, device)
-                track = self._tracks.counter(parent, f"Allocated memory ({word})", "bytes")
-                held[key] = (track, size)
-                totals[track] += size
-            elif key in held:
-                track, size = held.pop(key)
-                totals[track] -= size
-            else:
-                out.skip(UNMATCHED_FREE, f"{table} row {number}", f"address {address}")
-                continue
-            out.counter(track, start, totals[track], number)
-            out.balance.written += 1
 
     # -- messages -----------------------------------------------------------------------------------------------
 
@@ -463,12 +227,7 @@ class _Reader:
             partial(self._tracks.group, table),
             partial(self._call, table, table.lower().removesuffix("_events")),
         )
-        if not self._export.has(table, end):
-            self._instants(table, time, shape)
-            return
-        columns = (time, end, *shape.columns[2:])
-        for first, rows in self._export.portions(table, columns):
-            self._slices.add(shape, first, rows)
+        Slices(shape, self._timeline).read(self._export, time, end if self._export.has(table, end) else "")
 
     def _properties(self) -> None:
         """Count the rows of tables without times."""
@@ -488,17 +247,6 @@ class _Reader:
 def _fact(value: Any) -> Any:
     """A value as metadata can hold it."""
     return value if value is None or isinstance(value, int | str) else as_text(value)
-
-
-def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
-    """Whether each address that is both allocated and freed is freed first: then the two words are mixed up."""
-    first: dict[tuple[Any, Any, Any], bool] = {}
-    both: set[tuple[Any, Any, Any]] = set()
-    for _, _, (process, device, address, _, _, operation) in found:
-        key, is_free = (process, device, address), operation in frees
-        if first.setdefault(key, is_free) != is_free:
-            both.add(key)
-    return len(both) >= _ADDRESSES and all(first[key] for key in both)
 
 
 @importer
@@ -577,7 +325,7 @@ class NsightSystems(Struct, frozen=True):
         if not source.head().data.startswith(MAGIC):
             raise MalformedInput(source.display, "", "no SQLite database, expected an export of a report", hint=_EXPORT)
         try:
-            with open_database(source) as database:
+            with open_database(source.database()) as database:
                 for note in database.notes:
                     out.note(note)
                 self._read_tables(source, database, out)

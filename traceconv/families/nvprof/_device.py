@@ -12,38 +12,39 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.demangle import demangle
-from traceconv.families.nvprof._calls import ID_HEAD, IDS, Extras, Launches, correlation
-from traceconv.families.nvprof._tables import GRID, SHAPE, Activities, Row, Spans, spans_of
+from traceconv.families.common.sqlite_tables import Described, Known, Row, Spans
+from traceconv.families.nvprof._calls import ID_ARG, Extras, ProcessLaunches, correlation, correlations
+from traceconv.families.nvprof._tables import GRID, SHAPE, Activities
 from traceconv.families.nvprof._tracks import Tracks
-from traceconv.io.sqlite_columns import NULL, Block
 from traceconv.model.builder import Builder, join_args
 from traceconv.model.trace import I64
 
 #: One of these, but for devices without concurrent kernels, holds all; the third those that kernels launched.
 _KERNEL_TABLES = ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
-#: After the row id and the times: where it ran and who launched it.
-_PLACE = ("deviceId", "contextId", "streamId", "correlationId")
-_KERNEL_TIMES = ("completed", "queued", "submitted")
+#: After the row id and the times: where it ran, what is equal for all launches of a kernel of one shape, and the rest.
+_PLACE = ("deviceId", "contextId", "streamId")
+_SHAPE = ("name", "launchType", *GRID, *SHAPE)
+_LAUNCH = ("correlationId", "gridId", "completed", "queued", "submitted")
+#: Of kernels that kernels launched only.
+_PARENT = ("parentGridId", "parentBlockX", "parentBlockY", "parentBlockZ")
+_SHAPE_FROM = 3 + len(_PLACE)
+_SHAPE_TO = _SHAPE_FROM + len(_SHAPE)
 #: Left out where they are 0.
 _RARE = frozenset(("localMemoryPerThread", "localMemoryTotal", "sharedMemoryExecuted"))
-_PARENT = ("gridId", "parentGridId", "parentBlockX", "parentBlockY", "parentBlockZ")
-#: The columns from the name on are equal for all launches of a kernel of one shape.
-_KERNEL_COLUMNS = (*_PLACE, *_KERNEL_TIMES, *_PARENT, "name", "launchType", *GRID, *SHAPE)
-_SHAPE_FROM = 3 + len(_PLACE) + len(_KERNEL_TIMES) + len(_PARENT)
-_MAX_SHAPES = 1 << 16
 
-_COPY_COLUMNS = (*_PLACE, "copyKind", "srcKind", "dstKind", "flags", "bytes")
+_COPY_COLUMNS = (*_PLACE, "correlationId", "copyKind", "srcKind", "dstKind", "flags", "bytes")
 _PEER_COLUMNS = ("srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId")
-_MEMSET_COLUMNS = (*_PLACE, "value", "memoryKind", "flags", "bytes")
+_MEMSET_COLUMNS = (*_PLACE, "correlationId", "value", "memoryKind", "flags", "bytes")
 _ASYNC = 1
-_GRID_ID = b',"grid_id":'
+#: The args of nearly all kernels.
+_USUAL = ID_ARG.replace(b"%b", b',"grid_id":%d%b')
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -51,7 +52,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 class DeviceWork:
     """Reads the tables of what ran on devices."""
 
-    def __init__(self, activities: Activities, tracks: Tracks, launches: Launches, out: Builder) -> None:
+    def __init__(self, activities: Activities, tracks: Tracks, launches: ProcessLaunches, out: Builder) -> None:
         self._activities = activities
         self._tracks = tracks
         self._launches = launches
@@ -59,10 +60,8 @@ class DeviceWork:
         self._counted = Extras(out)
         self._names: dict[Any, int] = {}
         self._mangled: dict[Any, str] = {}
-        self._shapes: dict[Row, bytes] = {}
         self._grids: dict[Any, int] = {}
-        self._grids_of: list[tuple[Sequence[Any] | I64, int]] = []
-        self._streams: dict[tuple[Any, ...], int] = {}
+        self._grids_of: list[tuple[list[Any], I64]] = []
 
     def read(self) -> None:
         """All of it."""
@@ -82,94 +81,69 @@ class DeviceWork:
         self, spans: Spans, category: str, name: Callable[[Row], str], args: Callable[[Row, int], dict[str, Any]]
     ) -> None:
         """Copies and memsets: their args are made one by one."""
-        names = [self._out.string(name(row)) for row in spans.rows]
-        made = [_encode(args(row, length)) for row, length in zip(spans.rows, spans.dur, strict=True)]
-        self._put(spans, category, names, made)
+        string, tracks = self._out.string, Known(self._track)
+        places = tracks.of([row[3:6] for row in spans.rows], spans.rows)
+        kinds = [
+            Described(track, string(name(row)), string(category), b"", process)
+            for row, (track, process) in zip(spans.rows, places, strict=True)
+        ]
+        ids = correlations([row[6] for row in spans.rows])
+        self._put(spans, kinds, ids, [_encode(args(row, dur)) for row, _, dur in spans.each()])
 
-    def _put(self, spans: Spans, category: str, names: list[int], args: list[bytes]) -> None:
-        """Draw some rows."""
-        rows, ts, dur = spans
-        first = self._out.slice_count()
-        numbers = [correlation(row[6]) for row in rows]
-        pids = self._pids(numbers)
-        self._out.slices(
-            [self._stream(pid, row) for pid, row in zip(pids, rows, strict=True)],
-            ts,
-            dur,
-            names,
-            [self._out.string(category)] * len(rows),
-            args,
-            [row[0] for row in rows],
-        )
-        self._out.balance.written += len(rows)
-        self._launches.add_work(numbers, self._launches.pid_numbers(pids), first)
-
-    def _pids(self, numbers: list[int]) -> list[Any]:
-        """The process of each row: the only one there is, else that of the call which launched it."""
+    def _track(self, row: Row, number: int = 0) -> tuple[int, int]:
+        """The stream of a row and a number for its process: the only one there is, else that of the call with the
+        correlation id `number`, which launched it. -1 for a stream that only such a call tells."""
         known = self._tracks.pids()
-        if len(known) <= 1:
-            return [known[0] if known else None] * len(numbers)
-        return [self._launches.pid_of(number) for number in numbers]
+        if len(known) > 1 and not number:
+            return -1, 0
+        pid = self._launches.pid_of(number) if len(known) > 1 else known[0] if known else None
+        return self._tracks.stream(pid, *row[3:6]), self._launches.number(pid)
 
-    def _stream(self, pid: Any, row: Row) -> int:
-        key = pid, *row[3:6]
-        track = self._streams.get(key)
-        if track is None:
-            track = self._streams[key] = self._tracks.stream(*key)
-        return track
+    def _put(self, spans: Spans, kinds: Sequence[Described], ids: I64, args: Sequence[bytes]) -> I64:
+        """Draw some rows; their slices."""
+        if len(self._tracks.pids()) > 1:
+            places = map(self._track, spans.rows, ids.tolist())
+            kinds = [kind._replace(track=at[0], process=at[1]) for kind, at in zip(kinds, places, strict=True)]
+        slices, processes = spans.add_to(self._out, kinds, args)
+        self._launches.add_work(processes, ids, slices)
+        return slices
 
     # -- kernels --------------------------------------------------------------------------------------------------
 
     def _read_kernels(self, table: str) -> None:
-        for piece in self._activities.pieces(table, _KERNEL_COLUMNS):
-            first = self._out.slice_count()
-            self._out.string(_cupti.KERNEL)
-            if isinstance(piece, Block) and self._is_plain(table, piece):
-                self._add_block(table, piece)
-                self._grids_of.append((piece.column(10), first))
-                continue
-            spans = spans_of(piece)
-            names = [self._kernel_name(table, row) for row in spans.rows]
-            self._put(spans, _cupti.KERNEL, names, [self._kernel_args(row) for row in spans.rows])
+        kinds = Known(partial(self._kind, table))
+        parent = _PARENT if self._activities.has(table, *_PARENT[:1]) else ()
+        for spans in self._activities.spans(table, (*_PLACE, *_SHAPE, *_LAUNCH, *parent)):
+            rows = spans.rows
+            found = kinds.of([row[3:_SHAPE_TO] for row in rows], rows)
+            ids = correlations([row[_SHAPE_TO] for row in rows])
+            slices = self._put(spans, found, ids, self._args(rows, ids.tolist(), found))
             if table == "CDP_KERNEL":
-                self._join_to_parents(spans, first)
+                self._join_to_parents(spans, slices)
             else:
-                self._grids_of.append(([row[10] for row in spans.rows], first))
+                self._grids_of.append(([row[_SHAPE_TO + 1] for row in rows], slices))
 
-    def _is_plain(self, table: str, block: Block) -> bool:
-        """Whether all kernels of a block are as nearly all kernels are; see `_kernel_args`."""
-        if table == "CDP_KERNEL" or self._counted or len(self._tracks.pids()) > 1:
-            return False
-        ids, grids, absent = block.column(6), block.column(10), block.columns[[8, 9, 11], : block.length]
-        return bool(
-            (np.min(ids) > 0 and np.max(ids) < IDS.stop and np.min(grids) > 0)
-            and np.array_equal(block.column(7), block.column(2))
-            and np.all((absent == 0) | (absent == NULL))
-        )
+    def _kind(self, table: str, row: Row) -> Described:
+        """What all launches of a kernel of one shape have in common."""
+        category, name = self._out.string(_cupti.KERNEL), self._kernel_name(table, row)
+        mangled = self._mangled.get(row[_SHAPE_FROM])
+        args = _shape_args(row[_SHAPE_FROM:_SHAPE_TO]) | ({"mangled": mangled} if mangled else {})
+        track, process = self._track(row)
+        return Described(track, name, category, _members(args), process)
 
-    def _add_block(self, table: str, block: Block) -> None:
-        """Draw kernels, many at once."""
-        first = self._out.slice_count()
-        streams, stream_of = block.groups(3, 4, 5)
-        shapes, shape_of = block.groups(*range(_SHAPE_FROM, len(block.columns)))
-        (pid,) = self._pids([0])
-        tracks = np.array([self._stream(pid, row) for row in streams])
-        names = np.array([self._kernel_name(table, row) for row in shapes])
-        ends = [self._shape_end(row[_SHAPE_FROM:]) for row in shapes]
-        args, lengths = block.objects([6, 10], [ID_HEAD, _GRID_ID], ends, shape_of)
-        self._out.slice_rows(
-            ts=block.column(1),
-            dur=block.column(2) - block.column(1),
-            track=tracks[stream_of],
-            name=names[shape_of],
-            category=np.full(block.length, self._out.string(_cupti.KERNEL)),
-            args_at=self._out.args_part(args) + np.cumsum(lengths) - lengths,
-            args_len=lengths.astype(np.int32),
-            origin=block.column(0),
-        )
-        self._out.balance.written += block.length
-        pids = self._launches.pid_numbers([pid])
-        self._launches.add_work(block.column(6), np.repeat(pids, block.length), first)
+    def _args(self, rows: Sequence[Row], ids: list[int], kinds: list[Described]) -> list[bytes]:
+        """The args of kernels."""
+        launches = [row[_SHAPE_TO + 1 :] for row in rows]
+        made = [
+            _USUAL % (number, launch[0], kind[3])
+            if number and launch[0] and launch[1] == row[2] and not any(launch[2:])
+            else join_args(_launch_args(row, number), b"{" + kind.args.lstrip(b","))
+            for row, launch, number, kind in zip(rows, launches, ids, kinds, strict=True)
+        ]
+        if not self._counted:
+            return made
+        pairs = zip(made, ids, strict=True)
+        return [join_args(args, self._counted.take(number, "kernels")) if number else args for args, number in pairs]
 
     def _kernel_name(self, table: str, row: Row) -> int:
         number = row[_SHAPE_FROM]
@@ -181,38 +155,16 @@ class DeviceWork:
                 self._mangled[number] = text
         return name
 
-    def _shape_end(self, shape: Row) -> bytes:
-        """The end of the args of all launches of one shape."""
-        end = self._shapes.get(shape)
-        if end is None:
-            if len(self._shapes) == _MAX_SHAPES:
-                self._shapes.clear()
-            mangled = self._mangled.get(shape[0])
-            end = _members(_shape_args(shape) | ({"mangled": mangled} if mangled else {}))
-            self._shapes[shape] = end
-        return end
-
-    def _kernel_args(self, row: Row) -> bytes:
-        number = correlation(row[6])
-        end = self._shape_end(row[_SHAPE_FROM:])
-        end_ts, completed, queued, submitted, grid, parent = row[2], *row[7:12]
-        if number and grid and type(grid) is int and completed == end_ts and not (queued or submitted or parent):
-            args = ID_HEAD + b"%d" % number + _GRID_ID + b"%d" % grid + end  # nearly all kernels
-        else:
-            args = join_args(_launch_args(row, number), b"{" + end.lstrip(b","))
-        if self._counted and number:
-            args = join_args(args, self._counted.take(number, "kernels"))
-        return args
-
-    def _join_to_parents(self, spans: Spans, first: int) -> None:
+    def _join_to_parents(self, spans: Spans, slices: I64) -> None:
         """A kernel that was launched by another one on the device."""
-        for grids, first_of in self._grids_of:
-            self._grids.update((grid, number) for number, grid in enumerate(grids, first_of) if grid)
+        for grids, of_grids in self._grids_of:
+            self._grids.update((grid, one) for grid, one in zip(grids, of_grids.tolist(), strict=True) if grid)
         self._grids_of.clear()
+        parent_at = _SHAPE_TO + len(_LAUNCH)
         pairs = [
-            (self._grids[row[11]], number, row[0])
-            for number, row in enumerate(spans.rows, first)
-            if row[11] and row[11] in self._grids
+            (self._grids[row[parent_at]], one, row[0])
+            for row, one in zip(spans.rows, slices.tolist(), strict=True)
+            if row[parent_at:] and row[parent_at] and row[parent_at] in self._grids
         ]
         same = [self._out.string(_cupti.LAUNCH_FLOW)] * len(pairs)
         sources, targets, origins = ([pair[column] for pair in pairs] for column in range(3))
@@ -268,7 +220,7 @@ def _is_async(flags: Any) -> bool:
 
 
 def _shape_args(shape: Row) -> dict[str, Any]:
-    """The args that all launches of a kernel of one shape have in common; `shape` is the end of _KERNEL_COLUMNS."""
+    """The args that all launches of a kernel of one shape have in common; `shape` is the values of _SHAPE."""
     grid, rest = shape[2:8], shape[8:]
     args: dict[str, Any] = {}
     if any(size is not None for size in grid):
@@ -287,7 +239,8 @@ def _members(args: dict[str, Any]) -> bytes:
 
 def _launch_args(row: Row, number: int) -> dict[str, Any]:
     """The args of one launch: how long it waited, and its place in a tree of kernels."""
-    start, end, completed, queued, submitted = row[1], row[2], *row[7:10]
+    start, end = row[1:3]
+    grid, completed, queued, submitted, *parent = row[_SHAPE_TO + 1 :]
     args: dict[str, Any] = {"correlation_id": number} if number else {}
     for name, since, until in (
         ("queued_before_start_ns", queued, start),
@@ -296,10 +249,10 @@ def _launch_args(row: Row, number: int) -> dict[str, Any]:
     ):
         if isinstance(since, int) and isinstance(until, int) and 0 < since < until:
             args[name] = until - since
-    if row[10]:
-        args["grid_id"] = row[10]
-    if row[11]:
-        args |= {"parent_grid_id": row[11], "parent_block": row[12:15]}
+    if grid:
+        args["grid_id"] = grid
+    if parent and parent[0]:
+        args |= {"parent_grid_id": parent[0], "parent_block": parent[1:]}
     return args
 
 

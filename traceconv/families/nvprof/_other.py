@@ -11,9 +11,10 @@ import struct
 from typing import Any
 
 from traceconv.families.common import cupti as _cupti
+from traceconv.families.common.sqlite_tables import Row
 from traceconv.families.nvprof._calls import correlation
 from traceconv.families.nvprof._device import metric_value
-from traceconv.families.nvprof._tables import NO_TIME, Activities, Row
+from traceconv.families.nvprof._tables import NO_TIME, Activities
 from traceconv.families.nvprof._tracks import PROCESS, THREAD, ObjectId, Tracks
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
@@ -136,7 +137,7 @@ class Others:
         columns = ("type", "correlationId", "contextId", "streamId", "cudaEventId")
         for spans in self._activities.spans("SYNCHRONIZATION", columns):
             track = self._tracks.below_process(self._pid, "CUDA synchronization")
-            for row, ts, dur in zip(*spans, strict=True):
+            for row, ts, dur in spans.each():
                 facts = {"correlation_id": correlation(row[4]), "context": row[5], "stream": row[6]}
                 args = {key: value for key, value in facts.items() if value not in _CPU}
                 args |= {"event_id": row[7]} if row[3] in _OF_EVENTS else {}
@@ -144,7 +145,7 @@ class Others:
 
     def _overhead(self) -> None:
         for spans in self._activities.spans("OVERHEAD", ("overheadKind", "objectKind", "objectId")):
-            for row, ts, dur in zip(*spans, strict=True):
+            for row, ts, dur in spans.each():
                 about = ObjectId.of(row[4], row[5])
                 pid = about.first if about.kind in (PROCESS, THREAD) else self._pid
                 args = {"thread": about.second} if about.kind == THREAD else {}
@@ -155,7 +156,7 @@ class Others:
 
     def _unified_memory(self) -> None:
         table = "UNIFIED_MEMORY_COUNTER"
-        if "start" not in self._activities.columns.get(table, ()):
+        if not self._activities.has(table, "start"):
             self._unified_memory_old(table)
             return
         for row in self._activities.rows(table, _UNIFIED_COLUMNS):
@@ -263,7 +264,7 @@ class Others:
 
     def _openacc(self, table: str, more: dict[str, str]) -> None:
         for spans in self._activities.spans(table, (*_OPENACC_COLUMNS, *more)):
-            for row, ts, dur in zip(*spans, strict=True):
+            for row, ts, dur in spans.each():
                 name = _word(_OPENACC, row[3])
                 args = self._openacc_args(table, row, more)
                 self._slice(self._tracks.thread(row[4], row[5]), ts, dur, f"OpenACC {name}", "openacc", args, row[0])
@@ -283,7 +284,7 @@ class Others:
 
     def _openmp(self) -> None:
         for spans in self._activities.spans("OPENMP", ("eventKind", "cuProcessId", "cuThreadId", "threadId")):
-            for row, ts, dur in zip(*spans, strict=True):
+            for row, ts, dur in spans.each():
                 name = _word(_OPENMP, row[3])
                 args = {"openmp_thread": row[6]}
                 self._slice(self._tracks.thread(row[4], row[5]), ts, dur, f"OpenMP {name}", "openmp", args, row[0])

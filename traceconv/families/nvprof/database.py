@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.errors import MalformedInput
-from traceconv.families.nvprof._calls import Calls, Launches
+from traceconv.families.nvprof._calls import Calls, ProcessLaunches
 from traceconv.families.nvprof._device import DeviceWork
 from traceconv.families.nvprof._marks import Marks
 from traceconv.families.nvprof._other import Others
@@ -136,11 +136,11 @@ class NvprofSqlite(Struct, frozen=True):
 
         out.info.unit = "row"
         out.balance.unit = "rows"
-        with open_database(source) as database:
+        with open_database(source.database()) as database:
             for note in database.notes:
                 out.note(note)
             activities = Activities(database, out)
-            if not activities.columns:
+            if not activities.tables:
                 raise MalformedInput(
                     source.display,
                     "",
@@ -163,7 +163,7 @@ def _sniff_damaged(head: Head) -> Match:
 
 def _read(activities: Activities, out: Builder) -> None:
     tracks = Tracks(activities, out)
-    launches = Launches(out)
+    launches = ProcessLaunches(out)
     calls = Calls(activities, tracks, launches, out)
     calls.read()
     marks = Marks(activities, tracks, out)

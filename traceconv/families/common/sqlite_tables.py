@@ -1,0 +1,210 @@
+"""Tables of CUDA profilers in SQLite databases: rows in portions, what repeats in them, what calls have launched.
+
+Columns and whole tables differ by version and by what was recorded: a column that is not there reads as None, a table
+that is not there has no rows. A table that is damaged ends where the damage begins. SQLite stores any value in any
+column: what is none of the wanted kind reads as None, and is counted.
+
+Rows repeat: the same kernel with the same grid comes thousands of times. So what follows from a combination of values
+is found once (`Known`), and a row costs a look-up.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from traceconv.errors import InputError
+from traceconv.io.sqlite import Database, Kind, quoted, typed
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import Code
+from traceconv.model.trace import I64
+
+Row = tuple[Any, ...]
+#: Rows of a portion: enough to spread the cost of a call, few enough to stay in the caches of the processor.
+PORTION = 1 << 11
+#: Correlation ids are unsigned 32-bit numbers; 0 is none.
+IDS = range(1, 1 << 32)
+_MOST_KNOWN = 1 << 16
+_Found = TypeVar("_Found")
+
+
+class Known(Generic[_Found]):
+    """What follows from a combination of values, found by the first row that has it."""
+
+    def __init__(self, find: Callable[[Row], _Found]) -> None:
+        self._find = find
+        self._known: dict[Any, _Found] = {}
+
+    def of(self, keys: Sequence[Any], rows: Sequence[Row]) -> list[_Found]:
+        """What follows from the combination of each row."""
+        known = self._known
+        try:
+            return list(map(known.__getitem__, keys))
+        except KeyError:
+            if len(known) > _MOST_KNOWN:
+                known.clear()
+            for key, row in zip(keys, rows, strict=True):
+                if key not in known:
+                    known[key] = self._find(row)
+        return list(map(known.__getitem__, keys))
+
+
+class Described(NamedTuple):
+    """What rows have in common: their track, name and category (interned), the part of their args that repeats, and a
+    number for their process."""
+
+    track: int
+    name: int
+    category: int
+    args: bytes
+    process: int = 0
+
+
+class Spans(NamedTuple):
+    """Rows with times that can be drawn, the numbers of the rows, their starts and lengths in ns."""
+
+    rows: Sequence[Row]
+    numbers: Sequence[int]
+    ts: Sequence[int] | I64
+    dur: Sequence[int] | I64
+
+    def each(self) -> Iterator[tuple[Row, int, int]]:
+        """Each row with its start and its length."""
+        return zip(self.rows, map(int, self.ts), map(int, self.dur), strict=True)
+
+    def add_to(self, out: Builder, kinds: Sequence[Described], args: Sequence[bytes]) -> tuple[I64, I64]:
+        """Add them as slices: which of these they are, and their processes."""
+        tracks, names, categories, _, processes = zip(*kinds, strict=True)
+        first = out.slice_count()
+        out.slices(tracks, self.ts, self.dur, names, categories, args, self.numbers)
+        out.balance.written += len(kinds)
+        return np.arange(first, first + len(kinds)), np.array(processes, np.int64)
+
+
+def whole(values: Sequence[Any]) -> I64 | None:
+    """The values as a column; None if one of them is no whole number."""
+    try:
+        return np.asarray(array("q", values))
+    except TypeError:
+        return None
+
+
+class Tables:
+    """The tables of a database of one profiler.
+
+    Attributes:
+        tables: the columns of each table, by its name without the prefix that those of the profiler have.
+        error: the first damage, None if there is none.
+    """
+
+    prefix: ClassVar[str] = ""
+    damaged: ClassVar[Code]
+    odd_value: ClassVar[Code]
+    kinds: ClassVar[dict[str, Kind]] = {}
+    other_kind: ClassVar[Kind] = Kind.ANY
+
+    def __init__(self, database: Database, out: Builder) -> None:
+        self._database = database
+        self._out = out
+        self.error: InputError | None = None
+        begin = len(self.prefix)
+        self.tables = {name[begin:]: made for name, made in database.tables.items() if name.startswith(self.prefix)}
+
+    def place(self, table: str, number: Any = "") -> str:
+        """Where a row is, or a table, for messages."""
+        return table if number == "" else f"{table} row {number}"
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether there is such a table with such columns."""
+        known = {name.lower() for name in self.tables.get(table, ())}
+        return bool(known) and all(column.lower() in known for column in columns)
+
+    def count(self, table: str) -> int:
+        """The number of rows; 0 if they cannot be counted."""
+        try:
+            return sum(row[0] for row in self._database.rows(f"SELECT count(*) FROM {quoted(self.prefix + table)}"))
+        except InputError as error:
+            self._damage(error, self.place(table))
+            return 0
+
+    def portions(
+        self, table: str, columns: Sequence[str], *, where: str = "", order: Sequence[str] = (), number: str = ""
+    ) -> Iterator[tuple[int, Sequence[Row]]]:
+        """The rows of a table in portions, each with the place of its first row (from 1).
+
+        Args:
+            columns: what the rows hold; None for a column that the table does not have.
+            where: which rows, by columns that the table is known to have.
+            order: columns that the table is known to have.
+            number: what numbers the rows, as it stands in a statement; comes before the columns. "" for their place.
+        """
+        known = {name.lower(): name for name in self.tables.get(table, ())}
+        if not known:
+            return
+        wanted = [quoted(known[name.lower()]) if name.lower() in known else "NULL" for name in columns]
+        kinds = [self.kinds.get(name, self.other_kind) if name.lower() in known else Kind.ANY for name in columns]
+        if number:
+            wanted, kinds, columns = [number, *wanted], [Kind.ANY, *kinds], ["", *columns]
+        first = 1
+
+        def report(row: int, column: int, value: object) -> None:
+            at = rows[row][0] if number else first + row
+            self._out.problem(self.odd_value, f"{self.place(table, at)} {columns[column]}", f"{value!r:.40}")
+
+        try:
+            for rows in self._database.batches(self.prefix + table, wanted, PORTION, rest=where, order=order):
+                yield first, self._possible(columns, typed(rows, kinds, report), report)
+                first += len(rows)
+        except InputError as error:
+            self._damage(error, self.place(table) if number else self.place(table, first))
+
+    def _possible(
+        self, columns: Sequence[str], rows: Sequence[Row], report: Callable[[int, int, object], None]
+    ) -> Sequence[Row]:
+        """The rows with None in the place of what is of its kind and cannot be."""
+        del columns, report
+        return rows
+
+    def _damage(self, error: InputError, at: str) -> None:
+        self.error = self.error or error
+        self._out.problem(self.damaged, at, error.message.rpartition(": ")[2])
+
+
+class Launches:
+    """Which slice is which call, and which work belongs to it: by process and correlation id."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[I64, I64, I64]] = []
+        self._work: list[tuple[I64, I64, I64]] = []
+
+    def add_calls(self, processes: I64, ids: I64, slices: I64) -> None:
+        """Calls that became slices; of several with one id the first one counts."""
+        self._calls.append((processes, ids, slices))
+
+    def add_work(self, processes: I64, ids: I64, slices: I64) -> None:
+        """Work on devices that became slices."""
+        self._work.append((processes, ids, slices))
+
+    def pairs(self) -> tuple[I64, I64, I64, int]:
+        """The slices of the calls, beside them those of the work and the ids; how much work has an id without a call.
+
+        Where no call is known, none is missed.
+        """
+        nothing = np.empty(0, np.int64)
+        if not self._calls or not self._work:
+            return nothing, nothing, nothing, 0
+        processes, ids, calls = (np.concatenate(column) for column in zip(*self._calls, strict=True))
+        work_processes, work_ids, work = (np.concatenate(column) for column in zip(*self._work, strict=True))
+        _, numbers = np.unique(np.concatenate([processes, work_processes]), return_inverse=True)
+        keys = ids | numbers[: len(ids)] << 32
+        wanted = work_ids | numbers[len(ids) :] << 32
+        if not np.all(keys[1:] > keys[:-1]):
+            order = np.argsort(keys, kind="stable")
+            keys, calls = keys[order], calls[order]
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        found = (keys[at] == wanted) & (work_ids > 0) if len(keys) else np.zeros(len(wanted), bool)
+        missing = int(np.count_nonzero((work_ids > 0) & ~found))
+        return calls[at[found]], work[found], work_ids[found], missing
