@@ -16,11 +16,11 @@ https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
@@ -29,7 +29,7 @@ from traceconv.families.nsight._export import DAMAGED, Export, Row, Tracks
 from traceconv.families.nsight._nvtx import Nvtx
 from traceconv.families.nsight._sampled import Sampled
 from traceconv.families.nsight._slices import NO_TIME, Described, Shape, Slices
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder
@@ -501,8 +501,8 @@ def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
     return len(both) >= _ADDRESSES and all(first[key] for key in both)
 
 
-@importer
-class NsightSystems(Struct, frozen=True):
+@dataclass(frozen=True)
+class NsightSystems:
     """SQLite export of Nsight Systems.
 
     Attributes:
