@@ -14,7 +14,6 @@ from traceconv.align.domains import one_machine_advice, zone_option
 from traceconv.align.duplicate_inputs import same_recording
 from traceconv.align.inputs import Inputs, Key, Policy, Ways, is_timed
 from traceconv.align.messages import Message, Text
-from traceconv.align.pairs import PairEstimate, is_accepted
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.model.clocks import DRIFT_UNIT, MOST_DRIFT, ClockMap, Provenance, Run, Step, Verdict
 from traceconv.model.times import LIMIT_NS
@@ -22,6 +21,7 @@ from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement
+    from traceconv.align.pairs import PairEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,7 @@ def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
 def _with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
     """Inputs without times where their durations say that they belong."""
     from traceconv.align.duration_placement import placement_of  # most merges have no use for it
+    from traceconv.align.pairs import is_accepted
 
     hosts = {one: placed.ways[one.key] for one in inputs.clocks if is_timed(one, placed.ways)}
     ways, pairs, warnings = dict(placed.ways), list(placed.pairs), list(placed.warnings)
