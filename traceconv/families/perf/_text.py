@@ -39,6 +39,10 @@ EVENT = re.compile(
     rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?|\d{1,5}(?=:\t\t\d)):\s+"
     rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
 )
+#: An event line that was printed without a time, its address in the same line or in the lines below.
+UNTIMED = regex(
+    rb"\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?[\w:.-]+:(?:\s+[0-9a-f]{5,16} \S.*\))?"
+)
 #: An address with a symbol and a file, one of them or none.
 FRAME = re.compile(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
 _UNINDENTED_FRAME = re.compile(rb"[0-9a-f]{16}\t\S.*\)")

@@ -563,6 +563,8 @@ class PerfScript:
                 return Match.yes("an event line of perf script")
         if _are_bare_events(lines):
             return Match.yes("event lines of perf script without frames")
+        if _are_untimed(lines):
+            return Match.fallback("event lines of perf script without times")
         return Match.no("no event line of perf script")
 
     def read(self, source: Source, out: Builder) -> None:
@@ -611,6 +613,15 @@ def _are_bare_events(lines: Sequence[bytes]) -> bool:
     first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
     found = [text.EVENT.fullmatch(line) for line in first]
     return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
+
+
+def _are_untimed(lines: Sequence[bytes]) -> bool:
+    """Whether the first lines are events with frames, but without times."""
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    frames = [line for line in first if line[:1] in b" \t" and text.FRAME.fullmatch(line)]
+    events = [line for line in first if line not in frames]
+    has_addresses = bool(frames) or any(line.endswith(b")") for line in events)
+    return bool(events) and has_addresses and all(map(text.UNTIMED.fullmatch, events))
 
 
 def _header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
