@@ -40,7 +40,7 @@ EVENT = re.compile(
     rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
 )
 #: An event line that was printed without a time, its address in the same line or in the lines below.
-UNTIMED = regex(
+UNTIMED = re.compile(
     rb"\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?[\w:.-]+:(?:\s+[0-9a-f]{5,16} \S.*\))?"
 )
 #: An address with a symbol and a file, one of them or none.

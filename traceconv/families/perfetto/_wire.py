@@ -23,7 +23,8 @@ _STEP = 1 << 14
 _LOW, _HIGH = np.divmod(np.arange(_STEP, dtype=np.uint16), 128)[::-1]
 #: The values below _STEP in two bytes, and as varints of one or two; no byte is 0, where numpy ends a text.
 _CONTINUED: list[bytes] = (_LOW | 0x80 | (_HIGH | 0x80) << 8).astype("<u2").view("S2").tolist()
-_SMALL = [bytes([low]) for low in range(128)] + (_LOW | 0x80 | _HIGH << 8).astype("<u2").view("S2").tolist()[128:]
+_SMALL: list[bytes] = (_LOW | 0x80 | _HIGH << 8).astype("<u2").view("S2").tolist()
+_SMALL[:128] = [bytes([value]) for value in range(128)]
 
 
 def varint(value: int) -> bytes:
