@@ -12,8 +12,8 @@ import pytest
 
 import traceconv
 from tests.golden import ROOT
-from traceconv.api import NO_DATA
 from traceconv.errors import NothingRead
+from traceconv.reading import NO_DATA
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"

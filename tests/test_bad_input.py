@@ -11,7 +11,7 @@ import pytest
 
 from tests.golden import ROOT, written
 from traceconv.align import align
-from traceconv.api import DAMAGED, convert, read
+from traceconv.api import convert, read
 from traceconv.errors import (
     AmbiguousFormat,
     InputError,
@@ -25,6 +25,7 @@ from traceconv.errors import (
 from traceconv.families.registry import importers
 from traceconv.merging.traces import merge_traces
 from traceconv.model.trace import Trace
+from traceconv.reading import DAMAGED
 
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"

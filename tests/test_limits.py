@@ -20,7 +20,7 @@ from tests.golden import ROOT
 from tests.kernels import using
 from tests.make_perfetto import Packets
 from traceconv import kernel
-from traceconv.api import LONG_LINE, convert, identify, read
+from traceconv.api import convert, identify, read
 from traceconv.check import _events, _shapes, check_file, chrome_json
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, MalformedInput, NothingRead
@@ -39,6 +39,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.shortening import LONG_ARG, LONG_NAME
 from traceconv.model.trace import SourceInfo, Trace
+from traceconv.reading import LONG_LINE
 
 EVENT = {"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}
 INFO = b"onednn_verbose,v1,info,oneDNN v3.5\n"

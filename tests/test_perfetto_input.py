@@ -19,7 +19,7 @@ from tests.golden import ROOT, Case, cases, written
 from tests.make_perfetto import BASE, Packets, snapshot
 from tests.make_perfetto import CASES as MADE
 from traceconv.align import align
-from traceconv.api import NO_DATA, identify, read
+from traceconv.api import identify, read
 from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
@@ -28,6 +28,7 @@ from traceconv.model.diagnostics import Severity
 from traceconv.model.layout import lay_out
 from traceconv.model.trace import NO_CPU, SourceInfo, Trace, TrackKind
 from traceconv.model.validate import validate
+from traceconv.reading import NO_DATA
 
 REFUSED = "error: "
 CASES = [c for c in cases() if not (c.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED)]

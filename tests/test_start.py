@@ -1,10 +1,8 @@
-"""What starting costs: which modules a command loads, and that patterns which are compiled late are patterns."""
+"""What starting costs: which modules a command loads."""
 
 from __future__ import annotations
 
-import gc
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.golden import ROOT
-from traceconv.families.registry import importers
-from traceconv.io.patterns import LazyPattern, regex
 
 CHROME = ROOT / "chrome-trace" / "flows-v2" / "input.json"
 
@@ -85,27 +81,3 @@ def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(report: 
     assert {f"traceconv.{name}" for name in used} <= modules
     assert ({"jinja2", "traceconv.align.report_html"} <= modules) == (report == "report.html")
     assert bool(of(modules, "jinja2")) == (report == "report.html")
-
-
-def test_every_late_pattern_can_be_compiled() -> None:
-    importers()
-    patterns = [thing for thing in gc.get_objects() if type(thing) is LazyPattern]
-    assert len(patterns) > 200
-    for pattern in patterns:
-        assert pattern.pattern
-
-
-def test_a_late_pattern_is_compiled_once_and_only_when_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = []
-    compile_now = re.compile
-    monkeypatch.setattr(re, "compile", lambda *arguments: compiled.append(arguments) or compile_now(*arguments))
-    pattern = regex(rb"(\d+) ?ms", re.IGNORECASE)
-    assert compiled == []
-    for _ in range(3):
-        found = pattern.fullmatch(b"12 MS")
-        assert found is not None
-        assert found[1] == b"12"
-    assert len(compiled) == 1
-    assert pattern.groups == 1
-    with pytest.raises(AttributeError):
-        pattern.no_such_method  # type: ignore[attr-defined]  # noqa: B018

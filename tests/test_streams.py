@@ -8,10 +8,11 @@ import pytest
 
 from tests.golden import ROOT, Case, cases
 from traceconv.api import identify, read
-from traceconv.errors import TraceconvError
-from traceconv.io.log_collectors import _LEAST_LINES, Stream, streams_of
+from traceconv.errors import TraceconvError, UnrecognizedFormat
+from traceconv.io.log_collectors import _LEAST_LINES
 from traceconv.io.source import Source
 from traceconv.model.trace import Trace
+from traceconv.reading import REFUSED, recognise
 
 ONEDNN = ROOT / "onednn-verbose" / "v2-threads-ts" / "input.log"
 INPUTS = {
@@ -69,8 +70,7 @@ def test_two_writers_are_two(name: str, tmp_path: Path) -> None:
 def test_lines_keep_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(marked(ONEDNN, "[rank0]: ", "[rank1]: "))
-    _, second = streams_of(Source(path), None)
-    assert isinstance(second, Stream)
+    _, second = recognise(Source(path)).streams
     assert second.writer == "rank1"
     assert [line.number for line in second.lines()][:3] == [2, 4, 6]
 
@@ -79,7 +79,10 @@ def test_a_writer_that_wrote_something_else_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "log"
     other = b"".join(b"[rank1]: loss %d\n" % number for number in range(20))
     path.write_bytes(marked(ONEDNN, "[rank0]: ") + other)
-    assert events(read(path)) == events(read(ONEDNN))
+    found = read(path)
+    assert events(found) == events(read(ONEDNN))
+    assert found.sources[0].diagnostics.count(REFUSED) == 1
+    assert found.sources[0].balance.skipped["lines of a writer that could not be read"] == 20
 
 
 def onednn_lines(count: int) -> list[bytes]:
@@ -97,7 +100,7 @@ def test_numbers_of_lines_are_no_writers(count: int, number: bytes, tmp_path: Pa
     plain.write_bytes(b"".join(lines))
     path.write_bytes(b"".join(number % (n + 1) + line for n, line in enumerate(lines)))
     if b"rank" in number and count < 900:
-        assert len(streams_of(Source(path), None)) == count  # no line has its number in brackets
+        assert len(recognise(Source(path)).streams) == count  # no line has its number in brackets
         return
     trace = read(path)
     assert events(trace) == events(read(plain))
@@ -116,7 +119,7 @@ def test_many_writers_take_one_pass(buffer: int, tmp_path: Path, monkeypatch: py
     passes = []
     whole = Source(path)
     monkeypatch.setattr(whole, "open", lambda opened=whole.open: passes.append(1) or opened())
-    streams = streams_of(whole, None)
+    streams = recognise(whole).streams
     assert len(streams) == 60
     for rank, stream in enumerate(streams):
         found = list(stream.lines(keep_ends=True))
@@ -136,8 +139,10 @@ def test_a_log_of_its_own_is_left_alone(tmp_path: Path) -> None:
     ):
         path = tmp_path / "log"
         path.write_text(text, encoding="utf-8")
-        source = Source(path)
-        assert streams_of(source, None) == [source]
+        try:
+            assert recognise(Source(path)).streams == ()
+        except UnrecognizedFormat:
+            assert "one" in text
 
 
 def _text_cases() -> list[Case]:

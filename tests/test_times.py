@@ -194,3 +194,9 @@ def test_moves_in_time() -> None:
 )
 def test_long_times(seconds: float, text: str) -> None:
     assert format_long(round(seconds * 10**9)) == text
+
+
+def test_a_factor_in_place_of_an_exponent_is_no_bad_data() -> None:
+    """Importers take a ValueError for a bad row: this one would lose all rows."""
+    with pytest.raises(TypeError, match=r"units of 10\*\*exponent ns: NS, US, MS or S, not 1000000000"):
+        parse_ns(b"1.5", 10**9)

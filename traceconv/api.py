@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,50 +17,21 @@ from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import importer_options
 from traceconv.align.identity import Together
-from traceconv.errors import AlignmentError, LostData, NothingRead, TraceconvError, UsageError
-from traceconv.families.registry import (
-    Importer,
-    OptionValue,
-    configure,
-    importer_class,
-    importers,
-    option_names,
-    option_texts,
-)
-from traceconv.families.registry import identify as _identify
+from traceconv.errors import AlignmentError, LostData, TraceconvError, UsageError
+from traceconv.families.registry import Importer, OptionValue, importers, option_names, option_texts
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
-from traceconv.io.log_collectors import REFUSED, Stream, join_streams, streams_of
 from traceconv.io.output import check_target, write_output
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
-from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.layout import lay_out
-from traceconv.model.marks import NO_MARKS
-from traceconv.model.shortening import shorten
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.diagnostics import ProblemKind
+from traceconv.model.trace import Trace
 from traceconv.model.validate import validate
+from traceconv.reading import Recognised, read_recognised, recognise
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
 if TYPE_CHECKING:
     from traceconv.align.clock_overview import Survey
-
-NO_DATA = declare(
-    "source.no_data", ProblemKind.NOTED, "the input holds no events and nothing else that could be drawn or kept"
-)
-DAMAGED = declare(
-    "source.damaged",
-    ProblemKind.LOST,
-    "the compressed file is cut off or damaged: what could be unpacked before that was read",
-)
-
-LONG_LINE = declare(
-    "source.long_line", ProblemKind.LOST, "a line is longer than --max-length allows: it was passed over"
-)
-
-#: From so many tracks on it matters what an importer knows of each, which Python frees late as it refers to itself.
-_MANY_TRACKS = 1 << 14
 
 AnyPath = str | os.PathLike[str]
 
@@ -119,10 +89,8 @@ def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> tuple[str, st
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
     """
-    first, *others = streams_of(Source(path, limits=limits), None)
-    cls, match = _identify(first)
-    writers = f", from {1 + len(others)} writers whose marks are taken off" if others else ""
-    return cls.name, match.reason + writers
+    found = recognise(Source(path, limits=limits))
+    return found.cls.name, found.reason
 
 
 def read(
@@ -142,114 +110,7 @@ def read(
     Raises:
         TraceconvError: the input cannot be read; all other problems are counted in the diagnostics of the source.
     """
-    return read_source(Source(path, limits=limits), format=format, options=options)
-
-
-def read_source(
-    source: Source,
-    *,
-    format: str | None = None,
-    options: Mapping[str, OptionValue] | None = None,
-    name: str = "",
-    memory: Memory | None = None,
-) -> Trace:
-    """Like `read`, for an input that is open already; `name` is how messages and outputs call it."""
-    if memory is None:
-        memory = Memory()
-        memory.add_input(lambda: source.size)
-    cls, streams = _class_and_streams(source, format)
-    importer = configure(cls, option_texts(options))
-    if streams == [source]:
-        return _read_one(source, cls, importer, name or source.name, memory)
-    return _read_streams(streams, cls, importer, name or source.name, memory)
-
-
-def _read_streams(
-    streams: Sequence[Source], cls: type[Importer], importer: Importer, name: str, memory: Memory
-) -> Trace:
-    """The streams of one input as one trace. Raises the first error if none of them can be read."""
-    traces: dict[str, Trace] = {}
-    refused: dict[Source, TraceconvError] = {}
-    for stream in streams:
-        try:
-            writer = stream.writer if isinstance(stream, Stream) else ""
-            trace = _read_one(stream, cls, importer, name, memory)
-            if isinstance(stream, Stream) and stream.rank is not None:
-                trace.sources[0].rank = stream.rank
-            traces[writer] = trace
-        except TraceconvError as error:
-            refused[stream] = error
-    if not traces:
-        raise next(iter(refused.values()))
-    trace = join_streams(list(traces.values()), list(traces))
-    about = trace.sources[0]
-    for stream, problem in refused.items():
-        lines = sum(1 for _ in stream.lines())
-        about.balance.read += lines
-        about.balance.skipped["lines of a writer that could not be read"] += lines
-        about.diagnostics.add(REFUSED, problem.message)
-    for stream in streams:
-        about.notes += stream.notes if isinstance(stream, Stream) else []
-    whole = streams[0].whole if isinstance(streams[0], Stream) else streams[0]
-    _report_long_lines(whole, about)
-    if any(traces):
-        words = ", ".join([*list(traces)[:4], *(["..."] if len(traces) > 4 else [])])
-        about.notes.append(f"the lines bear marks of who wrote them ({words}): each writer was read by itself")
-    validate(trace)
-    return trace
-
-
-def _class_and_streams(source: Source, format: str | None) -> tuple[type[Importer], list[Source]]:
-    """The importer of an input, and the streams that it reads."""
-    streams = streams_of(source, format)
-    return (importer_class(format) if format else _identify(streams[0])[0]), streams
-
-
-def _read_one(source: Source, cls: type[Importer], importer: Importer, name: str, memory: Memory) -> Trace:
-    info = SourceInfo(name, cls.name, layer=getattr(cls, "layer", None), marks=getattr(cls, "marks", NO_MARKS))
-    builder = Builder(info, cls.clock, memory)
-    importer.read(source, builder)
-    if source.damage:
-        builder.problem(DAMAGED, f"{source.name}: {source.damage}")
-    if not isinstance(source, Stream):
-        _report_long_lines(source, builder.info)
-    trace = builder.finish()
-    del builder
-    if len(trace.tracks) > _MANY_TRACKS:
-        gc.collect()
-    trace = lay_out(shorten(trace, source.limits.length))
-    _refuse_nothing(trace, source.display)
-    validate(trace)
-    trace.forget()
-    return trace
-
-
-def _report_long_lines(source: Source, about: SourceInfo) -> None:
-    for number in source.long_lines:
-        about.diagnostics.add(LONG_LINE, f"{about.name}:line {number}", number=number, skipped=1)
-
-
-def _refuse_nothing(trace: Trace, display: str) -> None:
-    """Raise NothingRead if an input has data and none of it was read; note that there is none, if so.
-
-    What is kept as metadata beside data that was lost, such as the head of a log, is no data.
-    """
-    source = trace.sources[0]
-    if any(trace.counts().values()) or source.balance.written or trace.snapshots:
-        return
-    reason = source.diagnostics.data_left_out
-    if reason is None:
-        if not source.balance.kept:
-            source.diagnostics.add(NO_DATA)
-        return
-    where = f" [{reason.places[0]}]" if reason.places else ""
-    count = reason.skipped or reason.count
-    raise NothingRead(
-        display,
-        "",
-        f"nothing of it could be read: {count} x {reason.code.help} ({reason.code.name}){where}",
-        hint=f"`traceconv formats {source.format}` says what is understood; --from NAME reads it as another format",
-    )
+    return read_recognised(recognise(Source(path, limits=limits), format), option_texts(options))
 
 
 def convert(
@@ -511,24 +372,23 @@ def _read_all(
     """All inputs; every one is tried, so that one run names all that is wrong."""
     memory = memory or Memory()
     names = _names(sources)
-    classes: list[type[Importer]] = []
+    recognised: list[Recognised] = []
     errors: list[TraceconvError] = []
     for one, source in zip(given, sources, strict=True):
         try:
-            classes.append(_class_and_streams(source, one.format)[0])
+            recognised.append(recognise(source, one.format))
         except TraceconvError as error:
             errors.append(error)
     for source in sources:
         memory.add_input(partial(getattr, source, "size"))
     traces: list[Trace] = []
     if not errors:
-        shared = _assign_options(options, names, classes)
-        for index, (one, source, name, cls) in enumerate(zip(given, sources, names, classes, strict=True)):
+        shared = _assign_options(options, names, [found.cls for found in recognised])
+        for index, (one, found, name) in enumerate(zip(given, recognised, names, strict=True)):
             try:
-                wanted = _with_facts(
-                    shared[index] | option_texts(one.options), importer_options(facts, index, cls), name
-                )
-                traces.append(read_source(source, format=cls.name, options=wanted, name=name, memory=memory))
+                stated = importer_options(facts, index, found.cls)
+                wanted = _with_facts(shared[index] | option_texts(one.options), stated, name)
+                traces.append(read_recognised(found, wanted, name, memory))
             except TraceconvError as error:
                 errors.append(error)
     if errors:

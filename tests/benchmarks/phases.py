@@ -24,6 +24,7 @@ PHASES: Mapping[str, str] = {
     "traceconv.families.chrome.writer": "encoding",
     "traceconv.families.chrome._lines": "encoding",
     "traceconv.families": "reading",
+    "traceconv.reading": "reading",
     "traceconv.io.source": "reading",
     "traceconv.io.log_collectors": "reading",
     "traceconv.io.sqlite": "reading",

@@ -10,7 +10,6 @@ from traceconv.align.constraint_parser import ClockFact, ClockKind
 from traceconv.align.domains import Key, Warnings, against_clock, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, without_other_hosts
 from traceconv.align.messages import Message, Text
-from traceconv.align.pairs import PairEstimate
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.model.clocks import (
     DRIFT_UNIT,
@@ -29,6 +28,7 @@ from traceconv.model.times import LIMIT_NS
 
 if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement
+    from traceconv.align.pairs import PairEstimate
 
 
 @dataclass(frozen=True, slots=True)

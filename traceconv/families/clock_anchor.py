@@ -18,16 +18,16 @@ line, so that recordings in between are placed right although the clocks drift.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import msgspec
 
 from traceconv.errors import MalformedInput
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
@@ -51,8 +51,8 @@ BAD_READING = declare(
 
 FORMAT = 1
 _MARK = "traceconv-anchor"
-_MARK_AT_END = regex(rb'"traceconv-anchor"\s*:\s*\d+\s*\}\s*\Z')
-_SYSTEM_CLOCK = regex(r"clock_gettime\((CLOCK_\w+)\)")
+_MARK_AT_END = re.compile(rb'"traceconv-anchor"\s*:\s*\d+\s*\}\s*\Z')
+_SYSTEM_CLOCK = re.compile(r"clock_gettime\((CLOCK_\w+)\)")
 _CLOCKS = {
     "CLOCK_REALTIME": REALTIME,
     "time": REALTIME,
@@ -171,8 +171,8 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-@importer
-class ClockAnchor(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ClockAnchor:
     """Importer of the readings that `traceconv anchor` writes."""
 
     name: ClassVar[str] = "clock-anchor"

@@ -1,42 +1,186 @@
-"""Which module below `traceconv.families` reads which format."""
+"""Which class reads which format, and what inputs of each format hold, so that only importers that may fit are loaded.
+
+The marks only leave out importers that would say NO anyway. An importer decides for itself, by `sniff`.
+"""
 
 from __future__ import annotations
 
-#: The module of each format, by the format's name.
-MODULES = {
-    "chrome-trace": "chrome.reader",
-    "clock-anchor": "clock_anchor",
-    "deepsparse": "deepsparse.log",
-    "furiosa": "furiosa.trace",
-    "furiosa-table": "furiosa.table",
-    "mxnet": "mxnet.profile",
-    "mxnet-table": "mxnet.table",
-    "nsight-compute": "nsight.compute",
-    "nsight-systems": "nsight.systems",
-    "nvprof": "nvprof.database",
-    "nvprof-text": "nvprof.text",
-    "onednn-verbose": "onednn.verbose",
-    "onnxruntime": "onnxruntime",
-    "openvino": "openvino.counters",
-    "perf-data": "perf.data",
-    "perf-header": "perf.header",
-    "perf-json": "perf.json_export",
-    "perf-report": "perf.report",
-    "perf-script": "perf.script",
-    "perf-stat": "perf.stat",
-    "perfetto": "perfetto.reader",
-    "pytorch-kineto": "pytorch.kineto",
-    "pytorch-table": "pytorch.table",
-    "rocprof": "rocprof",
-    "tensorflow-profiler": "tensorflow.profiler",
-    "tensorrt": "tensorrt",
-    "timed-log": "logs.timed_log",
-    "tvm-debugger": "tvm.debugger",
-    "tvm-execution-trace": "tvm.execution_trace",
-    "tvm-graph": "tvm.graph",
-    "tvm-output-tensors": "tvm.output_tensors",
-    "tvm-profile": "tvm.profile",
-    "viztracer": "chrome.viztracer",
-    "vtune": "vtune.reports",
-    "xplane": "tensorflow.xplane",
+import enum
+import re
+from typing import NamedTuple
+
+from traceconv.families.common.ansi import plain
+from traceconv.io.source import Head
+
+
+class Certainty(enum.IntEnum):
+    """How sure an importer is that an input is its own."""
+
+    NO = 0
+    FALLBACK = 1
+    MAYBE = 2
+    YES = 3
+
+
+class Format(NamedTuple):
+    """Where an importer is, and what its inputs look like.
+
+    Attributes:
+        importer: its module below `traceconv.families`, and its class.
+        words: the head of each input holds one of these, or all of a tuple, in lower case. The names of the tables of
+            a database count, too, and the last bytes of JSON.
+        pattern: or it holds a match of this expression, which is slower to look for.
+        most: how sure the importer ever is. It is not asked where another one is surer than that.
+    """
+
+    importer: str
+    words: tuple[bytes | tuple[bytes, ...], ...] = ()
+    pattern: bytes = b""
+    most: Certainty = Certainty.YES
+
+    def fits(self, text: bytes) -> bool:
+        """Whether an input may be of this format, by the text of its head (see `searched`)."""
+        found = any(
+            word in text if isinstance(word, bytes) else all(one in text for one in word) for word in self.words
+        )
+        return found or bool(self.pattern and re.search(self.pattern, text))
+
+
+FORMATS = {
+    "chrome-trace": Format(
+        "chrome.reader:ChromeTrace", (b'"ph"', b'"traceevents"', b"[]"), rb"\[\s+\]", most=Certainty.MAYBE
+    ),
+    "clock-anchor": Format("clock_anchor:ClockAnchor", (b"traceconv-anchor",)),
+    "deepsparse": Format(
+        "deepsparse.log:DeepSparse",
+        (
+            *(b">fatal<", b">error<", b">warn<", b">info<", b">diagnose<", b">debug", (b"&gt;", b"&lt; ")),
+            *((b"deepsparse", b"copyright"), b"neuralmagic wand version"),
+            *(b"average_run_time_in_ms", b"actspars", b'"iteration_times"', b'"benchmark_result"'),
+        ),
+    ),
+    "furiosa": Format("furiosa.trace:Furiosa", (b'"parent_span_id"', b'"nux"', b'"npu"')),
+    "furiosa-table": Format(
+        "furiosa.table:FuriosaTable",
+        (
+            *(b"par1", b"leader_device,name,cycle", b"inference counts", b"parent_span_id", "╞".encode()),
+            *(b"trace_id", b"thread.id", b"pe_index", b"npu total", b"npu iowait"),
+            *(b"average elapsed(ns)", b"average_elapsed (ns)"),
+        ),
+    ),
+    "mxnet": Format(
+        "mxnet.profile:Mxnet",
+        (
+            *(b'"cpu/', b'"gpu/', b'"cpu pinned/', b'"cpu shared/', b"3060606181218273969", b"849786139768988538"),
+            *(b'"operator"', b'"custom operator"', b'"mxnet_c_api"', b'"device storage"', b'"category"'),
+        ),
+    ),
+    "mxnet-table": Format(
+        "mxnet.table:MxnetTable",
+        (b"profile statistics", (b'"count"', b'"total"'), (b'"count"', b'"min"'), (b'"count"', b'"avg"')),
+    ),
+    "nsight-compute": Format(
+        "nsight.compute:NsightCompute", (b"kernel name", b"==prof==", b"==warning==", b"==error==")
+    ),
+    "nsight-systems": Format("nsight.systems:NsightSystems", (b"stringids",)),
+    "nvprof": Format("nvprof.database:NvprofSqlite", (b"cupti_activity_kind_",)),
+    "nvprof-text": Format(
+        "nvprof.text:NvprofText", (b"nvprof is profiling", b"time(%)", b"invocations"), rb'(?m)^[\s"]*start["\s]'
+    ),
+    "onednn-verbose": Format("onednn.verbose:OnednnVerbose", (b"_verbose,",)),
+    "onnxruntime": Format(
+        "onnxruntime:OnnxRuntime", ((b'"cat"', b'"session"'), (b'"cat"', b'"node"'), b"[\n]", b"[\r\n]")
+    ),
+    "openvino": Format(
+        "openvino.counters:Openvino",
+        (
+            *(b'"avg_performance"', b'"detailed_performance"'),
+            *(b'"cmd_options"', b'"configuration_setup"', b'"execution_results"'),
+            *(b"layername", b"layertype:", b"[step 1/", b"command line parameters"),
+        ),
+    ),
+    "perf-data": Format("perf.data:PerfData", (b"perfile2", b"2elifrep", b"perffile")),
+    "perf-header": Format("perf.header:PerfHeader", (b"# captured on",)),
+    "perf-json": Format("perf.json_export:PerfJson", (b'"linux-perf-json-version"',)),
+    "perf-report": Format("perf.report:PerfReport", (b"# samples: ",)),
+    "perf-script": Format("perf.script:PerfScript", pattern=rb"\d\.\d{1,9}:\s"),
+    "perf-stat": Format(
+        "perf.stat:PerfStat",
+        (b"performance counter stats for ", b'"counter-value"', b"counts unit events"),
+        rb"\d[^\w.<>-]{1,16}\d{1,3}[.,]\d\d[^\w.<>-]",
+    ),
+    "perfetto": Format("perfetto.reader:Perfetto", pattern=rb"\A\n"),
+    "pytorch-kineto": Format(
+        "pytorch.kineto:PytorchKineto", (b'"schemaversion"', b'"tracename"', b'"external id"', b'"ev idx"')
+    ),
+    "pytorch-table": Format("pytorch.table:PytorchTable", ((b"----  ----", b"self "),)),
+    "rocprof": Format(
+        "rocprof:Rocprof",
+        (
+            *(
+                b'"rocprofiler-sdk-tool"',
+                b'"cpu hip api"',
+                b'"cpu hsa api"',
+                b'"gpu',
+                b'"copy"',
+                b'"markers and ranges"',
+            ),
+            *(b"end_timestamp", b"beginns", b'"name","calls"', b'"name","totaldurationns"', b"counter_value"),
+        ),
+    ),
+    "tensorflow-profiler": Format(
+        "tensorflow.profiler:TensorflowProfiler", (b'"highres-ticks"', b'"/host:', b'"/device:')
+    ),
+    "tensorrt": Format(
+        "tensorrt:Tensorrt",
+        (
+            b'"startcomputems"',
+            b'"startenqms"',
+            b'"endcomputems"',
+            (b'"layers"', b'"layertype"'),
+            (b'"layers"', b'"bindings"'),
+        ),
+        rb'\A(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"count"',
+    ),
+    "timed-log": Format("logs.timed_log:TimedLog", pattern=rb"\d", most=Certainty.FALLBACK),
+    "tvm-debugger": Format("tvm.debugger:TvmDebugger", (b"node name", b"op #")),
+    "tvm-execution-trace": Format("tvm.execution_trace:TvmExecutionTrace", ((b'"traceevents"', b'"b"', b'"e"'),)),
+    "tvm-graph": Format(
+        "tvm.graph:TvmGraph", ((b"nodes", b"func_name"), (b"nodes", b"tvm_op"), (b"nodes", b'"type: '))
+    ),
+    "tvm-output-tensors": Format("tvm.output_tensors:TvmOutputTensors", pattern=rb"\A\xb7\x9c\x04\x05o\x8d\xe5\xf7"),
+    "tvm-profile": Format(
+        "tvm.profile:TvmProfile",
+        (b'"calls"', b'"device_metrics"', b'"configuration"', b"duration (us)", b"duration(us)"),
+    ),
+    "viztracer": Format("chrome.viztracer:Viztracer", (b'"viztracer_metadata"', b'"fee"'), rb':\d+\)"\s*:\s*\['),
+    "vtune": Format(
+        "vtune.reports:Vtune",
+        (
+            *(b"cpu time", b"clockticks", b"instructions retired", b"hardware event ", b"task time", b"task count"),
+            *(b"elapsed time", b"cpi rate", b"wait time", b"wait count", b"total time", b"spin time"),
+            *(b"spin and overhead time", b"effective time", b"bin start time", b"metric name", b"tsc."),
+        ),
+        rb"-- +--",
+    ),
+    "xplane": Format("tensorflow.xplane:Xplane", pattern=rb"\A\n"),
 }
+
+_ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-f])|/)")
+
+
+def searched(head: Head) -> bytes:
+    """Where the marks of formats are looked for: all that importers can see of an input, in lower case.
+
+    As it is, without the control sequences of terminals, and without escapes of JSON.
+    """
+    parts = [head.data, *map(str.encode, head.tables)]
+    if head.text[:1] in (b"{", b"[", b'"') and not head.complete:
+        parts.append(head.tail)
+    if b"\x1b" in head.data:
+        parts += map(plain, head.data.splitlines())
+    text = b"\n".join(parts).lower()
+    if _ESCAPE.search(text):
+        plainly = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()) if found[1] else b"/", text)
+        text = b"\n".join((text, plainly.lower()))
+    return text

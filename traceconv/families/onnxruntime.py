@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -34,8 +35,7 @@ from traceconv.families.chrome import facts
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader, Event, text_of
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder, join_args
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
@@ -67,17 +67,17 @@ PERF_ERROR = declare(
     "the perf counters of a layer could not be read; the first line of the error is the arg `perf_error`",
 )
 
-_WITHOUT_EVENTS = regex(rb"\[\r?\n\]\s*")
+_WITHOUT_EVENTS = re.compile(rb"\[\r?\n\]\s*")
 #: What every event has, and nothing else.
 _FIELDS = frozenset(("cat", "pid", "tid", "dur", "ts", "ph", "name", "args"))
 _CATEGORIES = frozenset(("Session", "Node", "Kernel", "Api"))
-_NAME_TIME = regex(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)(?:_(\d{1,3}))?\.json(?:\.gz)?$", re.ASCII)
+_NAME_TIME = re.compile(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)(?:_(\d{1,3}))?\.json(?:\.gz)?$", re.ASCII)
 #: The name is made, then the file is opened, then the clock is read: what that takes on a local disk.
 _OPENING_NS = 40_000
 
 _SUFFIX = "_kernel_time"
 _DEVICE = b"-1"
-_INTEGER = regex(rb'"-?(?:0|[1-9]\d{0,19})"')
+_INTEGER = re.compile(rb'"-?(?:0|[1-9]\d{0,19})"')
 _NO_READING = b'"18446744073709551615"'
 _ERROR_PREFIX = "perf error"
 
@@ -103,8 +103,8 @@ _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-@importer
-class OnnxRuntime(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class OnnxRuntime:
     """Importer of ONNX Runtime profiles.
 
     Attributes:

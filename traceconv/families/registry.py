@@ -1,24 +1,24 @@
 """Which importers exist, and which of them an input is for.
 
 Each importer is asked about the head of the input and answers YES, MAYBE, FALLBACK or NO with a reason. A single YES
-wins, else a single MAYBE, else a single FALLBACK. There are no other priorities and no dependence on the order of
-registration.
+wins, else a single MAYBE, else a single FALLBACK. There are no other priorities. Importers that would answer NO by what
+`index` says of their format are not loaded.
 """
 
 from __future__ import annotations
 
-import enum
 import importlib
 import os
 import shlex
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
-
-import msgspec
+from dataclasses import dataclass, fields
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
-from traceconv.families.index import MODULES
+from traceconv.families.index import FORMATS, Certainty, searched
+from traceconv.families.plugins import plugins
 from traceconv.io import sqlite
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
@@ -32,16 +32,8 @@ class SniffWarning(UserWarning):
     """An importer failed while it looked at the head of an input, which is a bug of it and not of the input."""
 
 
-class Certainty(enum.IntEnum):
-    """How sure an importer is that an input is its own."""
-
-    NO = 0
-    FALLBACK = 1
-    MAYBE = 2
-    YES = 3
-
-
-class Match(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Match:
     """The answer of an importer to the head of an input, with a short reason for people."""
 
     certainty: Certainty
@@ -69,10 +61,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Importer(Protocol):
-    """A format that comes in: a frozen struct whose fields are its options.
-
-    A struct of msgspec and no dataclass: to make one of these takes fifty times as long, and all importers are made
-    each time the format of a file is to be found out.
+    """A format that comes in: a frozen dataclass whose fields are its options, texts, booleans or whole numbers.
 
     Attributes:
         name: lowercase, unique, stable: "onednn-verbose".
@@ -114,24 +103,15 @@ class Importer(Protocol):
 #: What the value of an option may be in a call: a text as on the command line, or what it stands for.
 OptionValue = str | int | bool | os.PathLike[str]
 
-_importers: dict[str, type[Importer]] = {}
-_Class = TypeVar("_Class", bound=type)
 
-
-def importer(cls: _Class) -> _Class:
-    """Class decorator: register an importer. Raises ValueError when the name is taken."""
-    name = cls.name  # type: ignore[attr-defined]
-    if name in _importers:
-        raise ValueError(f"importer {name} is registered twice")
-    _importers[name] = cls
-    return cls
+def names() -> list[str]:
+    """The names of all formats that can be read, in alphabetical order."""
+    return sorted([*FORMATS, *plugins()])
 
 
 def importers() -> dict[str, type[Importer]]:
-    """All registered importers by name, in alphabetical order."""
-    for module in MODULES.values():
-        importlib.import_module(f"traceconv.families.{module}")
-    return dict(sorted(_importers.items()))
+    """All importers by name, in alphabetical order."""
+    return {name: importer_class(name) for name in names()}
 
 
 def checked_against(cls: type[Importer]) -> tuple[tuple[str, str, str], ...]:
@@ -148,10 +128,13 @@ def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
 
 def importer_class(name: str) -> type[Importer]:
     """The importer of that name. Raises UsageError with the known names."""
-    known = importers()
-    if name not in known:
-        raise UsageError(f"unknown format {name!r}", hint=f"known formats: {', '.join(known)}")
-    return known[name]
+    if name in FORMATS:
+        module, _, attribute = FORMATS[name].importer.partition(":")
+        cls: type[Importer] = getattr(importlib.import_module(f"traceconv.families.{module}"), attribute)
+        return cls
+    if name in plugins():
+        return plugins()[name]
+    raise UsageError(f"unknown format {name!r}", hint=f"known formats: {', '.join(names())}")
 
 
 def identify(source: Source) -> tuple[type[Importer], Match]:
@@ -161,33 +144,46 @@ def identify(source: Source) -> tuple[type[Importer], Match]:
         UnrecognizedFormat: nobody claims it.
         AmbiguousFormat: more than one does, equally surely.
     """
-    head = source.head()
-    found = [(importer_class(name), match) for name, match in answers(source).items()]
-    for certainty in (Certainty.YES, Certainty.MAYBE, Certainty.FALLBACK):
-        claims = [(cls, match) for cls, match in found if match.certainty is certainty]
-        if len(claims) == 1:
-            return claims[0]
-        if claims:
-            names = "; ".join(f"{cls.name}: {match.reason}" for cls, match in claims)
-            raise AmbiguousFormat(
-                f"{source.display}: several formats fit ({names})", hint="choose one with --from NAME"
-            )
-    raise _unrecognized(source, head)
+    found: list[tuple[type[Importer], Match]] = []
+    for most, group in groupby(_candidates(source.head()), key=lambda candidate: candidate[1]):
+        if all(match.certainty < most for _, match in found):
+            for name, _ in group:
+                cls = importer_class(name)
+                found.append((cls, answer_of(cls, source)))
+    surest = max((match.certainty for _, match in found), default=Certainty.NO)
+    if surest is Certainty.NO:
+        raise _unrecognized(source)
+    claims = [(cls, match) for cls, match in found if match.certainty is surest]
+    if len(claims) > 1:
+        reasons = "; ".join(f"{cls.name}: {match.reason}" for cls, match in claims)
+        raise AmbiguousFormat(f"{source.display}: several formats fit ({reasons})", hint="choose one with --from NAME")
+    return claims[0]
+
+
+def _candidates(head: Head) -> list[tuple[str, Certainty]]:
+    """The formats that an input may be of, and how sure each may be of it, the surest first."""
+    text = searched(head)
+    found = [(name, format.most) for name, format in FORMATS.items() if format.fits(text)]
+    return sorted([*found, *((name, Certainty.YES) for name in plugins())], key=lambda one: (-one[1], one[0]))
 
 
 def answers(source: Source) -> dict[str, Match]:
-    """What each importer says about an input, by name.
+    """What each importer says about an input, by name, whatever the index says of its format.
 
     Warns:
         SniffWarning: an importer failed; its answer is NO.
     """
-    head = source.head()
-    return {name: _answer(cls, source, head) for name, cls in importers().items()}
+    return {name: answer_of(cls, source) for name, cls in importers().items()}
 
 
-def _answer(cls: type[Importer], source: Source, head: Head) -> Match:
+def answer_of(cls: type[Importer], source: Source) -> Match:
+    """What an importer says about an input.
+
+    Warns:
+        SniffWarning: it failed; the answer is NO.
+    """
     try:
-        return cls().sniff(head)
+        return cls().sniff(source.head())
     except Exception as error:
         what = f"{type(error).__name__}: {str(error)[:80]!r}"
         warnings.warn(
@@ -196,7 +192,8 @@ def _answer(cls: type[Importer], source: Source, head: Head) -> Match:
         return Match.no(f"could not look at it ({what})")
 
 
-def _unrecognized(source: Source, head: Head) -> UnrecognizedFormat:
+def _unrecognized(source: Source) -> UnrecognizedFormat:
+    head = source.head()
     if not head.data:
         return UnrecognizedFormat(
             f"{source.display}: the file is empty",
@@ -218,8 +215,7 @@ def _unrecognized(source: Source, head: Head) -> UnrecognizedFormat:
 
 def options_of(cls: type[Importer]) -> dict[str, Any]:
     """The options of an importer with their defaults."""
-    assert issubclass(cls, msgspec.Struct)
-    return dict(zip(cls.__struct_fields__, cls.__struct_defaults__, strict=True))
+    return {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]
 
 
 def option_names(cls: type[Importer]) -> list[str]:

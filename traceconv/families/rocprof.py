@@ -20,7 +20,7 @@ for each counter, and Chrome JSON for traces.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,8 +33,7 @@ from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.idle_lines import EMPTY, SPACES, IdleRows, holds, lines_but
 from traceconv.families.common.numbers import number_of
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
@@ -67,11 +66,13 @@ CLOCK = BOOTTIME
 #: The Chrome JSON of the old rocprof counts from its first record.
 V1_CLOCK = ClockDomain("rocprof time", Zero.UNKNOWN, Run.MONOTONIC, 1)
 
-_HEADING = regex(rb'(?m)^(?=.*(?:Start_Timestamp"?,"?End_Timestamp|BeginNs"?,"?EndNs))"?[\w-]+"?,.*$', re.IGNORECASE)
-_STATS = regex(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDurationNs|AverageNs|Percentage)".*$')
-_SDK_JSON = regex(rb'"rocprofiler-sdk-tool"\s*:')
-_V1_JSON = regex(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
-_UNTIMED = regex(
+_HEADING = re.compile(
+    rb'(?m)^(?=.*(?:Start_Timestamp"?,"?End_Timestamp|BeginNs"?,"?EndNs))"?[\w-]+"?,.*$', re.IGNORECASE
+)
+_STATS = re.compile(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDurationNs|AverageNs|Percentage)".*$')
+_SDK_JSON = re.compile(rb'"rocprofiler-sdk-tool"\s*:')
+_V1_JSON = re.compile(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
+_UNTIMED = re.compile(
     rb'(?mi)^(?!.*(?:Timestamp|BeginNs))"?[\w-]+"?,.*"?Kernel_?Name"?,.*"?Counter_Name"?,"?Counter_Value"?\s*$'
 )
 _HEADINGS = (
@@ -82,7 +83,7 @@ _HEADINGS = (
 )
 #: What stands in each of them.
 _OF_HEADINGS = b"(?i:timestamp|ns|calls|counter)"
-_MAY_BE_HEADING = regex(_OF_HEADINGS.decode())
+_MAY_BE_HEADING = re.compile(_OF_HEADINGS.decode())
 #: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.
 _ARGS = {
     "workgroup_size_x": "workgroup_x",
@@ -559,8 +560,8 @@ def _hostname(process: _Process) -> str:
     return str(node.get("hostname", "")) if isinstance(node, dict) else ""
 
 
-@importer
-class Rocprof(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Rocprof:
     """Importer of what rocprofv3 and rocprof write."""
 
     name: ClassVar[str] = "rocprof"

@@ -21,17 +21,17 @@ engine was built with detailed verbosity.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import msgspec
 
 from traceconv.errors import MalformedInput
 from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
@@ -49,14 +49,14 @@ MENDED = declare(
     "the file is no valid JSON (names without escapes, nan, cut): read object by object",
 )
 
-_OBJECT = regex(rb"\{[^{}]*\}")
-_LAYER = regex(rb'\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
-_MEMBER = regex(rb'"(\w+)"\s*:\s*([^,}\s]+)')
-_TIMES = regex(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
-_PROFILE = regex(rb'\A\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
+_OBJECT = re.compile(rb"\{[^{}]*\}")
+_LAYER = re.compile(rb'\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
+_MEMBER = re.compile(rb'"(\w+)"\s*:\s*([^,}\s]+)')
+_TIMES = re.compile(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
+_PROFILE = re.compile(rb'\A\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
 #: printf of a C++ stream: six digits, zeros at the end cut off.
 _DIGITS = 6
-_NUMBER = regex(rb"-?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?")
+_NUMBER = re.compile(rb"-?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?")
 _SYNTHETIC = "A profile has no times: the layers stand end to end in the order of the network, with their mean lengths."
 
 _LAYERS = "TensorRT layers"
@@ -266,8 +266,8 @@ def _has_layers(head: Head) -> bool:
     return isinstance(first, str) and (b'"Bindings"' in head.tail)
 
 
-@importer
-class Tensorrt(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Tensorrt:
     """Importer of what trtexec exports."""
 
     name: ClassVar[str] = "tensorrt"

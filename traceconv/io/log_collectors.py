@@ -26,40 +26,26 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import IO, NamedTuple, cast
 
-from traceconv.errors import AmbiguousFormat, UnrecognizedFormat
-from traceconv.families.registry import Certainty, identify, importer_class
-from traceconv.io.patterns import regex
 from traceconv.io.source import BATCH_BYTES, Line, Source
 from traceconv.io.spill import close, failures, spooled_file
-from traceconv.merging.traces import concatenate_traces
-from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.trace import NO_TRACK, ClockId, SourceInfo, Trace, Track, TrackKind
-from traceconv.model.tracks import Tracks
-
-REFUSED = declare(
-    "streams.refused",
-    ProblemKind.LOST,
-    "the lines of one writer of the log could not be read, those of others could",
-)
 
 _COLOUR = rb"(?:\x1b\[[0-9;:]*m)*"
 _GAP = rb"(?: |(?=\r?\n|\Z))"  # behind a mark; some collectors cut it off where the line is empty
 _WRITERS = (
-    regex(rb"\[((?:rank|default|worker|node) ?\d{1,6})\]:?" + _GAP),
-    regex(rb"((?:rank|worker|node)[ _-]?\d{1,6}):" + _GAP),
-    regex(rb"\[(\d{1,6},\d{1,6})\]<std(?:out|err)>: ?"),
-    regex(_COLOUR + rb"([\w.-]{1,60}[-_]\d{1,6}) {1,60}\|" + _COLOUR + _GAP),
+    re.compile(rb"\[((?:rank|default|worker|node) ?\d{1,6})\]:?" + _GAP),
+    re.compile(rb"((?:rank|worker|node)[ _-]?\d{1,6}):" + _GAP),
+    re.compile(rb"\[(\d{1,6},\d{1,6})\]<std(?:out|err)>: ?"),
+    re.compile(_COLOUR + rb"([\w.-]{1,60}[-_]\d{1,6}) {1,60}\|" + _COLOUR + _GAP),
 )
-_RANK = regex(rb"rank[ _-]?(\d{1,6})|\d{1,6},(\d{1,6})")  # as torchrun and mpirun call a writer
-_NUMBERS = (regex(rb" {0,5}(\d{1,9}):" + _GAP),)
+_RANK = re.compile(rb"rank[ _-]?(\d{1,6})|\d{1,6},(\d{1,6})")  # as torchrun and mpirun call a writer
+_NUMBERS = (re.compile(rb" {0,5}(\d{1,9}):" + _GAP),)
 _ARRIVALS = (
-    regex(rb"()\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"),
-    regex(rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+ [\w./-]+(?:\[\d+\])?):" + _GAP),
+    re.compile(rb"()\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"),
+    re.compile(rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+ [\w./-]+(?:\[\d+\])?):" + _GAP),
 )
-_LINE_ENDS = regex(rb"\n{2,}")
+_LINE_ENDS = re.compile(rb"\n{2,}")
 _LEAST_LINES = 3
 #: So many of the lines must bear the mark; others are continued lines or output that went another way.
 _LEAST_SHARE = 0.8
@@ -286,81 +272,22 @@ def _names(source: Source, mark: re.Pattern[bytes], sure: int) -> list[bytes] | 
     return list(names) if len(names) <= max(sure, count // _LEAST_LINES_EACH) else None
 
 
-def streams_of(source: Source, format: str | None) -> list[Source]:
-    """What an input is read as: itself, or the streams of its writers.
+class Collected(NamedTuple):
+    """What a log may be read as: its lines without the marks of one collector.
 
-    Args:
-        source: the input.
-        format: the importer that the user named, if any.
+    Attributes:
+        streams: those of each writer, or one.
+        by_name: whether the marks name the writers, and can be nothing else.
+        arrivals: whether the marks are times of arrival, which an importer may make use of.
     """
+
+    streams: list[Stream]
+    by_name: bool
+    arrivals: bool
+
+
+def collected(source: Source) -> Iterator[Collected]:
+    """What an input may be read as, if nearly all of its lines bear marks."""
     for marks in (_WRITERS, _NUMBERS, _ARRIVALS):
-        found: list[Source] = [one for one in _streams(source, marks) if _is_known(one, format, marks is _WRITERS)]
-        if found and not (marks is _ARRIVALS and _reads_arrivals(source, format)):
-            return found
-    return [source]
-
-
-def _is_known(stream: Source, format: str | None, by_name: bool) -> bool:
-    """Whether a stream is of a format; a log with times counts only behind the name of a writer."""
-    if format:
-        return by_name or importer_class(format)().sniff(stream.head()).certainty > Certainty.NO
-    return _certainty(stream) > (Certainty.NO if by_name else Certainty.FALLBACK)
-
-
-def _reads_arrivals(source: Source, format: str | None) -> bool:
-    """Whether the format makes use of the times itself."""
-    try:
-        cls = importer_class(format) if format else identify(source)[0]
-    except (UnrecognizedFormat, AmbiguousFormat):
-        return False
-    return getattr(cls, "reads_arrivals", False)
-
-
-def _certainty(source: Source) -> Certainty:
-    try:
-        return identify(source)[1].certainty
-    except (UnrecognizedFormat, AmbiguousFormat):
-        return Certainty.NO
-
-
-def join_streams(traces: Sequence[Trace], writers: Sequence[str]) -> Trace:
-    """One trace of the streams of one input; each track at the top says whose it is."""
-    clocks = list(dict.fromkeys(clock for trace in traces for clock in trace.clocks))
-    marked = [
-        trace.with_tables(
-            tracks=Tracks(
-                replace(_marked(track, writer), clock=ClockId(clocks.index(trace.clocks[track.clock])))
-                for track in trace.tracks
-            )
-        )
-        for trace, writer in zip(traces, writers, strict=True)
-    ]
-    return concatenate_traces(marked).with_tables(
-        sources=[_joined_info([trace.sources[0] for trace in traces])],
-        clocks=clocks,
-        snapshots=list(dict.fromkeys(snapshot for trace in traces for snapshot in trace.snapshots)),
-        metadata={
-            f"{writer}: {key}" if writer else key: value
-            for trace, writer in zip(traces, writers, strict=True)
-            for key, value in trace.metadata.items()
-        },
-    )
-
-
-def _marked(track: Track, writer: str) -> Track:
-    if not writer or track.parent != NO_TRACK:
-        return track
-    if track.kind is TrackKind.PROCESS:
-        return replace(track, labels=(*track.labels, writer))
-    return replace(track, name=f"{writer}: {track.name}")
-
-
-def _joined_info(infos: Sequence[SourceInfo]) -> SourceInfo:
-    joined = infos[0].copy()
-    if len(infos) > 1:
-        joined.rank = joined.world_size = None  # it is of several processes
-    for info in infos[1:]:
-        joined.balance.extend(info.balance)
-        joined.diagnostics.extend(info.diagnostics)
-        joined.notes.extend(note for note in info.notes if note not in joined.notes)
-    return joined
+        if streams := _streams(source, marks):
+            yield Collected(streams, marks is _WRITERS, marks is _ARRIVALS)

@@ -13,15 +13,14 @@ the first bytes gone. So a format is recognised by the keys and values of its ob
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from msgspec import Struct
 
-from traceconv.io.patterns import regex
-
-_SEPARATORS = regex(r"[\s,\x00]*")
-_COLON = regex(r"\s*:\s*")
-_FIRST_KEY = regex(r'\{\s*("[^"\\]*")\s*:')
+_SEPARATORS = re.compile(r"[\s,\x00]*")
+_COLON = re.compile(r"\s*:\s*")
+_FIRST_KEY = re.compile(r'\{\s*("[^"\\]*")\s*:')
 #: So many objects that cannot be read are passed over: each may be read up to the end of the text in vain.
 _TRIES = 64
 _decoder = json.JSONDecoder(strict=False)

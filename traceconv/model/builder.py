@@ -310,7 +310,7 @@ class Builder:
             for column in [*self._all_columns(), *self._marks.columns.values()]:
                 column.spill()
 
-    def keep_args(self, args: bytes | dict[str, Any]) -> tuple[int, int]:
+    def keep_args(self, args: bytes | dict[str, Any] | None) -> tuple[int, int]:
         """Keep the args of one or several events: where, and how long they are.
 
         Those that were kept lately are not kept again: a program does few different things many times.
@@ -335,13 +335,13 @@ class Builder:
         dur: int,
         name: str,
         category: str = "",
-        args: bytes | dict[str, Any] = b"",
+        args: bytes | dict[str, Any] | None = b"",
         at: int = 0,
     ) -> SliceId:
         """An interval of `dur` ns from `ts` ns.
 
         Args:
-            args: a JSON object as bytes, or a dict.
+            args: a JSON object as bytes, or a dict; None for none.
             at: the number of the event or line in the input.
         """
         if not 0 <= dur <= LIMIT_NS or not -LIMIT_NS <= ts <= LIMIT_NS - dur:
@@ -449,7 +449,7 @@ class Builder:
         self._slices += rows if table == "slices" else 0
         self._added(rows)
 
-    def _possible(self, ts: int, dur: int, args: bytes | dict[str, Any], at: int) -> tuple[int, int, bytes]:
+    def _possible(self, ts: int, dur: int, args: bytes | dict[str, Any] | None, at: int) -> tuple[int, int, bytes]:
         """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
         if index(dur) < 0:
             self.problem(NEGATIVE_DURATION, at)
@@ -506,13 +506,15 @@ class Builder:
         ts: int,
         name: str,
         category: str = "",
-        args: bytes | dict[str, Any] = b"",
+        args: bytes | dict[str, Any] | None = b"",
         at: int = 0,
     ) -> None:
         """The begin of a slice whose end comes later; paired when all events are known, in order of time."""
         self._mark(track, ts, True, name, category, args, at)
 
-    def end(self, track: TrackId, ts: int, name: str = "", args: bytes | dict[str, Any] = b"", at: int = 0) -> None:
+    def end(
+        self, track: TrackId, ts: int, name: str = "", args: bytes | dict[str, Any] | None = b"", at: int = 0
+    ) -> None:
         """The end of the innermost open slice of that name (or of any name, when it has none)."""
         self._mark(track, ts, False, name, "", args, at)
 
@@ -523,7 +525,7 @@ class Builder:
         is_begin: bool,
         name: str,
         category: str,
-        args: bytes | dict[str, Any],
+        args: bytes | dict[str, Any] | None,
         at: int,
     ) -> None:
         possible = self._possible_ts(ts, at)
@@ -561,7 +563,7 @@ class Builder:
         ts: int,
         name: str,
         category: str = "",
-        args: bytes | dict[str, Any] = b"",
+        args: bytes | dict[str, Any] | None = b"",
         at: int = 0,
     ) -> None:
         """A point in time."""
@@ -668,7 +670,7 @@ class Builder:
         text: str,
         level: Level = Level.INFO,
         source: str = "",
-        args: bytes | dict[str, Any] = b"",
+        args: bytes | dict[str, Any] | None = b"",
         at: int = 0,
     ) -> None:
         """An entry of a log.
@@ -690,7 +692,7 @@ class Builder:
         self._added(1)
 
     def totals(
-        self, track: TrackId, name: str, category: str = "", args: bytes | dict[str, Any] = b"", at: int = 0
+        self, track: TrackId, name: str, category: str = "", args: bytes | dict[str, Any] | None = b"", at: int = 0
     ) -> None:
         """A row of a table without times, on a track made by `totals_track`; its place is its number in the table."""
         row = self._totals[track]
@@ -913,9 +915,9 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-def _as_bytes(args: bytes | dict[str, Any]) -> bytes:
+def _as_bytes(args: bytes | dict[str, Any] | None) -> bytes:
     if not isinstance(args, dict):
-        return args
+        return args or b""
     encoded = _encode(args) if args else b""
     # JSON has no words for infinity and NaN, and msgspec writes null; as text they stay what they are.
     return _encode(_with_text(args)) if b"null" in encoded else encoded
@@ -929,7 +931,7 @@ def _with_text(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def join_args(first: bytes | dict[str, Any], second: bytes | dict[str, Any]) -> bytes:
+def join_args(first: bytes | dict[str, Any] | None, second: bytes | dict[str, Any]) -> bytes:
     """One JSON object with the members of both; of a key that both have, readers take the second."""
     one, two = _as_bytes(first).strip(), _as_bytes(second).strip()
     if len(one) <= 2 or not one[1:-1].strip():

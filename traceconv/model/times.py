@@ -18,6 +18,7 @@ LIMIT_NS = 2**62 // 1000 * 1000
 
 _DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
 _MAX_DIGITS = 40
+_MAX_EXPONENT = 18  # of units: what is counted in larger ones is no time
 _DIGITS = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?")
 _DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
 _UNITS_DOWN = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
@@ -29,7 +30,7 @@ def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
     """Nanoseconds of a decimal number that counts units of factor * 10**exponent ns.
 
     Digits below a nanosecond are rounded half up (away from zero). Raises ValueError for anything that is not a
-    plain finite decimal number, and for times beyond ±LIMIT_NS.
+    plain finite decimal number, and for times beyond ±LIMIT_NS; TypeError where 10**6 stands for MS.
 
     >>> parse_ns(b"6345678901234.123", US)
     6345678901234123
@@ -43,6 +44,8 @@ def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
     scale = exponent + int(match[4] or 0) - len(match[3] or b"")
     value = _scaled(digits.lstrip(b"0"), scale)
     if value is None:
+        if exponent > _MAX_EXPONENT:
+            raise TypeError(f"parse_ns counts units of 10**exponent ns: NS, US, MS or S, not {exponent}")
         raise ValueError(f"time out of range: {_shown(text)}")
     return -value if match[1] == b"-" else value
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from traceconv.io.patterns import regex
+import re
+
 from traceconv.io.source import Head
 
-_FUNCTION = regex(rb'"cat"\s*:\s*"(?:FEE|fee)"')
+_FUNCTION = re.compile(rb'"cat"\s*:\s*"(?:FEE|fee)"')
 #: The last entry of `file_info`: "relu (/src/net.py:15)": ["/src/net.py", 15]}}}
-_LAST_FUNCTION = regex(rb'\(([^"]+):(\d+)\)"\s*:\s*\[\s*"\1"\s*,\s*\2\s*\]\s*\}\s*\}\s*\}\s*\Z')
+_LAST_FUNCTION = re.compile(rb'\(([^"]+):(\d+)\)"\s*:\s*\[\s*"\1"\s*,\s*\2\s*\]\s*\}\s*\}\s*\}\s*\Z')
 _LAST_ENTRY = 4096
 _KEY = b'"viztracer_metadata"'
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -9,7 +10,6 @@ import msgspec
 from traceconv.families.chrome.events import ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader, decode_json, event_of
 from traceconv.families.registry import Match
-from traceconv.io.patterns import regex
 from traceconv.io.source import Head
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_like_unix_time
@@ -29,9 +29,9 @@ NOT_READ = declare("chrome.not_read", ProblemKind.LOST, "ftrace or ETW text insi
 _LARGE = 16 << 20
 _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
 _STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds")
-_EVENT = regex(rb'"ph"\s*:\s*"')
-_EVENTS = regex(rb'"traceEvents"\s*:')
-_WHOLE = regex(r"-?[0-9]{1,19}")
+_EVENT = re.compile(rb'"ph"\s*:\s*"')
+_EVENTS = re.compile(rb'"traceEvents"\s*:')
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 #: The escapes of JSON that stand for control characters, as they were written.
 _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 

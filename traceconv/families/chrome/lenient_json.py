@@ -19,27 +19,25 @@ import json
 import re
 from collections import Counter
 
-from traceconv.io.patterns import regex
-
 #: What is nested deeper than this becomes text: how deep decoders can go differs between versions of Python.
 MAX_DEPTH = 200
 
-_SPACE = regex(rb"[\s\x00]*")
-_BARE = regex(rb"[^\s,:{}\[\]\"]+")
-_NUMBER = regex(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_SPACE = re.compile(rb"[\s\x00]*")
+_BARE = re.compile(rb"[^\s,:{}\[\]\"]+")
+_NUMBER = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _KEY_AHEAD = rb'"(?:[^"\\]|\\.){0,2000}"\s*:'
-_ENDS_KEY = regex(rb"\s*:")
-_ENDS_MEMBER = regex(rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
-_ENDS_ELEMENT = regex(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
-_EVENT = regex(rb'\{[^{}]{0,400}?"ph"\s*:\s*"')
-_EVENT_FIELD = regex(rb'"(?:ph|pid|tid|ts|dur)"\s*:')
+_ENDS_KEY = re.compile(rb"\s*:")
+_ENDS_MEMBER = re.compile(rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
+_ENDS_ELEMENT = re.compile(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
+_EVENT = re.compile(rb'\{[^{}]{0,400}?"ph"\s*:\s*"')
+_EVENT_FIELD = re.compile(rb'"(?:ph|pid|tid|ts|dur)"\s*:')
 _NEAR = 64  # as far as white space before a field may go
-_ENDS_TEXT = regex(rb"\s*\Z")
-_QUOTE_OR_BACKSLASH = regex(rb'["\\]')
-_ESCAPE = regex(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
-_CONTROL = regex(rb"[\x00-\x1f]")
-_STRING_OR_BRACKET = regex(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
-_SURROGATES = regex(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_ENDS_TEXT = re.compile(rb"\s*\Z")
+_QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
+_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_SURROGATES = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _PAIR_LENGTH = 12
 
 

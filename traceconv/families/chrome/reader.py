@@ -13,13 +13,13 @@ Lost: embedded ftrace and ETW text (`systemTraceEvents`) is not read. Colour nam
 
 from __future__ import annotations
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 from traceconv.errors import UsageError
 from traceconv.families.chrome import facts
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -31,8 +31,8 @@ _MANY_DAYS = 10
 _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 
 
-@importer
-class ChromeTrace(Struct, frozen=True):
+@dataclass(frozen=True)
+class ChromeTrace:
     """Importer of any Chrome trace.
 
     Attributes:

@@ -15,13 +15,13 @@ which can be longer than all events; it stands behind them.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 from traceconv.families.chrome import facts
 from traceconv.families.chrome._viztracer_marks import is_of_viztracer
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -37,8 +37,8 @@ OVERFLOW = declare(
 _METADATA = "viztracer_metadata"
 
 
-@importer
-class Viztracer(Struct, frozen=True):
+@dataclass(frozen=True)
+class Viztracer:
     """Importer of viztracer's JSON."""
 
     name = "viztracer"

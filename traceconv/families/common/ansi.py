@@ -8,10 +8,10 @@ Source: ECMA-48, sections 5.4 (control sequences) and 5.6 (control strings).
 
 from __future__ import annotations
 
-from traceconv.io.patterns import regex
+import re
 
 _ESCAPE = b"\x1b"
-_SEQUENCE = regex(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 
 
 def plain(line: bytes) -> bytes:

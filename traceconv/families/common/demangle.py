@@ -17,9 +17,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from traceconv.io.patterns import regex
-
-_MANGLED = regex(r"_?_Z[A-Za-z0-9_]")
+_MANGLED = re.compile(r"_?_Z[A-Za-z0-9_]")
 #: Substitutions can make a short name huge.
 _MAX_LENGTH = 1 << 15
 _MAX_STEPS = 5000

@@ -6,12 +6,11 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 from traceconv.errors import UsageError
-from traceconv.io.patterns import regex
 from traceconv.model.clocks import LocalTime
 from traceconv.model.times import S, parse_ns
 
-_OFFSET = regex(r"([+-])(\d\d)(?::?([0-5]\d))?", re.ASCII)
-_MOMENT = regex(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?", re.ASCII)
+_OFFSET = re.compile(r"([+-])(\d\d)(?::?([0-5]\d))?", re.ASCII)
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?", re.ASCII)
 #: No place on earth is further from UTC.
 _MOST_HOURS = 14
 

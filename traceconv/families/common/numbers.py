@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceconv.io.patterns import regex
-
-_FORM = regex(r"[+-]?(?:\d+([.,]\d*)?|([.,]\d+))([eE][+-]?\d{1,4})?", re.ASCII)
+_FORM = re.compile(r"[+-]?(?:\d+([.,]\d*)?|([.,]\d+))([eE][+-]?\d{1,4})?", re.ASCII)
 #: A double has no more digits before the point.
 _MOST_DIGITS = 309
 _INFINITE = float("inf")

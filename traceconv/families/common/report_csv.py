@@ -15,12 +15,11 @@ import re
 from collections.abc import Iterable
 
 from traceconv.families.common.numbers import number_of as plain_number_of
-from traceconv.io.patterns import regex
 
 DELIMITERS = (",", ";", "\t")
 
 # 1,215,000,000.00 | -27.595.520 | 65,77 | 1e-05; groups of three may be parted by spaces or apostrophes as well
-_NUMBER = regex(r"[+-]?(?=[\d.,])(\d*(?:[.,]\d+)*[.,]?)([eE][+-]?\d{1,4})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?=[\d.,])(\d*(?:[.,]\d+)*[.,]?)([eE][+-]?\d{1,4})?", re.ASCII)
 _SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'\u2019")
 _MAX_LENGTH = 60
 _GROUP = 3

@@ -6,10 +6,10 @@ A table is printed amid the output of a program, which may colour it, put a pref
 
 from __future__ import annotations
 
+import re
 from typing import Generic, TypeVar
 
 from traceconv.families.common.ansi import plain
-from traceconv.io.patterns import regex
 
 #: What the user reads about an input of tables alone.
 NO_TIMELINE = (
@@ -17,7 +17,7 @@ NO_TIMELINE = (
     "merge it with the trace of the same run to see the totals there"
 )
 
-_DIGIT = regex(r"\d")
+_DIGIT = re.compile(r"\d")
 _Table = TypeVar("_Table")
 
 

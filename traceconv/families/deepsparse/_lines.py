@@ -13,24 +13,23 @@ import re
 from typing import Any, NamedTuple
 
 from traceconv.families.common.ansi import plain as without_colours
-from traceconv.io.patterns import regex
 from traceconv.model.trace import Level
 
-_PREFIX = regex(
+_PREFIX = re.compile(
     rb"\[(?:(?P<module>[a-z_]+) )?(?P<thread>[0-9a-f]{6,16}) >"
     rb"(?P<level>FATAL|ERROR|WARN|INFO|DIAGNOSE|DEBUG_VERBOSE|DEBUG)<"
     rb" +(?P<function>\S+) (?P<file>\S+):(?P<line>\d+)\] ?"
 )
 # DeepSparse, Copyright 2021-present / Neuralmagic, Inc. version: 1.8.0 COMMUNITY | (e3778e93) (release) (optimized) ...
-BANNER = regex(
+BANNER = re.compile(
     rb"(?:DeepSparse(?: Engine)?, Copyright|NeuralMagic WAND version).*?"
     rb"(?:version:? *(?P<version>\d[\w.+-]*)(?P<rest>.*))?$"
 )
 #: What the lines of a crash report look like, below the banner that it begins with.
-CRASH_BEGIN = regex(rb"Date: \d\d-\d\d-\d{4} @ ")
-CRASH_LINE = regex(rb"\s*$|[A-Z][\w /,]*: |Assertion at |Backtrace:| *\d+# |Please email ")
-GRAPH = regex(r"Printing GraphViewer (?P<name>.*):$")
-NODE = regex(r"Node (?P<index>\d+): (?P<op>\S+) ?(?P<name>.*)$")
+CRASH_BEGIN = re.compile(rb"Date: \d\d-\d\d-\d{4} @ ")
+CRASH_LINE = re.compile(rb"\s*$|[A-Z][\w /,]*: |Assertion at |Backtrace:| *\d+# |Please email ")
+GRAPH = re.compile(r"Printing GraphViewer (?P<name>.*):$")
+NODE = re.compile(r"Node (?P<index>\d+): (?P<op>\S+) ?(?P<name>.*)$")
 
 _LEVELS = {
     b"FATAL": Level.FATAL,
@@ -42,8 +41,8 @@ _LEVELS = {
     b"DEBUG_VERBOSE": Level.VERBOSE,
 }
 _ENTITIES = {b"&gt;": b">", b"&lt;": b"<", b"&quot;": b'"', b"&amp;": b"&"}
-_WARNING = regex(r"\W*(?:warn(?:ing)?\b|\[W)", re.IGNORECASE)
-_ERROR = regex(r"\W*(?:error\b|fatal\b|traceback\b|terminate called)", re.IGNORECASE)
+_WARNING = re.compile(r"\W*(?:warn(?:ing)?\b|\[W)", re.IGNORECASE)
+_ERROR = re.compile(r"\W*(?:error\b|fatal\b|traceback\b|terminate called)", re.IGNORECASE)
 
 
 class Record(NamedTuple):

@@ -18,7 +18,6 @@ from typing import Any
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import DIGIT, EMPTY, SPACE, SPACES, IdleRows, holds, lines_but
-from traceconv.io.patterns import regex
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -54,19 +53,19 @@ TIME = "average_run_time_in_ms"
 #: What the header of a CSV report holds, in any order.
 CSV_COLUMNS = (b"average_run_time_in_ms", b"canonical_name")
 #: What the header of a text report begins with.
-TEXT_HEADER = regex(rb"^ *Name *\| *OutDims *\| *KerDims *\| *Strides *\| *ActSpars *\| *Time\(ms\)", re.MULTILINE)
+TEXT_HEADER = re.compile(rb"^ *Name *\| *OutDims *\| *KerDims *\| *Strides *\| *ActSpars *\| *Time\(ms\)", re.MULTILINE)
 _HELP = (
     "The report has no timestamps: the order and the average durations of layers are real, positions are not; layers "
     "are laid end to end."
 )
 _REPORTS_HINT = "reports come from deepsparse.debug_analysis, deepsparse.analyze and deepsparse.benchmark"
 _PARTS = ("sub_layer_info", "name")
-_TOTALS = regex(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
+_TOTALS = re.compile(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
 #: Lines of a report as text that hold neither a row nor a total.
 _OTHERS = lines_but(holds(rb"\|"), SPACE + rb"*[A-Z][^\n:]*:" + rb" *[-\d.e+]", or_blank=True)
-_WHOLE = regex(r"[+-]?\d{1,18}")
-_NUMBER = regex(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
-_PLACE = regex(r"[ _]\d+$")
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
+_PLACE = re.compile(r"[ _]\d+$")
 _UNITS = ("mean", "median", "std")
 
 

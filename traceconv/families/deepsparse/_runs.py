@@ -19,7 +19,6 @@ from traceconv.families.deepsparse import _lines as lines
 from traceconv.families.deepsparse._lines import Record
 from traceconv.families.logs import log_times
 from traceconv.families.logs.log_times import LOCAL_FORMS, Kind, TimeReader
-from traceconv.io.patterns import regex
 from traceconv.io.source import Line, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
@@ -56,16 +55,16 @@ _STAMPED_HELP = (
     "thread begins, if its line arrived only after that."
 )
 _SYNTHETIC = " (synthetic)"
-_CALL = regex(r"ORT NM EP compute_func: *(?P<ms>\S*)(?P<unit> ms)?")
-_PHASE = regex(r"== (?P<end>End )?(?P<name>NMExecutionProvider::\w+) ==$")
-_TRANSLATE = regex(r"== Translating subgraph (?P<name>\S+) to NM intake graph")
-_COMPILE = regex(r"== Compiling (?P<name>\S+) with batch size (?P<batch>\d+) using (?P<count>\d+) (?P<what>\w+)")
-_UNSUPPORTED = regex(r"Unsupported (?P<op>\w+) (?P<node>.*?) ?, *(?P<reason>.*)$")
-_SUPPORTS = regex(r"== NM Execution Provider supports (?P<percent>[\d.]+)% of the network")
-_CREATED = regex(r"Created (?P<count>\d+) compiled subgraphs")
-_INPUT = regex(r" +(?P<name>.+) \(required\)$")
-_LAUNCHER = regex(r"(\w+) += +(\d+)")
-_BUFFER = regex(r"compiler: total buffer size = (\d+)/(\d+)")
+_CALL = re.compile(r"ORT NM EP compute_func: *(?P<ms>\S*)(?P<unit> ms)?")
+_PHASE = re.compile(r"== (?P<end>End )?(?P<name>NMExecutionProvider::\w+) ==$")
+_TRANSLATE = re.compile(r"== Translating subgraph (?P<name>\S+) to NM intake graph")
+_COMPILE = re.compile(r"== Compiling (?P<name>\S+) with batch size (?P<batch>\d+) using (?P<count>\d+) (?P<what>\w+)")
+_UNSUPPORTED = re.compile(r"Unsupported (?P<op>\w+) (?P<node>.*?) ?, *(?P<reason>.*)$")
+_SUPPORTS = re.compile(r"== NM Execution Provider supports (?P<percent>[\d.]+)% of the network")
+_CREATED = re.compile(r"Created (?P<count>\d+) compiled subgraphs")
+_INPUT = re.compile(r" +(?P<name>.+) \(required\)$")
+_LAUNCHER = re.compile(r"(\w+) += +(\d+)")
+_BUFFER = re.compile(r"compiler: total buffer size = (\d+)/(\d+)")
 _FAILED = "FAILED TO COMPILE"
 _NEW_SUBGRAPH = "== Beginning new subgraph =="
 

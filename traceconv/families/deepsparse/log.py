@@ -16,29 +16,28 @@ Facts come from the output of 0.3.0, 0.8.0, 1.0.2 and 1.8.0, and from the open P
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import ClassVar
-
-from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.deepsparse import _lines as lines
 from traceconv.families.deepsparse import _reports as reports
 from traceconv.families.deepsparse._runs import NO_CLOCK, LogReader
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.marks import FormatMarks
 
-_BENCHMARK = regex(rb'"engine"\s*:\s*"deepsparse\.engine')
+_BENCHMARK = re.compile(rb'"engine"\s*:\s*"deepsparse\.engine')
 #: What stands before the layers; the times of all iterations are among it, and can be many.
 _ANALYSIS = {"average_total_time", "items_per_second", "iteration_times"}
-_JSON = regex(rb"\{\s*\"")
+_JSON = re.compile(rb"\{\s*\"")
 
 
-@importer
-class DeepSparse(Struct, frozen=True):
+@dataclass(frozen=True)
+class DeepSparse:
     """Logs and reports of DeepSparse."""
 
     name: ClassVar[str] = "deepsparse"

@@ -25,7 +25,6 @@ import msgspec
 
 from traceconv.families.common.idle_lines import SPACE, holds
 from traceconv.families.common.text_tables import OpenTables
-from traceconv.io.patterns import regex
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
 
@@ -62,13 +61,15 @@ _ELLIPSES = ("…", "...", "..")
 #: A row that came out of a table: its cells by column, its line, the number of its table.
 RowHandler = Callable[[dict[str, str], int, int], bool]
 
-_SHAPE = regex(r"shape: \((\d[\d_,]*), (\d+)\)\s*")
-_PANDAS_SHAPE = regex(r"\[(\d+) rows x (\d+) columns\]\s*")
-_BOX = regex(r"[┌│╞└├].*")
+_SHAPE = re.compile(r"shape: \((\d[\d_,]*), (\d+)\)\s*")
+_PANDAS_SHAPE = re.compile(r"\[(\d+) rows x (\d+) columns\]\s*")
+_BOX = re.compile(r"[┌│╞└├].*")
 _NAMES = "|".join(re.escape(name) for name in (*COLUMNS, TOTAL, RUN, WAIT, AVERAGE, "average_elapsed (ns)", "..."))
-_NAME = regex(rf"(?<!\S)(?:{_NAMES}|count)(?!\S)")
+_NAME = re.compile(rf"(?<!\S)(?:{_NAMES}|count)(?!\S)")
 #                             trace_id            name  thread.id    dur
-_PANDAS = regex(rf"(?P<prefix>\S.*?\s)??\s*(?P<names>(?:{_NAMES}|count)(?:\s+(?:{_NAMES}|count))*)\s*(?P<more>\\?)\s*")
+_PANDAS = re.compile(
+    rf"(?P<prefix>\S.*?\s)??\s*(?P<names>(?:{_NAMES}|count)(?:\s+(?:{_NAMES}|count))*)\s*(?P<more>\\?)\s*"
+)
 
 
 def _canonical(name: str) -> str:

@@ -30,10 +30,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
-
-from msgspec import Struct
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common.idle_lines import DIGIT, SPACE, IdleLines, holds, lines_but
@@ -62,8 +60,7 @@ from traceconv.families.furiosa._tables import (
     TextTables,
     describes_tables,
 )
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
@@ -96,7 +93,7 @@ WAIT_DIFFERS = declare(
 _HOST_CLOCK = REALTIME
 _FLOAT_NS = 256
 #: Inference counts               : 4        99.9 percentile Latency (ns)   : 3024561
-_SUMMARY = regex(
+_SUMMARY = re.compile(
     r"(?P<what>Inference counts|(?:Min|Max|Mean|Median) latency \(ns\)|[\d.]+ percentile latency \(ns\))\s*:\s*"
     r"(?P<value>-?\d+(?:\.\d+)?)\s*",
     re.IGNORECASE,
@@ -104,7 +101,7 @@ _SUMMARY = regex(
 _SUMMARY_TITLE = "Inference Results Summary"
 _EMPTY_FRAME = "DataFrame is empty."
 _OF_THE_NPU = {"pe_index", "execution_index", "instruction_index"}
-_DEVICE_CYCLES = regex(rb"leader_device,name,cycle\s")
+_DEVICE_CYCLES = re.compile(rb"leader_device,name,cycle\s")
 #: Rows of them that are cut, or other lines.
 _NO_CYCLES = lines_but(holds(b",") + holds(DIGIT), b"leader", or_blank=True)
 #: What lines of a summary hold.
@@ -411,8 +408,8 @@ def _read_cycles(source: Source, out: Builder) -> None:
     out.note("cycles of RNGD devices: the file names neither when a stage ran nor the frequency of the clock")
 
 
-@importer
-class FuriosaTable(Struct, frozen=True):
+@dataclass(frozen=True)
+class FuriosaTable:
     """Importer of the tables of the Furiosa profiler.
 
     Attributes:

@@ -19,11 +19,10 @@ What joins the spans is in `_furiosa_spans`.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
-
-from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.chrome import facts
@@ -40,8 +39,7 @@ from traceconv.families.furiosa._spans import (
     unwrapped,
     whole_number,
 )
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
@@ -68,7 +66,7 @@ _TIMES = ("start_ts", "end_ts")
 _IDS = ("trace_id", "span_id", "parent_span_id", "thread.id")
 _USED = (*_IDS, *_TIMES)
 _KEYS = tuple(f'"{key}"'.encode() for key in ("start_ts", "end_ts", "span_id", "parent_span_id", "trace_id"))
-_EXPORTED = regex(rb'"cat"\s*:\s*"Nux"|"cat"\s*:\s*"NPU"[^{}]*"tid"\s*:\s*1000\d{4}\b')
+_EXPORTED = re.compile(rb'"cat"\s*:\s*"Nux"|"cat"\s*:\s*"NPU"[^{}]*"tid"\s*:\s*1000\d{4}\b')
 
 
 class FuriosaEvents(ChromeEvents):
@@ -223,8 +221,8 @@ def _own_times(args: dict[str, Any]) -> tuple[int, int] | None:
     return (start, end) if both else None  # type: ignore[return-value]
 
 
-@importer
-class Furiosa(Struct, frozen=True):
+@dataclass(frozen=True)
+class Furiosa:
     """Importer of Furiosa profiler traces."""
 
     name: ClassVar[str] = "furiosa"

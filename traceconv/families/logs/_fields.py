@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from traceconv.io.patterns import regex
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.times import LIMIT_NS, parse_ns
 from traceconv.model.trace import Level
@@ -66,8 +65,8 @@ _FIELDS = (
     r"\[(?P<source>[A-Za-z_]\w*(?:[./][\w./-]+)?)\](?=:?\s)",
     r"(?P<source>root|__main__|[A-Za-z_]\w*(?:\.\w+)+)(?=\s?(?::|\||-\s))",
 )
-_GROUP = regex(r"\(\?P<(\w+)>")
-_LEADING = regex(r"[\s:|,;\])>]+(?:-\s+)?|\s*-\s+")
+_GROUP = re.compile(r"\(\?P<(\w+)>")
+_LEADING = re.compile(r"[\s:|,;\])>]+(?:-\s+)?|\s*-\s+")
 
 _UNITS = {
     "ns": (1, 0),
@@ -90,15 +89,15 @@ _UNITS |= {
 _UNITS |= {"µs": (1, 3), "μs": (1, 3), "minute": (60, 9), "minutes": (60, 9), "hour": (3600, 9), "hours": (3600, 9)}
 _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _AMOUNT = rf"(?P<number>\d[\d.,]*(?:[eE][+-]?\d{{1,3}})?)\s?(?P<unit>{_UNIT})(?![\w/])"
-_AMOUNTS = regex(_AMOUNT)
+_AMOUNTS = re.compile(_AMOUNT)
 # took 6.4 ms | in 3.2 s | elapsed: 5 ms | elapsed time = 5ms | duration=5 ms | took 1 min 3 s
-_DURATION = regex(
+_DURATION = re.compile(
     rf"\b(?P<word>took|taken|in|elapsed|duration)(?:[ _]time)?[ =:]*(?P<amounts>{_AMOUNT}"
     rf"(?:(?:,? and|,)? ?\d[\d.,]*\s?(?:{_UNIT})(?![\w/]))*)",
     re.IGNORECASE,
 )
 #: "retry in 5 s" tells of what is to come.
-_FUTURE = regex(
+_FUTURE = re.compile(
     r"(?:retry|retrying|again|expires?|expiring|starts?|starting|timeout|sleeping|reconnect(?:ing)?|scheduled) *$", re.I
 )
 _NAME_ENDS = " \t:,;=-|([{'\"."

@@ -18,7 +18,6 @@ from msgspec import Struct
 from traceconv.families.logs import log_times
 from traceconv.families.logs._fields import Duration, Fields, durations
 from traceconv.families.logs.log_times import FORMS, Form, Kind, TimeReader
-from traceconv.io.patterns import regex
 from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.times import parse_ns
 
@@ -32,10 +31,10 @@ _KEYS = {
     "pid": ("pid", "process", "process_id"),
     "source": ("caller", "logger", "logger_name", "module", "component", "source"),
 }
-_DURATION_KEY = regex(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?_?(ns|us|ms|s|sec|seconds)$")
+_DURATION_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?_?(ns|us|ms|s|sec|seconds)$")
 #: Its text states the unit: "1.5s".
-_DURATION_TEXT_KEY = regex(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?$")
-_SUFFIX = regex(r"_(ns|us|ms|s|sec|seconds)$")
+_DURATION_TEXT_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?$")
+_SUFFIX = re.compile(r"_(ns|us|ms|s|sec|seconds)$")
 _TEXT_FORMS = FORMS[: [form.name for form in FORMS].index("glog")]
 #: Bunyan and pino write levels as numbers.
 _LEVEL_NUMBERS = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}

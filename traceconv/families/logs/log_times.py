@@ -32,7 +32,6 @@ from itertools import pairwise
 from msgspec import Struct
 
 from traceconv.families.common.local_time import ahead_minutes
-from traceconv.io.patterns import regex
 from traceconv.model.clocks import LocalForm, looks_like_unix_time
 from traceconv.model.times import parse_ns
 
@@ -108,7 +107,7 @@ _WEEKDAY = rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)"
 
 
 #: Alternatives share names; inside of a lookahead groups need none.
-_NO_NAMES = regex(rb"\(\?P<\w+>")
+_NO_NAMES = re.compile(rb"\(\?P<\w+>")
 
 
 _NO_ZONE = rb"(?!" + _NO_NAMES.sub(b"(?:", _ZONE) + rb")"
@@ -117,7 +116,7 @@ _LEVEL = rb"\b(?i:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
 
 
 def _form(name: str, kind: Kind, pattern: bytes) -> Form:
-    return Form(name, kind, regex(pattern))
+    return Form(name, kind, re.compile(pattern))
 
 
 _BASIC = (
@@ -413,13 +412,13 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
 ORDERS = {form.name: form for form in FORMS if form.name in ("month/day/year", "day/month/year")}
 _SLASHED_DATE = ORDERS["month/day/year"].pattern
 #: What a date ends and begins with, next to a time of day.
-_DATE_BEFORE = regex(
+_DATE_BEFORE = re.compile(
     rb"(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}|(?<!\d)(?:19|20)\d{6}|\b(?i:"
     + _NO_NAMES.sub(b"(?:", _MONTH_NAME)
     + rb")[a-z]*[ .,/-]*\d{1,4}"
     rb"(?:,? +\d{4})?|\d{1,2}[ .,/-]*" + _NO_NAMES.sub(b"(?:", _MONTH_NAME) + rb"[a-z]*(?:[ .,/-]*\d{2,4})?)[,T:\s]*$"
 )
-_DATE_AFTER = regex(rb"[,\s]*(?:on )?(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}(?![\w.]))")
+_DATE_AFTER = re.compile(rb"[,\s]*(?:on )?(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}(?![\w.]))")
 
 
 def date_order(lines: Iterable[bytes]) -> Form | None:
@@ -478,7 +477,7 @@ _NAMED |= {
     "source": rb"(?P<source>[^\s\]\[]+)",
     "skip": rb".*?",
 }
-_TOKEN = regex(r"%(?:\{(?P<name>\w+)\}|(?P<directive>.))|(?P<blank>\s+)|(?P<other>.)", re.DOTALL)
+_TOKEN = re.compile(r"%(?:\{(?P<name>\w+)\}|(?P<directive>.))|(?P<blank>\s+)|(?P<other>.)", re.DOTALL)
 #: What the option may hold, for messages.
 PATTERN_HELP = (
     "a pattern of %Y %y %m %b %d %H %I %p %M %S %f %z %s and %{epoch_s} %{epoch_ms} %{epoch_us} %{epoch_ns} "

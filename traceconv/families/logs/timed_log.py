@@ -19,9 +19,10 @@ Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://go
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from typing import ClassVar
@@ -36,8 +37,7 @@ from traceconv.families.logs import log_times
 from traceconv.families.logs._fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
 from traceconv.families.logs._json import TimeField
 from traceconv.families.logs.log_times import Form, Kind, TimeReader
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
@@ -88,11 +88,11 @@ _ENTRY_LINES = 500
 _MOST_KNOWN, _SHORT = 1 << 12, 512
 _BACK_NS = 10**9
 #: What may stand between the begin of a line and its time, besides fields.
-_OPENING = regex(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
+_OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
 #: A message in the style of logfmt, with nothing after it.
-_QUOTED = regex(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
-_YEAR = regex(rb"Log file created at: (\d{4})/")
-_HOST = regex(rb"Running on machine: (\S+)")
+_QUOTED = re.compile(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
+_YEAR = re.compile(rb"Log file created at: (\d{4})/")
+_HOST = re.compile(rb"Running on machine: (\S+)")
 #: The forms whose threads are those of the operating system: glog prints gettid().
 _WITH_TIDS = ("glog", "glog-year")
 
@@ -322,8 +322,8 @@ class _JsonReader:
         return True
 
 
-@importer
-class TimedLog(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class TimedLog:
     """Any log with times.
 
     Attributes:
@@ -567,7 +567,7 @@ def _day_ns(text: str) -> int:
 
 
 #: A single line is a log only if it begins like one: a number somewhere in it may be anything.
-_BEGINS_WITH_A_TIME = regex(rb"\[\d{1,2}:\d\d:\d\d(?:\.\d+)?\]|\[?\d{4}-\d\d-\d\d[T ]\d{1,2}:\d\d:\d\d")
+_BEGINS_WITH_A_TIME = re.compile(rb"\[\d{1,2}:\d\d:\d\d(?:\.\d+)?\]|\[?\d{4}-\d\d-\d\d[T ]\d{1,2}:\d\d:\d\d")
 _NO_TIMES = Match.no("no form of time fits most lines")
 
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgspec import Struct, structs
@@ -38,8 +38,7 @@ from msgspec import Struct, structs
 from traceconv.families.chrome import facts
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader, Event
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder, join_args
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
@@ -68,7 +67,7 @@ NOT_WANTED = declare(
     quiet=True,
 )
 
-_DEVICE_NAME = regex(r"cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/")
+_DEVICE_NAME = re.compile(r"cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/")
 _DEVICE_FIELDS = frozenset(("ph", "args", "pid", "name"))
 _CATEGORIES = frozenset(("operator", "Custom Operator", "MXNET_C_API", "Device Storage", "category"))
 _HASHED_PIDS = frozenset((3060606181218273969, 849786139768988538))
@@ -93,9 +92,9 @@ _USER = "MXNet user"
 _GROUP_RANK = {name: _DEVICES + i for i, name in enumerate([*_GROUPS.values(), _USER])}
 
 # FullyConnected in: [(4,10),(10,10)]out: [(4,10)] (k=v)
-_ATTRIBUTES = regex(r"(.+?) ?(\b(?:in|out): \[.*)", re.DOTALL)
+_ATTRIBUTES = re.compile(r"(.+?) ?(\b(?:in|out): \[.*)", re.DOTALL)
 # [dot,Activation,elemwise_add]   scope:[dot,Activa
-_BULK = regex(r"(?:.*:)?\[([^\[\]]*)(\]?)", re.DOTALL)
+_BULK = re.compile(r"(?:.*:)?\[([^\[\]]*)(\]?)", re.DOTALL)
 
 
 class _Span(Struct, frozen=True):
@@ -342,8 +341,8 @@ def operator_name(text: str) -> tuple[str, dict[str, Any]]:
     return text, args
 
 
-@importer
-class Mxnet(Struct, frozen=True):
+@dataclass(frozen=True)
+class Mxnet:
     """Importer of MXNet profiler traces.
 
     Attributes:

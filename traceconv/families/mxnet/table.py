@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
@@ -30,8 +31,7 @@ from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
@@ -54,27 +54,27 @@ NEVER_SET = declare(
     "a minimum was never set by MXNet (2147483.647), and was left out",
 )
 
-_BEGIN = regex(r"Profile Statistics[.:]")
-_HEADING = regex(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")
-_UNIT = regex(r"\((?:ms|kB)\)")
-_NOTE = regex(r"\s*Note\b.*|.*counter items are counter values.*")
-_RULE = regex(r"=+\s*|-[- ]*")
+_BEGIN = re.compile(r"Profile Statistics[.:]")
+_HEADING = re.compile(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")
+_UNIT = re.compile(r"\((?:ms|kB)\)")
+_NOTE = re.compile(r"\s*Note\b.*|.*counter items are counter values.*")
+_RULE = re.compile(r"=+\s*|-[- ]*")
 # Memory: cpu/0                          16           0.0000        3604.7681        1802.3840
-_ROW = {n: regex(r"(.*?)\s+(\d+)" + r"\s+(-?\d+\.\d{4})" * n + r"\s*") for n in (3, 4)}
-_LIKE_A_ROW = regex(r"\S.*\s{2,}\d")
+_ROW = {n: re.compile(r"(.*?)\s+(\d+)" + r"\s+(-?\d+\.\d{4})" * n + r"\s*") for n in (3, 4)}
+_LIKE_A_ROW = re.compile(r"\S.*\s{2,}\d")
 
 _JSON_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
-_JSON_BEGIN = regex(r'(.*?)\s*\{?\s*"(Time|Memory)"\s*:\s*\{\s*')
-_JSON_HEAD = regex(
+_JSON_BEGIN = re.compile(r'(.*?)\s*\{?\s*"(Time|Memory)"\s*:\s*\{\s*')
+_JSON_HEAD = re.compile(
     rb'"(?:Time|Memory)"\s*:\s*\{.{0,2000}?'
     rb'(?:"Count"\s*:\s*\d+\s*,\s*"(?:Total|Min)"|"Avg"\s*:\s*[\d.]+\s*,\s*"Count")\s*:',
     re.DOTALL,
 )
 #         "Convolution": {
-_JSON_OPEN = regex(r'\s*"(.*)"\s*:\s*\{\s*')
-_JSON_VALUE = regex(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*,?\s*')
-_JSON_UNIT = regex(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*,?\s*')
-_JSON_CLOSE = regex(r"[\s},]*")
+_JSON_OPEN = re.compile(r'\s*"(.*)"\s*:\s*\{\s*')
+_JSON_VALUE = re.compile(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*,?\s*')
+_JSON_UNIT = re.compile(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*,?\s*')
+_JSON_CLOSE = re.compile(r"[\s},]*")
 
 #: What begins a table or a JSON dump; what is something in each table; and what is else within one.
 _BEGINS = holds(rb'(?:"(?:Time|Memory)"|Profile Statistics)')
@@ -397,8 +397,8 @@ class _Reader:
         return self._merged("lines of JSON around the numbers")
 
 
-@importer
-class MxnetTable(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class MxnetTable:
     """Importer of the aggregate tables of the MXNet profiler."""
 
     name: ClassVar[str] = "mxnet-table"

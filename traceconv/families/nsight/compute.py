@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -31,8 +32,7 @@ from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but, literal
 from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_tables import text_of_line
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
@@ -79,19 +79,21 @@ _SUMMARY = ("Minimum", "Maximum", "Average")
 #: The section of metrics that were asked for by name: these are known by their names alone.
 _BY_NAME = "Command line profiler metrics"
 # "ID","Process ID", | ID;Process ID; | "Process ID","Process Name",...,"Kernel Name","Context","Stream"
-_HEADING = regex(r'"?(?:ID"?[,;\t]"?)?Process ID"?[,;\t].*"?Kernel Name"?[,;\t]|"?ID"?[,;\t].*"?Kernel Name"?[,;\t]')
-_HEADING_BYTES = regex(
+_HEADING = re.compile(
+    r'"?(?:ID"?[,;\t]"?)?Process ID"?[,;\t].*"?Kernel Name"?[,;\t]|"?ID"?[,;\t].*"?Kernel Name"?[,;\t]'
+)
+_HEADING_BYTES = re.compile(
     rb'(?:^|\W)(?:ID"?[,;\t]"?(?:Process ID|Kernel Name)|Process ID"?[,;\t])[^\n]*Kernel Name"?[,;\t]'
 )
 # ==PROF== Profiling "add" - 0: 0%....50%....100% - 9 passes | ==ERROR== ERR_NVGPUCTRPERM - The user does not have ...
-_MESSAGE = regex(r"==(PROF|WARNING|ERROR)== (.*)")
-_MESSAGE_BYTES = regex(rb"^==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
+_MESSAGE = re.compile(r"==(PROF|WARNING|ERROR)== (.*)")
+_MESSAGE_BYTES = re.compile(rb"^==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
 # (256, 1, 1)
-_TRIPLE = regex(r"\((\d+), ?(\d+), ?(\d+)\)")
+_TRIPLE = re.compile(r"\((\d+), ?(\d+), ?(\d+)\)")
 # 45.70 (44.00; 46.10; 47.00)
-_INSTANCES = regex(r"(\S+) \((.*;.*)\)")
+_INSTANCES = re.compile(r"(\S+) \((.*;.*)\)")
 # thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg | Id:Domain:Start/Stop_Range:PL_Type:...
-_NVTX_COLUMN = regex(r"\w+(?: Domain|:Domain):(?:Push/Pop|Start/Stop)_Range:.*")
+_NVTX_COLUMN = re.compile(r"\w+(?: Domain|:Domain):(?:Push/Pop|Start/Stop)_Range:.*")
 _NOTES = 5
 _HELP = "Metrics of kernels that were replayed one after the other, not a timeline."
 
@@ -412,8 +414,8 @@ def _launch_value(name: str, text: str) -> Any:
     return int(text) if text.isdecimal() and len(text) < 19 and name != "compute_capability" else text
 
 
-@importer
-class NsightCompute(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class NsightCompute:
     """CSV of Nsight Compute."""
 
     name: ClassVar[str] = "nsight-compute"

@@ -15,11 +15,9 @@ https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
-
-from msgspec import Struct
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
@@ -29,7 +27,7 @@ from traceconv.families.nsight._export import DAMAGED, Export, Tracks
 from traceconv.families.nsight._nvtx import Nvtx
 from traceconv.families.nsight._sampled import Sampled
 from traceconv.families.nsight._slices import Described, Shape, Slices, Timeline
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder
@@ -249,8 +247,8 @@ def _fact(value: Any) -> Any:
     return value if value is None or isinstance(value, int | str) else as_text(value)
 
 
-@importer
-class NsightSystems(Struct, frozen=True):
+@dataclass(frozen=True)
+class NsightSystems:
     """SQLite export of Nsight Systems.
 
     Attributes:

@@ -22,20 +22,19 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from typing import Any
 
-from traceconv.io.patterns import regex
 from traceconv.model.times import MS, NS, US, S, parse_ns
 
 #: ==4711== Profiling result:   |   ======== Profiling result:
-PREFIX = regex(
+PREFIX = re.compile(
     rb"==(?P<pid>\d{1,10})== ?(?P<text>.*)|"
     rb"======== (?P<imported>(?:Profiling|API calls|Unified Memory|NVTX|Event|Metric|CPU profiling|Dependency|OpenACC|"
     rb"Warning|Error|NVPROF|Thread|Domain|Range|  ).*)"
 )
-_GAP = regex(r"\s{2,}")
+_GAP = re.compile(r"\s{2,}")
 #: A cell of CSV: in quotes up to a quote that ends it (quotes in names are not doubled), or plain.
-_CELL = regex(r'"((?:[^"]|"(?!\s*(?:,|$)))*)"\s*(?:,|$)|([^,]*)(?:,|$)')
-_VALUE = regex(r"(?a)(-?\d[\d.]*(?:,\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ%/]*)")
-_UNIT = regex(r"%|ns|us|µs|ms|s|[KMGT]?B(?:/s)?")
+_CELL = re.compile(r'"((?:[^"]|"(?!\s*(?:,|$)))*)"\s*(?:,|$)|([^,]*)(?:,|$)')
+_VALUE = re.compile(r"(?a)(-?\d[\d.]*(?:,\d+)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ%/]*)")
+_UNIT = re.compile(r"%|ns|us|µs|ms|s|[KMGT]?B(?:/s)?")
 
 #: First words of the header rows of tables that are known, in the order of the columns.
 _STARTS = (

@@ -18,10 +18,8 @@ Kernel names are stored as the compiler mangled them; they are shown as in the s
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
-
-from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.nvprof._calls import Calls, ProcessLaunches
@@ -30,7 +28,7 @@ from traceconv.families.nvprof._marks import Marks
 from traceconv.families.nvprof._other import Others
 from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import Tracks
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import open_database
 from traceconv.model.builder import Builder
@@ -70,8 +68,8 @@ _UNKNOWN_CLOCK = ClockDomain("clock of the nvprof database", Zero.UNKNOWN, Run.M
 _PREFIX = "CUPTI_ACTIVITY_KIND_"
 
 
-@importer
-class NvprofSqlite(Struct, frozen=True):
+@dataclass(frozen=True)
+class NvprofSqlite:
     """Importer of nvprof databases."""
 
     name: ClassVar[str] = "nvprof"

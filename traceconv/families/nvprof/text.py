@@ -17,7 +17,7 @@ The lines of several processes can alternate; rows carry no pid, so each is take
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -28,8 +28,7 @@ from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but
 from traceconv.families.nvprof import _lines as lines
 from traceconv.families.nvprof._lines import Header
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance, Run, Zero
@@ -64,22 +63,22 @@ MOVED_START = declare(
     quiet=True,
 )
 
-_TITLE = regex(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)
-_COMMAND = regex(r"NVPROF is profiling process (?P<pid>\d+), command: (?P<command>.*)")
-_APPLICATION = regex(r"Profiling application: (?P<command>.*)")
+_TITLE = re.compile(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)
+_COMMAND = re.compile(r"NVPROF is profiling process (?P<pid>\d+), command: (?P<command>.*)")
+_APPLICATION = re.compile(r"Profiling application: (?P<command>.*)")
 #: Range "forward", below Domain and Thread; Device "Tesla T4 (0)"; Kernel: vectorAdd(float*)
-_CONTEXT = regex(r'\s*(?P<key>Thread|Domain|Range|Device) "(?P<name>.*)"(?: \(id = (?P<id>-?\d+)\))?\s*$')
-_KERNEL = regex(r"\s*Kernel: (?P<name>.*)$")
-_LEGEND = regex(r"(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|CPU|GPU|\*)[^:]{0,30}: |\(\*\)")
-_FAULTS = regex(r"Total (?P<what>.*): (?P<count>\d+)\s*$")
-_EMPTY = regex(r"No .* were profiled\.")
-_NO_TEXT = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]|SQLite format")
-_DEPTH = regex(r"[|\s]*")
-_GROUP = regex(r"\s*(?P<type>[A-Z][A-Za-z ]*(?: \((?:excl|incl)\))?):\s{2,}(?P<row>.*)")
-_CORRELATION = regex(r"(?P<name>.*) \[(?P<id>\d+)\]")
-_LAUNCH = regex(r"(?P<call>\w+) \((?P<kernel>.*) \[(?P<id>\d+)\]\)")
-_DEVICE = regex(r"(?P<name>.*) \((?P<number>\d+)\)")
-_DIM = regex(r"\((\d+) (\d+) (\d+)\)")
+_CONTEXT = re.compile(r'\s*(?P<key>Thread|Domain|Range|Device) "(?P<name>.*)"(?: \(id = (?P<id>-?\d+)\))?\s*$')
+_KERNEL = re.compile(r"\s*Kernel: (?P<name>.*)$")
+_LEGEND = re.compile(r"(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|CPU|GPU|\*)[^:]{0,30}: |\(\*\)")
+_FAULTS = re.compile(r"Total (?P<what>.*): (?P<count>\d+)\s*$")
+_EMPTY = re.compile(r"No .* were profiled\.")
+_NO_TEXT = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]|SQLite format")
+_DEPTH = re.compile(r"[|\s]*")
+_GROUP = re.compile(r"\s*(?P<type>[A-Z][A-Za-z ]*(?: \((?:excl|incl)\))?):\s{2,}(?P<row>.*)")
+_CORRELATION = re.compile(r"(?P<name>.*) \[(?P<id>\d+)\]")
+_LAUNCH = re.compile(r"(?P<call>\w+) \((?P<kernel>.*) \[(?P<id>\d+)\]\)")
+_DEVICE = re.compile(r"(?P<name>.*) \((?P<number>\d+)\)")
+_DIM = re.compile(r"\((\d+) (\d+) (\d+)\)")
 _UNIFIED = "[Unified Memory"
 _UNIFIED_MEMORY = "unified_memory"
 #: Larger than the last digit of any duration, ns.
@@ -599,8 +598,8 @@ def _category(name: str, on_device: bool) -> str:
     return _cupti.MEMSET if name.startswith("[CUDA memset") else _cupti.KERNEL
 
 
-@importer
-class NvprofText(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class NvprofText:
     """Importer of what nvprof prints."""
 
     name: ClassVar[str] = "nvprof-text"

@@ -24,7 +24,6 @@ import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.families.onednn._work import NO_WORK, Work, work_of
-from traceconv.io.patterns import regex
 from traceconv.model.diagnostics import Code, ProblemKind, declare
 from traceconv.model.times import MS, parse_ns
 
@@ -44,7 +43,7 @@ UNKNOWN_LINE = declare(
     "a line has a oneDNN marker but no operation that is known, and ends in no duration: left out",
 )
 
-_HEAD = regex(
+_HEAD = re.compile(
     rb"(?P<marker>mkldnn|dnnl|onednn_graph|onednn)_verbose,"
     rb"(?:v(?P<version>\d{1,9}),)?"
     # 1795245228507.134033 or, in a foreign locale, 1795245228507,134033; gemm lines of 2.7 to 3.1 have 1.79525e+12
@@ -52,15 +51,15 @@ _HEAD = regex(
 )
 MARK = b"_verbose,"
 # As printed by %g: 0, 0.0100098, 1e-05, -0.000976562
-_NUMBER = regex(rb"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:e[+-]\d{2,4})?")
-_WHOLE_THEN_FRACTION = regex(rb"(-?\d{1,15}),(\d{1,30}(?:e[+-]\d{2,4})?)")
-_ENGINE = regex(rb"(?:cpu|gpu|undef|any)\b|[cg]pu2[cg]pu")
-_GROUPED_DIGITS = regex(rb"(?<=\d),(?=\d{3}(?!\d))")
+_NUMBER = re.compile(rb"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:e[+-]\d{2,4})?")
+_WHOLE_THEN_FRACTION = re.compile(rb"(-?\d{1,15}),(\d{1,30}(?:e[+-]\d{2,4})?)")
+_ENGINE = re.compile(rb"(?:cpu|gpu|undef|any)\b|[cg]pu2[cg]pu")
+_GROUPED_DIGITS = re.compile(rb"(?<=\d),(?=\d{3}(?!\d))")
 # src/cpu/x64/jit_brgemm_conv_utils.cpp:1902
-_SOURCE_POSITION = regex(rb"[^\s,]+\.[chi](?:pp|xx|c)?:\d+")
+_SOURCE_POSITION = re.compile(rb"[^\s,]+\.[chi](?:pp|xx|c)?:\d+")
 
 # alg:convolution_direct, num:1, flags:3; attributes of 1.1 begin with oscale:, post_ops:, later ones with attr-
-_AUX = regex(rb"(?!attr|oscale:|post_ops:|scratchpad_mode:|scales:|zero_points:|rnn_)[a-z_]+:")
+_AUX = re.compile(rb"(?!attr|oscale:|post_ops:|scratchpad_mode:|scales:|zero_points:|rnn_)[a-z_]+:")
 
 _COMPONENTS = frozenset((b"primitive", b"graph", b"common", b"ukernel"))
 _TIMED = frozenset((b"exec", b"create", b"create_nested", b"compile"))

@@ -16,16 +16,15 @@ counted.
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import NamedTuple
 
-from traceconv.io.patterns import regex
-
-_FIELD = regex(rb"([a-z]+)(-?\d{1,18})")
-_FIELDS = regex(rb"(?:[a-z]+-?\d{1,18}_?)+")
-_DIMS = regex(rb"\d{1,18}(?:x\d{1,18}){0,11}")
+_FIELD = re.compile(rb"([a-z]+)(-?\d{1,18})")
+_FIELDS = re.compile(rb"(?:[a-z]+-?\d{1,18}_?)+")
+_DIMS = re.compile(rb"\d{1,18}(?:x\d{1,18}){0,11}")
 #: src_f32::blocked:ab:f0, diff_dst:bf16::blocked:ab::f0, in:f32_nchw
-_TENSOR = regex(rb"(?:^|\s)(?:diff_)?(src|wei|dst|in|out)[:_]([a-z]+\d+(?:_e\d+m\d+)?|boolean)(?=[:_])")
+_TENSOR = re.compile(rb"(?:^|\s)(?:diff_)?(src|wei|dst|in|out)[:_]([a-z]+\d+(?:_e\d+m\d+)?|boolean)(?=[:_])")
 _BITS = {
     b"f64": 64,
     b"f32": 32,
@@ -45,7 +44,7 @@ _BITS = {
     b"boolean": 8,
 }
 _ROLES = {b"in": b"src", b"out": b"dst"}
-_SPARSE = regex(rb":(?:sparse|csr|coo|packed)\b")
+_SPARSE = re.compile(rb":(?:sparse|csr|coo|packed)\b")
 
 
 class Work(NamedTuple):

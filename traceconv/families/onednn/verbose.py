@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -32,8 +32,7 @@ from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.onednn import _lines as lines
 from traceconv.families.onednn._alike import AlikeLines, Fields, Rows
 from traceconv.families.onednn._lines import MARK, Kind, Malformed, Record, Shape
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
@@ -83,9 +82,9 @@ TIME_STEP = declare(
     "timestamps jump back by more than any slice lasts: the clock was set, or several processes write to one log",
 )
 
-_JSON_START = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]")
+_JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
 # oneDNN v3.12.0 (commit 80afa71) | Intel(R) MKL-DNN v0.19.0 (Git Hash 41bee20),Intel(R) AVX512-Deep Learning Boost
-_HEADER = regex(
+_HEADER = re.compile(
     r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
 )
 _OTHERS = lines_but(holds(MARK), or_blank=True)
@@ -520,8 +519,8 @@ class _Reader:
         return "Timestamps came with version 2.1"
 
 
-@importer
-class OnednnVerbose(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class OnednnVerbose:
     """oneDNN verbose log.
 
     Attributes:

@@ -14,21 +14,20 @@ recordings with 2025.3, and the writers statistics_report.py and statistics_repo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
-from traceconv.io.patterns import regex
-
-_COUNTERS = regex(rb'"(?:avg|detailed)_performance"\s*:\s*\[?\s*\{\s*"nodes"\s*:\s*\[')
-_REPORT = regex(rb'\A\s*\{\s*"(?:cmd_options|configuration_setup|execution_results)"\s*:\s*\{')
+_COUNTERS = re.compile(rb'"(?:avg|detailed)_performance"\s*:\s*\[?\s*\{\s*"nodes"\s*:\s*\[')
+_REPORT = re.compile(rb'\A\s*\{\s*"(?:cmd_options|configuration_setup|execution_results)"\s*:\s*\{')
 SECTIONS = {
     "cmd_options": "Command line parameters",
     "configuration_setup": "Configuration setup",
     "execution_results": "Execution results",
 }
-_STATUS = regex(r"(?:Status\.)?(\w+)")
+_STATUS = re.compile(r"(?:Status\.)?(\w+)")
 
 
 class Node(NamedTuple):

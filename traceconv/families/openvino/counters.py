@@ -20,6 +20,7 @@ say how long they took become slices. With `-json_stats` the reports are JSON (s
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -28,8 +29,7 @@ from traceconv.errors import MalformedInput
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.openvino import _json as as_json
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -70,27 +70,27 @@ _BY_TIME = "OpenVINO layers by time"
 
 CLOCK = ClockDomain("OpenVINO layer order", Zero.UNKNOWN, Run.NONE, 1000)
 
-_HEADER = regex(rb"layerName;execStatus;layerType;execType;realTime(?: \(ms\))?;cpuTime(?: \(ms\))?;?")
+_HEADER = re.compile(rb"layerName;execStatus;layerType;execType;realTime(?: \(ms\))?;cpuTime(?: \(ms\))?;?")
 _STATUS = rb"(?:Status\.)?(EXECUTED|NOT_RUN|NOT_EXECUTED|OPTIMIZED_OUT)"
-_ROW = regex(rb"(.+);" + _STATUS + rb";([^;]*);([^;]*);([^;]*);([^;]*);?")
-_CUT_ROW = regex(rb"(.+);(?:Status\.?\w*)?[^;]*(?:;[^;]*){0,4}")
-_TOTAL = regex(rb"Total;;;;([\d.,]+);([\d.,]+);?|Total (?:CPU )?time:\s+([\d.,]+) (?:milli|micro)seconds")
-_PRINTED = regex(
+_ROW = re.compile(rb"(.+);" + _STATUS + rb";([^;]*);([^;]*);([^;]*);([^;]*);?")
+_CUT_ROW = re.compile(rb"(.+);(?:Status\.?\w*)?[^;]*(?:;[^;]*){0,4}")
+_TOTAL = re.compile(rb"Total;;;;([\d.,]+);([\d.,]+);?|Total (?:CPU )?time:\s+([\d.,]+) (?:milli|micro)seconds")
+_PRINTED = re.compile(
     rb"(\S.*?)\s+" + _STATUS + rb"\s+layerType:\s+(\S+)\s+(?:execType:\s+(\S+)\s+)?"
     rb"realTime \(ms\):\s*([\d.,]+)\s+cpuTime \(ms\):\s*([\d.,]+)(?:\s+execType:\s+(\S+))?\s*"
 )
 #: Layers by time (-pcsort): printed, and as CSV, whose heading has a line end in its last field.
-_PRINTED_BY_TIME = regex(_PRINTED.pattern + rb"proportion:\s*(\S+)\s*")
-_SORTED_ROW = regex(rb"(.+)," + _STATUS + rb",([^,]*),([^,]*),([\d.]+),([\d.]+),(\S+)")
-_SORTED_HEADER = regex(
+_PRINTED_BY_TIME = re.compile(_PRINTED.pattern + rb"proportion:\s*(\S+)\s*")
+_SORTED_ROW = re.compile(rb"(.+)," + _STATUS + rb",([^,]*),([^,]*),([\d.]+),([\d.]+),(\S+)")
+_SORTED_HEADER = re.compile(
     rb'layerName,execStatus,layerType,execType,realTime \(ms\),cpuTime \(ms\),"?proportion \(%\)"?|"'
 )
-_TOTAL_SHARE = regex(rb"Total proportion:.*")
-_REQUEST = regex(rb"Performance counts for (\d+)-th infer request")
-_LOG = regex(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
-_TOOK = regex(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
-_SECTION = regex(rb"Command line parameters|Configuration setup|Execution results(?: grouped by.*)?")
-_SETTING = regex(rb"([^;]+);([^;]*);?")
+_TOTAL_SHARE = re.compile(rb"Total proportion:.*")
+_REQUEST = re.compile(rb"Performance counts for (\d+)-th infer request")
+_LOG = re.compile(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
+_TOOK = re.compile(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
+_SECTION = re.compile(rb"Command line parameters|Configuration setup|Execution results(?: grouped by.*)?")
+_SETTING = re.compile(rb"([^;]+);([^;]*);?")
 _KNOWN = (
     rb"\s*(?:layerName|Total|\"\s*\n|\[ ?(?:INFO|WARNING|ERROR|DEBUG|Step )|Command line|Configuration |Execution )",
     holds(rb"(?:EXECUTED|NOT_RUN|OPTIMIZED_OUT)"),
@@ -369,8 +369,8 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-@importer
-class Openvino(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Openvino:
     """Importer of the reports and the output of benchmark_app."""
 
     name: ClassVar[str] = "openvino"

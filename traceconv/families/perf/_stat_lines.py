@@ -19,29 +19,28 @@ from typing import Any
 
 import msgspec
 
-from traceconv.io.patterns import regex
 from traceconv.model.times import S, parse_ns
 
 NOT_COUNTED, NOT_SUPPORTED = "<not counted>", "<not supported>"
 
 _SOMEWHERE = r"CPU\d+|[SND]\d+[A-Z0-9-]*|\S.{0,63}?-\d{1,10}"
-_PLACE = regex(rf"(?a)\s*(?:{_SOMEWHERE})(?:\s+\d{{1,6}})?\s*")
+_PLACE = re.compile(rf"(?a)\s*(?:{_SOMEWHERE})(?:\s+\d{{1,6}})?\s*")
 _VALUE = r"<not counted>|<not supported>|-?\d{1,3}(?: \d{3})+(?:[.,]\d\d)?|-?\d[\d.,'’\u00a0\u202f]*"
-_LEFT = regex(
+_LEFT = re.compile(
     rf"(?a)\s*(?:(\d{{1,9}}[.,]\d{{9}})\s+)?(?:({_SOMEWHERE})\s+(?:(\d{{1,6}})\s+)?)?"
     rf"({_VALUE})(?: ([A-Za-z%]\S{{0,19}})\s+|\s{{2,}})([A-Za-z_]\S*)(?:\s+(\S+))?\s*"
 )
 #: Behind task-clock and cpu-clock, with six decimals, before perf had a column for units.
 _OLD_UNIT = "(msec)"
-_TIME = regex(r"(?a)\s*(\d{1,9}[.,]\d{9})\s")
-_PERCENT = regex(r"(?a)\( {0,5}(\d+[.,]\d+)%\)$")
-_VARIANCE = regex(r"(?a)\( \+- {0,5}(\d+[.,]\d+)% ?\)$")
-_METRIC = regex(r"(?a)(-?\d[\d.,]*)\s*(\S.*)?")
+_TIME = re.compile(r"(?a)\s*(\d{1,9}[.,]\d{9})\s")
+_PERCENT = re.compile(r"(?a)\( {0,5}(\d+[.,]\d+)%\)$")
+_VARIANCE = re.compile(r"(?a)\( \+- {0,5}(\d+[.,]\d+)% ?\)$")
+_METRIC = re.compile(r"(?a)(-?\d[\d.,]*)\s*(\S.*)?")
 
-_SEPARATOR = regex(r"(?a)([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
-_NUMBER = regex(r"(?a)-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
-_COMMA_NUMBER = regex(r"(?a)-?\d+(?:[.,]\d+)?")
-_SHARE = regex(r"(?a)\d{1,3}(?:[.,]\d+)?")
+_SEPARATOR = re.compile(r"(?a)([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
+_NUMBER = re.compile(r"(?a)-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
+_COMMA_NUMBER = re.compile(r"(?a)-?\d+(?:[.,]\d+)?")
+_SHARE = re.compile(r"(?a)\d{1,3}(?:[.,]\d+)?")
 
 _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread")
 _PLACE_COUNTS = ("aggregate-number", "counters")

@@ -26,44 +26,44 @@ in the NDKs; tried on simple-perf.txt.gz of the tests of the Firefox Profiler.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from traceconv.families.perf._tracks import CLOCK_NAMES, Header, Task
-from traceconv.io.patterns import regex
 from traceconv.model.times import S, parse_ns
 
 #: Everything up to the event, and the event. Groups: comm, pid or tid, tid, cpu, time of day, seconds, decimals, kind
 #: of another record, period, event, the rest.
-EVENT = regex(
+EVENT = re.compile(
     rb"\s*(?:(\S.{0,63}?)\s{1,64})??(?:(-?\d{1,10})(?:/(-?\d{1,10}))?\s+)?(?:\[(\d{1,6})\]\s+)?(?:[KUHGgCMEFSp]{1,5}\s+)?"
     rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?|\d{1,5}(?=:\t\t\d)):\s+"
     rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
 )
 #: An event line that was printed without a time, its address in the same line or in the lines below.
-UNTIMED = regex(
+UNTIMED = re.compile(
     rb"\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?[\w:.-]+:(?:\s+[0-9a-f]{5,16} \S.*\))?"
 )
 #: An address with a symbol and a file, one of them or none.
-FRAME = regex(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
-_UNINDENTED_FRAME = regex(rb"[0-9a-f]{16}\t\S.*\)")
+FRAME = re.compile(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
+_UNINDENTED_FRAME = re.compile(rb"[0-9a-f]{16}\t\S.*\)")
 _TRACING_DATA = b"\ttracing data:"
-_FIELD = regex(rb"\t\t(\S.*?) : (.*)")
+_FIELD = re.compile(rb"\t\t(\S.*?) : (.*)")
 #: What perf itself writes to stderr, which is often in the same file.
 MESSAGE = (
     rb"\[ perf (?:record|script|inject): .*\]|Warning: .*|WARNING: .*|\[?\S+\]? with build id [0-9a-f]+ not found.*|"
     rb"Failed to open \S.*, continuing without symbols|no symbols found in \S.*|Processed \d+ events and lost .*|"
     rb"Check IO/CPU overload!|Samples .* do not have .*|Kernel address maps .* restricted.*|\(END\)"
 )
-_MESSAGE = regex(MESSAGE)
+_MESSAGE = re.compile(MESSAGE)
 #: As above, after columns that are no part of it (data address, weight, kind of branch).
-_LATE_FRAME = regex(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
+_LATE_FRAME = re.compile(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _MAX_REST = 4096
-_SOURCE_LINE = regex(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
-_TWO_ADDRESSES = regex(rb"\s*[0-9a-f]{5,16} (?!\()")
-_OFFSET = regex(r"\+0x[0-9a-f]+$")
-_TRACEPOINT = regex(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
+_SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
+_TWO_ADDRESSES = re.compile(rb"\s*[0-9a-f]{5,16} (?!\()")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_TRACEPOINT = re.compile(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
 
-_FACT = regex(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
+_FACT = re.compile(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
 _FACT_NAMES = {
     "captured on": "captured_on_local_time",
     "nrcpus online": "nrcpus_online",
@@ -71,25 +71,25 @@ _FACT_NAMES = {
 }
 _TEXT_FACTS = ("hostname", "os release", "perf version", "arch", "cpudesc", "cpuid", "total memory", "cmdline")
 _NOT_FACTS = ("header version", "data offset", "data size", "feat offset", "sample duration")
-_SECONDS = regex(r"\d{1,12}\.\d{6,9}")
-_EVENT_FACT = regex(r"# event : name = (.*?), ")
-_CLOCKID = regex(r"# clockid ?: (\w+)(?: \((\d{1,3})\))?")
-_REFERENCE = regex(r"# reference time: .*? = (\d{1,12}\.\d{6}) \(TOD\) = (\d{1,12}\.\d{9}) \(\w+\)")
+_SECONDS = re.compile(r"\d{1,12}\.\d{6,9}")
+_EVENT_FACT = re.compile(r"# event : name = (.*?), ")
+_CLOCKID = re.compile(r"# clockid ?: (\w+)(?: \((\d{1,3})\))?")
+_REFERENCE = re.compile(r"# reference time: .*? = (\d{1,12}\.\d{6}) \(TOD\) = (\d{1,12}\.\d{9}) \(\w+\)")
 
-_SWITCH = regex(
+_SWITCH = re.compile(
     r"prev_comm=(.*) prev_pid=(\d{1,10}) prev_prio=(-?\d{1,6}) prev_state=(\S+) ==> "
     r"next_comm=(.*) next_pid=(\d{1,10}) next_prio=(-?\d{1,6})"
 )
-_OLD_SWITCH = regex(r"(.*):(\d{1,10}) \[(-?\d{1,6})\] (\S+) ==> (.*):(\d{1,10}) \[(-?\d{1,6})\]")
-_WAKEUP = regex(r"(?:comm=(.*) pid=(\d{1,10}) prio=(-?\d{1,6})|(.*):(\d{1,10}) \[(-?\d{1,6})\])\b.*")
-_PROBE_PLACE = regex(r"\(([0-9a-f]{1,16}(?: <- [0-9a-f]{1,16})?)\)")
-_KEY = regex(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
-_WHOLE = regex(r"-?\d{1,18}")
+_OLD_SWITCH = re.compile(r"(.*):(\d{1,10}) \[(-?\d{1,6})\] (\S+) ==> (.*):(\d{1,10}) \[(-?\d{1,6})\]")
+_WAKEUP = re.compile(r"(?:comm=(.*) pid=(\d{1,10}) prio=(-?\d{1,6})|(.*):(\d{1,10}) \[(-?\d{1,6})\])\b.*")
+_PROBE_PLACE = re.compile(r"\(([0-9a-f]{1,16}(?: <- [0-9a-f]{1,16})?)\)")
+_KEY = re.compile(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
+_WHOLE = re.compile(r"-?\d{1,18}")
 
-_COMM = regex(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
-_FORK = regex(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
-_MMAP = regex(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
-_SWITCH_RECORD = regex(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
+_COMM = re.compile(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
+_FORK = re.compile(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
+_MMAP = re.compile(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
+_SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
 
 
 # -- the header --------------------------------------------------------------------------------------------------------

@@ -22,17 +22,15 @@ import struct
 
 from msgspec import Struct
 
-from traceconv.io.patterns import regex
-
 _MAGIC = b"\x17\x08\x44tracing"
-_NAME = regex(r"^name:\s*(\S+)", re.MULTILINE)
-_ID = regex(r"^ID:\s*(\d+)", re.MULTILINE)
-_FIELD = regex(
+_NAME = re.compile(r"^name:\s*(\S+)", re.MULTILINE)
+_ID = re.compile(r"^ID:\s*(\d+)", re.MULTILINE)
+_FIELD = re.compile(
     r"^\s*field:(?P<type>[^;]+);\s*offset:(?P<at>\d+);\s*size:(?P<size>\d+);(?:\s*signed:(?P<sign>\d);)?", re.M
 )
-_DECLARED = regex(r"(?P<type>.*?)(?P<name>\w+)(?P<array>\[[^\]]*\])?$", re.DOTALL)
+_DECLARED = re.compile(r"(?P<type>.*?)(?P<name>\w+)(?P<array>\[[^\]]*\])?$", re.DOTALL)
 # { 0x0001, "S" } of __print_flags
-_FLAG = regex(r'\{\s*(0x[0-9a-fA-F]+|\d+),\s*"([^"]*)"\s*\}')
+_FLAG = re.compile(r'\{\s*(0x[0-9a-fA-F]+|\d+),\s*"([^"]*)"\s*\}')
 _CODES = {1: "b", 2: "h", 4: "i", 8: "q"}
 _LOCATED = ("__data_loc", "__rel_loc")
 

@@ -20,10 +20,9 @@ import contextlib
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from typing import Any, ClassVar, NamedTuple
-
-from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.perf._elf_symbols import Symbols
@@ -48,7 +47,7 @@ from traceconv.families.perf._maps import AddressSpace, Mapping, frames_of
 from traceconv.families.perf._tracks import NO_CPU_HELP, NO_STACK, PERF_CLOCK, PerfTracks, Task, is_possible_pair
 from traceconv.families.perf._tracks import Header as Facts
 from traceconv.families.perf._zstd import NoZstd, Unpacker
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -554,8 +553,8 @@ def _bytes_of(source: Source) -> Iterator[Buffer]:
         yield packed.read()
 
 
-@importer
-class PerfData(Struct, frozen=True):
+@dataclass(frozen=True)
+class PerfData:
     """perf.data of Linux perf.
 
     Attributes:

@@ -12,22 +12,21 @@ command ran: its facts are a table without a timeline, and metadata.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
-
-from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import IdleLines
 from traceconv.families.perf._text import add_header_line, begins_header
 from traceconv.families.perf._tracks import PERF_CLOCK, Header
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
 
 
-@importer
-class PerfHeader(Struct, frozen=True):
+@dataclass(frozen=True)
+class PerfHeader:
     """The header of perf script without events."""
 
     name: ClassVar[str] = "perf-header"

@@ -20,14 +20,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO, Any, ClassVar
 
 import msgspec
 
 from traceconv.errors import MalformedInput
 from traceconv.families.perf._tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, is_possible_pair, latest_ns
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
@@ -44,14 +44,14 @@ NEWER = declare(
     "the file states a version of its format that is not known: read like version 1",
 )
 
-_VERSION = regex(rb'"linux-perf-json-version"\s*:\s*(\d{1,9})')
-_HEADERS = regex(rb'"headers"\s*:\s*(?=\{)')
-_SAMPLES = regex(rb'"samples"\s*:\s*\[')
+_VERSION = re.compile(rb'"linux-perf-json-version"\s*:\s*(\d{1,9})')
+_HEADERS = re.compile(rb'"headers"\s*:\s*(?=\{)')
+_SAMPLES = re.compile(rb'"samples"\s*:\s*\[')
 _START, _END = b"\n\t\t{", b"\n\t\t}"
 #: No header is longer than this.
 _MAX_HEADER = 16 << 20
 #: A sample whose last member is the call chain, and not a field of a tracepoint.
-_PLAIN = regex(rb"\]\s*\}\s*\Z")
+_PLAIN = re.compile(rb"\]\s*\}\s*\Z")
 _TAIL = 16
 _NO_NAME, _NO_TRACEPOINT_NAME = "samples", "tracepoint"
 _KNOWN = ("timestamp", "pid", "tid", "cpu", "comm", "callchain")
@@ -298,8 +298,8 @@ def _headers(head: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-@importer
-class PerfJson(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class PerfJson:
     """JSON of perf data convert."""
 
     name: ClassVar[str] = "perf-json"

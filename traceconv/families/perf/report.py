@@ -16,6 +16,7 @@ samples themselves have them.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -24,8 +25,7 @@ from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, lines_but
 from traceconv.families.perf._text import add_header_line
 from traceconv.families.perf._tracks import Header
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
@@ -38,16 +38,16 @@ CHAIN_LINE = declare(
     "lines of call chains are not read: convert the text of perf script, which has the stack of each sample",
 )
 
-_SAMPLES = regex(r"# Samples: (\S+)\s+of events? '(.*)'.*")
-_COUNT = regex(r"# Event count \(approx\.\): (\d+)")
-_LOST = regex(r"# Total Lost Samples: (\d+)")
-_RULE = regex(rb"# *\.\.[. ]*")
-_ROW = regex(r"\s*\d+[.,]\d+%")
+_SAMPLES = re.compile(r"# Samples: (\S+)\s+of events? '(.*)'.*")
+_COUNT = re.compile(r"# Event count \(approx\.\): (\d+)")
+_LOST = re.compile(r"# Total Lost Samples: (\d+)")
+_RULE = re.compile(rb"# *\.\.[. ]*")
+_ROW = re.compile(r"\s*\d+[.,]\d+%")
 _OTHERS = lines_but(b"#", SPACE + b"*" + DIGIT + b"+[.,]" + DIGIT + b"+%")
-_PERCENT = regex(r"\d+[.,]\d+%")
-_WHOLE = regex(r"\d{1,18}")
-_SYMBOL_KIND = regex(r"\[(\S)\] ")
-_MARK = regex(rb"(?m)^# Samples: .* of events? '")
+_PERCENT = re.compile(r"\d+[.,]\d+%")
+_WHOLE = re.compile(r"\d{1,18}")
+_SYMBOL_KIND = re.compile(r"\[(\S)\] ")
+_MARK = re.compile(rb"(?m)^# Samples: .* of events? '")
 
 
 class _Table(Struct):
@@ -149,8 +149,8 @@ def _cell(name: str, text: str) -> dict[str, Any]:
     return {name: text} if text else {}
 
 
-@importer
-class PerfReport(Struct, frozen=True):
+@dataclass(frozen=True)
+class PerfReport:
     """Text of perf report."""
 
     name: ClassVar[str] = "perf-report"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
@@ -36,7 +37,7 @@ from traceconv.families.perf._tracks import (
     Task,
     checked_clock,
 )
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
@@ -485,8 +486,8 @@ class _Reader:
         self._tracks.finish()
 
 
-@importer
-class PerfScript(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class PerfScript:
     """Text of perf script.
 
     Attributes:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, ClassVar
 
@@ -30,8 +31,7 @@ from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines,
 from traceconv.families.common.local_time import local_time, seconds_since_1970, zone_of
 from traceconv.families.perf import _stat_lines as lines
 from traceconv.families.perf._stat_lines import NOT_SUPPORTED, Row
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
@@ -71,14 +71,14 @@ MULTIPLEXED = declare(
 )
 
 _BEGIN = "# started on "
-_STARTED = regex(_BEGIN + r"(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*")
-_TITLE = regex(r"\s*Performance counter stats for (.*?)(?: \((\d+) runs\))?:\s*")
-_ELAPSED = regex(
+_STARTED = re.compile(_BEGIN + r"(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*")
+_TITLE = re.compile(r"\s*Performance counter stats for (.*?)(?: \((\d+) runs\))?:\s*")
+_ELAPSED = re.compile(
     r"(?a)\s*(\d{1,9}[.,]\d+)(?: \+- (\d{1,9}[.,]\d+))? seconds time elapsed(?:\s+\( \+-\s*(\d+[.,]\d+)% \))?\s*"
 )
-_CPU_TIME = regex(r"(?a)\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
-_ONE_OF_RUNS = regex(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
-_HEADING = regex(r"#\s+time\s.*\bcounts unit events\s*")
+_CPU_TIME = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
+_ONE_OF_RUNS = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
+_HEADING = re.compile(r"#\s+time\s.*\bcounts unit events\s*")
 _COMMENTS = rb"#(?! started on )[^\n\r\x1b]{0,1000}+\r?\n"
 _A_VALUE = holds(DIGIT[:-1] + b"<]")
 #: What lines of perf stat hold that are no fields between separators: counts, metrics, times, totals.
@@ -91,7 +91,7 @@ _KNOWN = (
 _LINES_TO_JUDGE = 400
 #: Longer ones are none of perf stat.
 _MAX_LINE = 4000
-_EVENT = regex(r"[A-Za-z_][\w.:/=,{}@*-]*")
+_EVENT = re.compile(r"[A-Za-z_][\w.:/=,{}@*-]*")
 #: `started on` is cut to seconds, and perf begins to count a little later.
 _START_BOUND_NS = 10**9
 _COUNT_HELP = "count in each interval, drawn from its start; 0 after the last one and where the event was not counted"
@@ -441,8 +441,8 @@ def _has_time(text: str) -> bool:
     return re.match(r"\s*(?:\d+[.,]\d{9}|time)[ ,;\t]", text) is not None
 
 
-@importer
-class PerfStat(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class PerfStat:
     """Counts of perf stat.
 
     Attributes:

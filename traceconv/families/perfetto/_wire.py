@@ -20,8 +20,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 _STEP = 1 << 14
-_SMALL = [bytes([low]) for low in range(128)] + [bytes([v & 0x7F | 0x80, v >> 7]) for v in range(128, _STEP)]
-_CONTINUED = [bytes([value & 0x7F | 0x80, value >> 7 | 0x80]) for value in range(_STEP)]
+_LOW, _HIGH = np.divmod(np.arange(_STEP, dtype=np.uint16), 128)[::-1]
+#: The values below _STEP in two bytes, and as varints of one or two; no byte is 0, where numpy ends a text.
+_CONTINUED: list[bytes] = (_LOW | 0x80 | (_HIGH | 0x80) << 8).astype("<u2").view("S2").tolist()
+_SMALL: list[bytes] = (_LOW | 0x80 | _HIGH << 8).astype("<u2").view("S2").tolist()
+_SMALL[:128] = [bytes([value]) for value in range(128)]
 
 
 def varint(value: int) -> bytes:

@@ -17,18 +17,16 @@ kind; args that need a schema of their own; offsets inside of functions and line
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 from typing import Any
-
-from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PACKET_KINDS, PacketReader
 from traceconv.families.perfetto._rows import Emission
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.io.packets import PACKET_TAG, frame_at
-from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
@@ -51,11 +49,11 @@ _LARGEST_FIELD = 1000
 #: What our own writer says about itself.
 _OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns")
 _SHIFT, _CLOCK = "traceconv.time_shift_ns", "traceconv.clock"
-_CLOCK_WORDS = regex(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
+_CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
 
 
-@importer
-class Perfetto(Struct, frozen=True):
+@dataclass(frozen=True)
+class Perfetto:
     """Importer of Perfetto traces."""
 
     name = "perfetto"

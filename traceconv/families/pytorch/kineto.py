@@ -18,14 +18,15 @@ Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), w
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from traceconv.families.chrome import facts
 from traceconv.families.chrome._viztracer_marks import is_of_viztracer
@@ -34,8 +35,7 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader, Event, decode_json, text_of
 from traceconv.families.chrome.rows import Rows
 from traceconv.families.pytorch._collectives import declare_collectives
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -76,8 +76,8 @@ _LAUNCH_FLOWS = frozenset(("ac2g", "async_cpu_to_gpu", "async_gpu", "async"))
 _TRACK_FACTS = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
 _DEVICE_PID = "(device) "
 _HOST_LABEL = "CPU"
-_DEVICE_LABEL = regex(r"[A-Za-z]+ (\d+)")
-_THREAD_NAME = regex(r"thread (\d+) \((.*)\)")
+_DEVICE_LABEL = re.compile(r"[A-Za-z]+ (\d+)")
+_THREAD_NAME = re.compile(r"thread (\d+) \((.*)\)")
 
 _MEMORY = ("[memory]", "[OutOfMemory]")
 _MEMORY_SERIES = ("Total Allocated", "Total Reserved")
@@ -89,7 +89,7 @@ _INSTANTS = tuple(b"iIR")
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "PrivateUse1"}
 
 _TENSORFLOW = b'"highres-ticks"'
-_CATEGORY = regex(
+_CATEGORY = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|gpu_memcpy|user_annotation|python_function|ac2g|async_cpu_to_gpu|async_gpu|'
     rb'fwdbwd|Operator|Runtime|Kernel|Memcpy|Memset)"'
 )
@@ -97,8 +97,8 @@ _CATEGORY = regex(
 _KEYS = (b'"traceName"', b'"External id"', b'"external id"', b'"Ev Idx"')
 
 
-@importer
-class PytorchKineto(Struct, frozen=True):
+@dataclass(frozen=True)
+class PytorchKineto:
     """Importer of PyTorch profiler traces."""
 
     name = "pytorch-kineto"

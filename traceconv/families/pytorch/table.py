@@ -18,6 +18,7 @@ these two columns in the wrong order. By default only the first 100 rows are pri
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -26,8 +27,7 @@ import msgspec
 from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
-from traceconv.families.registry import Match, importer
-from traceconv.io.patterns import regex
+from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
@@ -55,18 +55,18 @@ SHORTENED = declare(
 CUT = declare("pytorch-table.cut", ProblemKind.ABSENT, "a table has no end: the text was cut, or something is mixed in")
 
 _GAP = "  "
-_RULE = regex(r"-{4,}(?: {2}-{4,}){3,}")
+_RULE = re.compile(r"-{4,}(?: {2}-{4,}){3,}")
 _OTHERS = lines_but(holds(b"----  ----"), or_blank=True)
-_HEADING = regex(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:total )?%")
+_HEADING = re.compile(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:total )?%")
 #: Self CPU time total: 20.296ms     Self CUDA time total: 1.5s     (before 1.8: CUDA time total: 1.5s)
-_FOOTER = regex(r"((?:Self )?\w+ time total): (-?[\d.]+ ?\w+)\s*")
-_TIME = regex(r"(-?\d+(?:\.\d+)?)(ns|us|ms|s)")
-_MEMORY = regex(r"(-?\d+(?:\.\d+)?) ?([KMGT]?)[Bb]")
-_PERCENT = regex(r"(-?\d+(?:\.\d+)?)%?")  # asynchronous events have a bare 0
+_FOOTER = re.compile(r"((?:Self )?\w+ time total): (-?[\d.]+ ?\w+)\s*")
+_TIME = re.compile(r"(-?\d+(?:\.\d+)?)(ns|us|ms|s)")
+_MEMORY = re.compile(r"(-?\d+(?:\.\d+)?) ?([KMGT]?)[Bb]")
+_PERCENT = re.compile(r"(-?\d+(?:\.\d+)?)%?")  # asynchronous events have a bare 0
 _TIME_UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 _MEMORY_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _FLOPS_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
-_FLOPS = regex(r"Total ([KMGTP]?)FLOPs")
+_FLOPS = re.compile(r"Total ([KMGTP]?)FLOPs")
 _MISSING = ("", "--", "NaN")
 _TEXTS = ("Overload Name", "Input Shapes", "Source Location")
 _CALLS = ("# of Calls", "Number of Calls")
@@ -332,8 +332,8 @@ class _Reader:
         self._totals.append({"table": table.number, **table.totals})
 
 
-@importer
-class PytorchTable(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class PytorchTable:
     """Importer of the tables that the PyTorch profiler prints."""
 
     name: ClassVar[str] = "pytorch-table"

@@ -17,16 +17,15 @@ Lost: the exporter itself stops after 1,000,000 events without a word.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Any
-
-from msgspec import Struct
 
 from traceconv.families.chrome import facts
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader, Event
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.families.tensorflow._xprof import HOST, Timeline
-from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -42,11 +41,11 @@ LIMIT_REACHED = declare(
 
 _EVENT_LIMIT = 1_000_000
 _PLANE = ("/host:", "/device:")
-_INTEGER = regex(r"0|-?[1-9][0-9]{0,19}")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 
 
-@importer
-class TensorflowProfiler(Struct, frozen=True):
+@dataclass(frozen=True)
+class TensorflowProfiler:
     """Importer of trace viewer files of TensorFlow and JAX."""
 
     name = "tensorflow-profiler"

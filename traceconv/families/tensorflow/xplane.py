@@ -18,10 +18,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
-
-from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common.wire_reader import (
@@ -40,7 +38,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     whole_part,
 )
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.families.tensorflow._xprof import HOST, INTERNAL, PLANES, Timeline
 from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
@@ -85,8 +83,8 @@ _PS = 1000
 Stats = dict[str, Any]
 
 
-@importer
-class Xplane(Struct, frozen=True):
+@dataclass(frozen=True)
+class Xplane:
     """Importer of XSpaces."""
 
     name = "xplane"

@@ -25,7 +25,6 @@ from traceconv.errors import InputError, MalformedInput, UsageError
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten
 from traceconv.families.tvm import _tensors as tensors
 from traceconv.families.tvm._tensors import Tensor
-from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
@@ -47,9 +46,11 @@ UNKNOWN_INPUT = declare(
     "an input of a node is no node before it in the graph: it is neither in the args nor drawn as an arrow",
 )
 
-_FOLDER = regex(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
-_OUTPUT_NAME = regex(r"(?P<name>.*?)____topo-index:(?P<node>\d{1,18})____output-num:(?P<output>\d{1,18})", re.DOTALL)
-_GRAPH_START = regex(rb'"?\{(?:\\n|\s)*"(?:arg_)?nodes"\s*:\s*\[')
+_FOLDER = re.compile(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
+_OUTPUT_NAME = re.compile(
+    r"(?P<name>.*?)____topo-index:(?P<node>\d{1,18})____output-num:(?P<output>\d{1,18})", re.DOTALL
+)
+_GRAPH_START = re.compile(rb'"?\{(?:\\n|\s)*"(?:arg_)?nodes"\s*:\s*\[')
 _PLAIN_ATTRS = frozenset(("num_outputs", "num_inputs", "flatten_data", "func_name", "T"))
 _LISTED_TENSORS = 256
 

@@ -13,6 +13,7 @@ Source: src/runtime/profiling.cc of tags v0.8 to v0.23, src/runtime/vm/profiler 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import NamedTuple
 
@@ -25,7 +26,6 @@ from traceconv.families.chrome.json_reader import text_of
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.tvm import _text as text
-from traceconv.io.patterns import regex
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
@@ -43,30 +43,30 @@ NAME, DURATION, PERCENT, DEVICE, COUNT = "Name", "Duration (us)", "Percent", "De
 #: Columns whose cells are text, even if they look like numbers.
 _TEXTS = frozenset((NAME, DEVICE, "Hash", "Argument Shapes", "VM::Argument Shapes", "Bound"))
 
-HEADER = regex(rb"(?<![A-Za-z0-9_])Name\s+Duration \(us\)\s+Percent(?=\s|$)")
-_SUMS_HEADER = regex(rb"#OpName\s+#InvokeCount\s+#Duration\(us\): Sum/Mean/Min/Max")
+HEADER = re.compile(rb"(?<![A-Za-z0-9_])Name\s+Duration \(us\)\s+Percent(?=\s|$)")
+_SUMS_HEADER = re.compile(rb"#OpName\s+#InvokeCount\s+#Duration\(us\): Sum/Mean/Min/Max")
 # fused_nn_dense    2    12.5/6.25/6/6.5
-_SUMS_ROW = regex(
+_SUMS_ROW = re.compile(
     rb"\s*(?P<name>\S.*?)\s+(?P<count>\d+)\s+(?P<sum>[^/\s]+)/(?P<mean>[^/\s]+)/(?P<min>[^/\s]+)/(?P<max>\S+)\s*"
 )
-_SUMS_TOTAL = regex(rb"\s*Total Duration:? (?P<sum>\S+) us\..*")
+_SUMS_TOTAL = re.compile(rb"\s*Total Duration:? (?P<sum>\S+) us\..*")
 #: What frames tables.
 _KNOWN = (holds(rb"(?:Duration \(us\)|#OpName)"), rb"\s*Configuration")
-_TITLE = regex(rb"\S+(?: \S+)*")
-_JSON = regex(rb'\{\s*"(?:calls"\s*:\s*\[|device_metrics"\s*:|configuration"\s*:)')
-_CELL = regex(rb'"(?:microseconds|count|percent|ratio)"\s*:|"Duration \(us\)"\s*:')
+_TITLE = re.compile(rb"\S+(?: \S+)*")
+_JSON = re.compile(rb'\{\s*"(?:calls"\s*:\s*\[|device_metrics"\s*:|configuration"\s*:)')
+_CELL = re.compile(rb'"(?:microseconds|count|percent|ratio)"\s*:|"Duration \(us\)"\s*:')
 #: A quote ends a field only before a separator, behind which a field begins at once; other quotes are of the text.
-_CSV_CELL = regex(rb'(?:"(?P<text>.*?)"(?=,(?:["\d,-]|nan|inf|$)|$)|(?P<plain>[^,"]*))(?:,|$)')
-_PLAIN_ROW = regex(
+_CSV_CELL = re.compile(rb'(?:"(?P<text>.*?)"(?=,(?:["\d,-]|nan|inf|$)|$)|(?P<plain>[^,"]*))(?:,|$)')
+_PLAIN_ROW = re.compile(
     rb"(?P<name>\S.*?)\s+(?P<duration>[\d.,']+)\s+(?P<percent>\d+[.,]\d+)\s+(?P<device>\w+)\s+(?P<count>\d+)"
     rb"(?:\s+(?P<shapes>\w+\[[^\[\]]*\](?:, \w+\[[^\[\]]*\])*))?(?:\s+(?P<rest>\S.*?))?\s*"
 )
-_PLAIN_TOTAL = regex(rb"(?P<name>Total|Sum)\s+(?P<duration>[\d.,']+)(?:\s+(?P<rest>\S.*?))?\s*")
-_SETTING = regex(rb"(?P<key>[^:]{1,80}): (?P<value>.*)")
-_LAST_CALL = regex(rb"\}\s*\}\s*(?=,\s*\{|\]\s*,\s*\")")
+_PLAIN_TOTAL = re.compile(rb"(?P<name>Total|Sum)\s+(?P<duration>[\d.,']+)(?:\s+(?P<rest>\S.*?))?\s*")
+_SETTING = re.compile(rb"(?P<key>[^:]{1,80}): (?P<value>.*)")
+_LAST_CALL = re.compile(rb"\}\s*\}\s*(?=,\s*\{|\]\s*,\s*\")")
 _GROUPING = " \u00a0\u202f'\u2019.,"
-_NUMBER = regex(r"(?a)-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_WHOLE = regex(rb"-?\d+")
+_NUMBER = re.compile(r"(?a)-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_WHOLE = re.compile(rb"-?\d+")
 
 
 class Cell(NamedTuple):

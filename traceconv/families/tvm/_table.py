@@ -17,28 +17,27 @@ import msgspec
 
 from traceconv.families.common.idle_lines import holds
 from traceconv.families.tvm import _text as text
-from traceconv.io.patterns import regex
 from traceconv.model.builder import Builder
 from traceconv.model.times import LIMIT_NS, US, S, parse_ns
 
-HEADER = regex(
+HEADER = re.compile(
     rb"Node Name\s+(?P<ops>Ops)\s+Time\(us\)\s+Time\(%\)\s+(?P<clock>Start Time\s+End Time\s+)?Shape\s+Inputs\s+Outputs"
     rb"(?P<measured>\s+Measurements\(us\))?\s*$"
 )
 _NUMBER = rb"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|nan|inf)|-"
 _TIME = rb"\d\d?:\d\d:\d\d(?:\.\d{1,6})?"
 # fused_conv  fused_conv  42.91  2.08  07:26:43.473544  07:26:43.473592  (1, 1, 32, 32, 3)  3  1  [37.216, 38.212]
-_ROW = regex(
+_ROW = re.compile(
     rb"(?<!\S)(?P<name>\S++)\s++(?P<op>\S++)\s++(?P<time>" + _NUMBER + rb")\s++(?P<percent>" + _NUMBER + rb")\s++"
     rb"(?:(?P<start>" + _TIME + rb")\s++(?P<end>" + _TIME + rb")\s++)?"
     rb"(?P<shape>\([^()]*\)|\[[^\[\]]*\]|None|-)\s++(?P<inputs>\d{1,9})\s++(?P<outputs>\d{1,9})"
     rb"(?:\s++(?P<measured>\[[^\[\]]*\]))?\s*$"
 )
-_TOTAL = regex(rb"(?<!\S)Total_time\s+-\s+(?P<total>" + _NUMBER + rb")\s+-")
+_TOTAL = re.compile(rb"(?<!\S)Total_time\s+-\s+(?P<total>" + _NUMBER + rb")\s+-")
 #: Op #26 fused_nn_softmax: 36.0865 us/iter | Op #26 fused_nn_softmax:
-OP_LINE = regex(rb"(?<!\S)Op #(?P<number>\d{1,9}) (?P<name>\S+):\s*(?:(?P<time>" + _NUMBER + rb") us/iter)?\s*$")
+OP_LINE = re.compile(rb"(?<!\S)Op #(?P<number>\d{1,9}) (?P<name>\S+):\s*(?:(?P<time>" + _NUMBER + rb") us/iter)?\s*$")
 # Iteration: 0: 36.0865 us/iter (0.9 and later, after its op) | Iteration: 0 (before the ops)
-_ITERATION = regex(rb"(?<!\S)Iteration: (?P<number>\d{1,9})(?:: (?P<time>" + _NUMBER + rb") us/iter)?\s*$")
+_ITERATION = re.compile(rb"(?<!\S)Iteration: (?P<number>\d{1,9})(?:: (?P<time>" + _NUMBER + rb") us/iter)?\s*$")
 
 
 class Row(msgspec.Struct, eq=False):

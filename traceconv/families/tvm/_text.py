@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
 from traceconv.families.common.ansi import plain
-from traceconv.io.patterns import regex
 from traceconv.model.diagnostics import ProblemKind, declare
 
 OTHER_LINE = declare(
@@ -29,10 +30,10 @@ SUM_DIFFERS = declare(
 #: Longer lines belong to no table.
 MAX_LINE = 1 << 16
 
-_JSON_START = regex(rb"\{\s*[\"}]|\[\s*[\[{\"]")
-_DASHES = regex(rb"-{2,}(?:\s+-{2,})*")
+_JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
+_DASHES = re.compile(rb"-{2,}(?:\s+-{2,})*")
 #: Dates and times in a prefix, which differ from line to line; a rank or a pid does not.
-_TIMES = regex(rb"\d+(?:[-:.,/TZ ]+\d+)+")
+_TIMES = re.compile(rb"\d+(?:[-:.,/TZ ]+\d+)+")
 
 
 def clean(line: bytes) -> bytes:

@@ -26,6 +26,7 @@ https://tvm.apache.org/docs/v0.16.0/arch/debugger.html.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -33,7 +34,7 @@ from msgspec import Struct
 from traceconv.errors import MalformedInput, UsageError
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, zone_of
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
@@ -271,8 +272,8 @@ def _join_repeated(found: list[Table], out: Builder) -> list[Table]:
     return list(kept.values())
 
 
-@importer
-class TvmDebugger(Struct, frozen=True):
+@dataclass(frozen=True)
+class TvmDebugger:
     """Importer of the tables and measurement lines of the TVM debugger.
 
     Attributes:

@@ -15,6 +15,8 @@ Source: dump_chrome_trace in python/tvm/contrib/debugger/debug_result.py of tags
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from json import JSONDecoder
 from typing import Any, ClassVar
 
@@ -23,9 +25,8 @@ from msgspec import Struct
 from traceconv.families.chrome import facts
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader, Event
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.families.tvm import _dump as dumps
-from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -43,8 +44,8 @@ PARAMETER = declare(
     quiet=True,
 )
 
-_EVENTS = regex(rb'"traceEvents"\s*:\s*\[\s*(?=\{)')
-_BETWEEN = regex(r"\s*,\s*")
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[\s*(?=\{)')
+_BETWEEN = re.compile(r"\s*,\s*")
 _KEYS = {"ts", "tid", "pid", "name", "ph"}
 _LOOKED_AT = 64
 _ENOUGH = 8
@@ -105,8 +106,8 @@ class _NodeEvents(ChromeEvents):
         return self.out.process("events that are no nodes")
 
 
-@importer
-class TvmExecutionTrace(Struct, frozen=True):
+@dataclass(frozen=True)
+class TvmExecutionTrace:
     """Importer of the execution trace of the TVM debugger.
 
     Attributes:

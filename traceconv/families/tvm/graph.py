@@ -14,20 +14,19 @@ them; by itself it becomes a table of its nodes. Described at https://tvm.apache
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from msgspec import Struct
-
 from traceconv.errors import MalformedInput
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 
 
-@importer
-class TvmGraph(Struct, frozen=True):
+@dataclass(frozen=True)
+class TvmGraph:
     """Importer of TVM graphs."""
 
     name: ClassVar[str] = "tvm-graph"

@@ -11,11 +11,10 @@ them. Described at https://tvm.apache.org/docs/v0.16.0/arch/debugger.html; `_ten
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from msgspec import Struct
-
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.families.tvm import _tensors as tensors
 from traceconv.io.source import Head, Source
@@ -28,8 +27,8 @@ CUT_TENSORS = declare(
 )
 
 
-@importer
-class TvmOutputTensors(Struct, frozen=True):
+@dataclass(frozen=True)
+class TvmOutputTensors:
     """Importer of files of TVM tensors."""
 
     name: ClassVar[str] = "tvm-output-tensors"

@@ -22,12 +22,13 @@ https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html (tvm.runti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
 
 from traceconv.errors import MalformedInput
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
 from traceconv.families.tvm import _text as text
@@ -241,8 +242,8 @@ def _args(call: Call, dur: int | None) -> dict[str, Any]:
     return args
 
 
-@importer
-class TvmProfile(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class TvmProfile:
     """Importer of profiling reports of TVM."""
 
     name: ClassVar[str] = "tvm-profile"

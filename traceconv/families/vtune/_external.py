@@ -24,7 +24,6 @@ from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_
 from traceconv.families.common.local_time import local_ns
 from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import text_of_line
-from traceconv.io.patterns import regex
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
@@ -42,15 +41,15 @@ FOREIGN_LINE = declare(
 )
 
 _CLOCKS = "QPC|CLOCK_MONOTONIC_RAW|RDTSC|TSC|UTC"
-INTERVALS = regex(
+INTERVALS = re.compile(
     rf"name(?P<mark>[,;\t])start_tsc\.(?P<clock>{_CLOCKS})[,;\t]end_tsc(?P<pid>[,;\t]pid(?P<tid>[,;\t]tid)?)?\s*"
 )
-COUNTERS = regex(
+COUNTERS = re.compile(
     rf"tsc\.(?P<clock>{_CLOCKS})(?P<mark>[,;\t])(?P<names>.*?[:.](?:COUNT|INST)\b.*?)(?P<pid>[,;\t]pid(?P<tid>[,;\t]tid)?)?\s*"
 )
-_COUNTER = regex(r"(.*)[:.](COUNT|INST)")
+_COUNTER = re.compile(r"(.*)[:.](COUNT|INST)")
 # 2026-11-21 10:11:12.1234567
-_HOST = regex(r"hostname-(.+?)\.csv", re.IGNORECASE)
+_HOST = re.compile(r"hostname-(.+?)\.csv", re.IGNORECASE)
 _TICKS = ("QPC", "RDTSC", "TSC")
 
 

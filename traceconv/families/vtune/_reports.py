@@ -32,7 +32,6 @@ from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but
 from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
-from traceconv.io.patterns import regex
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -98,17 +97,17 @@ _FIRST = (
 _HEADINGS = b"(?:" + SPACE + b'|\xef\xbb\xbf)*"*(?:' + "|".join(_FIRST).encode() + b")"
 _MESSAGES = rb"(?:vtune|amplxe): "
 _OTHERS = BLANK + b"|" + _MESSAGES + rb"[^\n\r\x1b]*+\r?\n"
-_METRIC = regex(
+_METRIC = re.compile(
     r"CPU Time|Clockticks|Instructions Retired|Hardware Event (?:Count|Sample)|Task (?:Time|Count)|Elapsed Time|"
     r"CPI Rate|Wait (?:Time|Count)|Total Time|Spin (?:and Overhead )?Time|Effective Time"
 )
-_RULE = regex(r" *-{2,}(?: +-{2,})+ *")
-_DASHES = regex(r"-+")
+_RULE = re.compile(r" *-{2,}(?: +-{2,})+ *")
+_DASHES = re.compile(r"-+")
 _TITLE_LINES = 3
 _DELIMITERS = (",", ";", "\t", "|")
-_LONGER_DELIMITER = regex(r"[^\w\s\"]{1,8}")
+_LONGER_DELIMITER = re.compile(r"[^\w\s\"]{1,8}")
 #: Columns that hold seconds: CPU Time:Self, Task Time, Wait Time; not CPU Time:Total (%), not Task Count.
-_SECONDS = regex(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
+_SECONDS = re.compile(r"(?:.*\bTime\b(?!.*(?:%|Stamp|Count)).*)|.*\(s\)")
 #: How far from 100 the total of a report in per cent can be, printed with few digits.
 _ROUNDED = 0.05
 _ALL = 100

@@ -15,12 +15,11 @@ Described at https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-gu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from msgspec import Struct
-
 from traceconv.families.common.text_tables import text_of_line
-from traceconv.families.registry import Match, importer
+from traceconv.families.registry import Match
 from traceconv.families.vtune import _external as external
 from traceconv.families.vtune import _reports as reports
 from traceconv.io.source import Head, Source
@@ -31,8 +30,8 @@ from traceconv.model.clocks import ClockDomain
 _LINES = 200
 
 
-@importer
-class Vtune(Struct, frozen=True):
+@dataclass(frozen=True)
+class Vtune:
     """Reports of VTune, and external data.
 
     Attributes:

@@ -1,0 +1,219 @@
+"""The way of an input to its trace, each step in a room of its own:
+
+1. `io.source` opens and unpacks it.
+2. `io.log_collectors` takes off what collectors of logs wrote before each line.
+3. `families.index` says which formats it may be of, `families.registry` asks their importers whose it is.
+4. The importer reads it into a `model.builder.Builder`.
+5. The builder's trace is laid out, shortened and validated; those of the writers of one log become one.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from traceconv.errors import AmbiguousFormat, NothingRead, TraceconvError, UnrecognizedFormat
+from traceconv.families.index import Certainty
+from traceconv.families.registry import (
+    Importer,
+    Match,
+    answer_of,
+    configure,
+    identify,
+    importer_class,
+)
+from traceconv.io.log_collectors import Collected, Stream, collected
+from traceconv.io.source import Source
+from traceconv.io.spill import Memory
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.layout import lay_out
+from traceconv.model.marks import NO_MARKS
+from traceconv.model.shortening import shorten
+from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.validate import validate
+
+NO_DATA = declare(
+    "source.no_data", ProblemKind.NOTED, "the input holds no events and nothing else that could be drawn or kept"
+)
+DAMAGED = declare(
+    "source.damaged",
+    ProblemKind.LOST,
+    "the compressed file is cut off or damaged: what could be unpacked before that was read",
+)
+LONG_LINE = declare(
+    "source.long_line", ProblemKind.LOST, "a line is longer than --max-length allows: it was passed over"
+)
+REFUSED = declare(
+    "streams.refused",
+    ProblemKind.LOST,
+    "the lines of one writer of the log could not be read, those of others could",
+)
+
+#: From so many tracks on it matters what an importer knows of each, which Python frees late as it refers to itself.
+_MANY_TRACKS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """An input whose format is known.
+
+    Attributes:
+        source: the input.
+        cls: the importer that it is for.
+        reason: why, in words; "" if the user named it.
+        streams: the lines of its writers, if they bear marks of log collectors.
+    """
+
+    source: Source
+    cls: type[Importer]
+    reason: str
+    streams: Sequence[Stream] = ()
+
+
+def recognise(source: Source, format: str | None = None) -> Recognised:
+    """The importer that an input is for, and what that one is to read.
+
+    Args:
+        source: the input.
+        format: the importer that the user named, if any.
+
+    Raises:
+        UnrecognizedFormat, AmbiguousFormat, InputError.
+        UsageError: there is no importer of that name.
+    """
+    named = (importer_class(format), Match.yes("")) if format else None
+    for one in collected(source):
+        found = named or _found(one)
+        if found is None or (one.arrivals and _reads_arrivals(source, named)):
+            continue
+        cls, match = found
+        streams = [stream for stream in one.streams if one.by_name or answer_of(cls, stream).certainty > Certainty.NO]
+        if streams:
+            many = f", from {len(streams)} writers whose marks are taken off" if len(streams) > 1 else ""
+            return Recognised(source, cls, match.reason + many, streams)
+    cls, match = named or identify(source)
+    return Recognised(source, cls, match.reason)
+
+
+def _found(marked: Collected) -> tuple[type[Importer], Match] | None:
+    """The importer of the first stream that is known; a log with times counts only behind the name of a writer."""
+    least = Certainty.FALLBACK if marked.by_name else Certainty.MAYBE
+    return next(
+        (found for stream in marked.streams if (found := _identified(stream)) and found[1].certainty >= least), None
+    )
+
+
+def _identified(source: Source) -> tuple[type[Importer], Match] | None:
+    try:
+        return identify(source)
+    except (UnrecognizedFormat, AmbiguousFormat):
+        return None
+
+
+def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None) -> bool:
+    """Whether the format makes use of the times of arrival itself."""
+    found = named or _identified(source)
+    return found is not None and getattr(found[0], "reads_arrivals", False)
+
+
+def read_recognised(
+    found: Recognised, options: Mapping[str, str], name: str = "", memory: Memory | None = None
+) -> Trace:
+    """The laid-out trace of an input, on its own clocks.
+
+    Args:
+        found: the input.
+        options: of its importer, as texts.
+        name: how messages and outputs call the input.
+        memory: what all inputs may take.
+
+    Raises:
+        TraceconvError: it cannot be read. If it has several writers: none of them can, and this is the first error.
+    """
+    importer = configure(found.cls, options)
+    name = name or found.source.name
+    if memory is None:
+        memory = Memory()
+        memory.add_input(lambda: found.source.size)
+    if not found.streams:
+        return _read_one(found.source, importer, name, memory)
+    traces: dict[str, Trace] = {}
+    refused: dict[Stream, TraceconvError] = {}
+    for stream in found.streams:
+        try:
+            trace = _read_one(stream, importer, name, memory)
+            if stream.rank is not None:
+                trace.sources[0].rank = stream.rank
+            traces[stream.writer] = trace
+        except TraceconvError as error:
+            refused[stream] = error
+    if not traces:
+        raise next(iter(refused.values()))
+    from traceconv.merging.streams import join_streams
+
+    trace = join_streams(list(traces.values()), list(traces))
+    about = trace.sources[0]
+    for stream, problem in refused.items():
+        lines = sum(1 for _ in stream.lines())
+        about.balance.read += lines
+        about.balance.skipped["lines of a writer that could not be read"] += lines
+        about.diagnostics.add(REFUSED, problem.message)
+    for stream in found.streams:
+        about.notes += stream.notes
+    _report_long_lines(found.source, about)
+    if any(traces):
+        words = ", ".join([*list(traces)[:4], *(["..."] if len(traces) > 4 else [])])
+        about.notes.append(f"the lines bear marks of who wrote them ({words}): each writer was read by itself")
+    validate(trace)
+    return trace
+
+
+def _read_one(source: Source, importer: Importer, name: str, memory: Memory) -> Trace:
+    info = SourceInfo(
+        name, importer.name, layer=getattr(importer, "layer", None), marks=getattr(importer, "marks", NO_MARKS)
+    )
+    builder = Builder(info, importer.clock, memory)
+    importer.read(source, builder)
+    if source.damage:
+        builder.problem(DAMAGED, f"{source.name}: {source.damage}")
+    if not isinstance(source, Stream):
+        _report_long_lines(source, builder.info)
+    trace = builder.finish()
+    del builder
+    if len(trace.tracks) > _MANY_TRACKS:
+        gc.collect()
+    trace = lay_out(shorten(trace, source.limits.length))
+    _refuse_nothing(trace, source.display)
+    validate(trace)
+    trace.forget()
+    return trace
+
+
+def _report_long_lines(source: Source, about: SourceInfo) -> None:
+    for number in source.long_lines:
+        about.diagnostics.add(LONG_LINE, f"{about.name}:line {number}", number=number, skipped=1)
+
+
+def _refuse_nothing(trace: Trace, display: str) -> None:
+    """Raise NothingRead if an input has data and none of it was read; note that there is none, if so.
+
+    What is kept as metadata beside data that was lost, such as the head of a log, is no data.
+    """
+    source = trace.sources[0]
+    if any(trace.counts().values()) or source.balance.written or trace.snapshots:
+        return
+    reason = source.diagnostics.data_left_out
+    if reason is None:
+        if not source.balance.kept:
+            source.diagnostics.add(NO_DATA)
+        return
+    where = f" [{reason.places[0]}]" if reason.places else ""
+    count = reason.skipped or reason.count
+    raise NothingRead(
+        display,
+        "",
+        f"nothing of it could be read: {count} x {reason.code.help} ({reason.code.name}){where}",
+        hint=f"`traceconv formats {source.format}` says what is understood; --from NAME reads it as another format",
+    )

@@ -1,0 +1,126 @@
+"""Checks for importers, ours and those of other packages, to be called from tests. docs/add-a-format.md shows how.
+
+They raise AssertionError with what is wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import random
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from traceconv.errors import TraceconvError
+from traceconv.families.index import Certainty
+from traceconv.families.registry import Importer, Match, option_texts
+from traceconv.io.source import Head, Source
+from traceconv.model.clocks import ClockDomain
+from traceconv.model.diagnostics import ProblemKind
+from traceconv.model.dump import dump
+from traceconv.model.trace import Trace
+from traceconv.reading import Recognised, read_recognised
+
+_NOISE = (b"", b"\n", b"\0" * 1000, b"{", b"[]", b'{"a": 1}', b"\xff\xfe\0", b"Lorem ipsum dolor sit amet.\n" * 50)
+_CUTS = 20
+
+
+def check_importer(cls: type[Importer], *inputs: str | os.PathLike[str]) -> None:
+    """Check what an importer says of itself, and that it claims and reads its inputs, whole and damaged.
+
+    Args:
+        cls: the importer.
+        inputs: files of its format; of each, something is read and nothing lost.
+    """
+    check_facts(cls)
+    for data in _NOISE:
+        assert _answer(cls, data).certainty is Certainty.NO, f"it claims {data[:20]!r}"
+    for path in inputs:
+        assert _answer(cls, Source(path).head().data).certainty > Certainty.NO, f"it does not claim {path}"
+        trace = read_with(cls, path)
+        source = trace.sources[0]
+        assert any(trace.counts().values()), f"it reads nothing of {path}"
+        lost = [entry.describe() for entry in source.diagnostics if entry.code.kind is ProblemKind.LOST]
+        assert not lost, f"{path}: {lost[0]}"
+        _check_damaged(cls, Path(path))
+
+
+def _answer(cls: type[Importer], data: bytes) -> Match:
+    match = cls().sniff(Head(data, True, "x"))
+    assert isinstance(match, Match), f"sniff answers {match!r}"
+    assert match.reason, "sniff gives no reason"
+    assert "\n" not in match.reason, f"more than one line: {match.reason!r}"
+    return match
+
+
+def _check_damaged(cls: type[Importer], path: Path) -> None:
+    """Any piece of an input may be missing: what is left is read, or refused by one of our errors."""
+    rng, data = random.Random(0), path.read_bytes()
+    with TemporaryDirectory() as folder:
+        piece = Path(folder) / path.name
+        for _ in range(_CUTS):
+            begin, end = sorted(rng.randrange(len(data) + 1) for _ in range(2))
+            piece.write_bytes(data[:begin] + data[end:])
+            _answer(cls, Source(piece).head().data)
+            with suppress(TraceconvError):
+                read_with(cls, piece)
+
+
+def check_facts(cls: type[Importer]) -> None:
+    """Check what an importer says of itself, for users: facts, options and their help."""
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cls.name), f"the name {cls.name!r} is not of the form a-b-c"
+    for fact in (cls.title, cls.versions, cls.line_up, *cls.record.splitlines()):
+        assert fact == fact.strip(), f"white space around {fact!r}"
+        assert len(fact) > 10, f"too short: {fact!r}"
+        assert "\n" not in fact, f"more than one line: {fact!r}"
+    assert cls.becomes, "becomes is empty"
+    assert all(len(pair) == 2 and all(pair) for pair in cls.becomes), "becomes holds pairs of texts"
+    assert all(sentence.endswith(".") for sentence in cls.lost), "lost holds sentences"
+    assert cls.url.startswith("https://"), f"no address of a page: {cls.url!r}"
+    assert isinstance(cls.clock, ClockDomain), "clock is no ClockDomain"
+    assert not cls.clock.owner, "a clock of a format has no owner"
+    assert not cls.clock.machine, "a clock of a format has no machine"
+    help_of = (inspect.getdoc(cls) or "").partition("Attributes:")[2]
+    for option in dataclasses.fields(cls):  # type: ignore[arg-type]
+        assert option.type in ("bool", "int", "str", "int | None"), f"option {option.name} is of {option.type}"
+        assert option.default is not dataclasses.MISSING, f"option {option.name} has no default"
+        assert re.search(rf"^ +{option.name}: \S", help_of, re.MULTILINE), f"no help on option {option.name}"
+
+
+def check_golden(
+    cls: type[Importer],
+    source: str | os.PathLike[str],
+    expected: str | os.PathLike[str],
+    *,
+    options: Mapping[str, str | int | bool] | None = None,
+    update: bool = False,
+) -> None:
+    """Check that an input is read as a file says that was written before, and looked through.
+
+    Args:
+        cls: the importer.
+        source: the input.
+        expected: the file that `update` writes.
+        options: of the importer.
+    """
+    found = as_text(read_with(cls, source, options))
+    if update:
+        Path(expected).write_text(found, encoding="utf-8")
+    assert Path(expected).read_text(encoding="utf-8") == found, f"{source} is read otherwise than {expected} says"
+
+
+def read_with(
+    cls: type[Importer], source: str | os.PathLike[str], options: Mapping[str, str | int | bool] | None = None
+) -> Trace:
+    """The trace of an input by an importer, which need not be installed."""
+    return read_recognised(Recognised(Source(source), cls, ""), option_texts(options))
+
+
+def as_text(trace: Trace) -> str:
+    """A trace in words, one thing a line, with what is to be said of its inputs."""
+    said = [entry.describe() for source in trace.sources for entry in source.diagnostics]
+    return dump(trace) + "".join(f"{line}\n" for line in said)
