@@ -34,7 +34,7 @@ from traceconv.families.perfetto._packets import PacketReader
 from traceconv.io import limits
 from traceconv.io.limits import Limits, Unpacked
 from traceconv.io.source import Source
-from traceconv.model import builder
+from traceconv.model import tables
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.shortening import LONG_ARG, LONG_NAME
@@ -504,10 +504,10 @@ def test_what_onednn_lines_say_is_kept_once_for_all_runs(time: bytes, module: An
 
 
 def test_args_that_come_again_are_kept_once_and_long_or_old_ones_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "_MOST_RECENT", 2)
-    monkeypatch.setattr(builder, "_LONGEST_RECENT", 16)
+    monkeypatch.setattr(tables, "_MOST_RECENT", 2)
+    monkeypatch.setattr(tables, "_LONGEST_RECENT", 16)
     out = Builder(SourceInfo("a", "b"), REALTIME)
-    track = out.track("t")
+    track = out.tracks.add("t")
     given = [{"a": 1}, {"a": 1}, {"a": 2}, {}, {"a": 1}, {"a": "long" * 9}, {"a": "long" * 9}]
     for ts, args in enumerate(given):
         out.instant(track, ts, "i", args=args)

@@ -187,7 +187,7 @@ def test_uuids_of_deep_tracks_take_what_shallow_ones_take() -> None:
     def peak(depth: int) -> int:
         out, track = Builder(SourceInfo("a", "test"), REALTIME), NO_TRACK
         for number in range(depth):
-            track = out.track(f"t{number}", track)
+            track = out.tracks.add(f"t{number}", track)
         trace = out.finish()
         tracemalloc.start()
         assert len(set(track_uuids(trace))) == depth

@@ -37,7 +37,8 @@ from traceconv.families.common.local_time import local_time, refuse_zone, second
 from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import FormatMarks
@@ -170,7 +171,7 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
             if other is not REALTIME:
                 out.note("start_ns is no time since 1970 (the clock of Windows and macOS): the date is not known")
             user = Provenance.USER
-            out.snapshot(
+            out.clocks.snapshot(
                 ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, assumed=True, provenance=user)
             )
             return
@@ -181,7 +182,9 @@ class OnnxRuntime(msgspec.Struct, frozen=True):
         half = (step + _OPENING_NS) // 2
         method = f"start time in the file name (local time read as {zone}), good to {precision}"
         local = local_time(zone, guessed=not self.utc_offset)
-        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, assumed=True, local=local))
+        out.clocks.snapshot(
+            ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, assumed=True, local=local)
+        )
         if local.guessed:
             out.note(
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
@@ -258,7 +261,7 @@ class OnnxRuntimeEvents(ChromeEvents):
 
     def new_process(self, pid: int | str) -> TrackId:
         """The process that ran the session."""
-        return self.out.process("onnxruntime", pid=pid) if isinstance(pid, int) else self.out.process(pid)
+        return self.out.tracks.process("onnxruntime", pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def complete(self, event: Event, ts: int, number: int) -> None:
         """X: anything that the profiler records."""
@@ -328,7 +331,7 @@ class OnnxRuntimeEvents(ChromeEvents):
             track = self._levels.get(identity)
             if track is None:
                 name = f"{key} ({identity[2]})" if provider else key
-                track = self.out.counter_track(name, process, unit="bytes", description=_LEVEL_HELP)
+                track = self.out.tracks.counter(name, process, unit="bytes", description=_LEVEL_HELP)
                 self._levels[identity] = track
             self.out.counter(track, ts, int(raw[1:-1]), number)
 
@@ -352,12 +355,12 @@ class OnnxRuntimeEvents(ChromeEvents):
 
     def _stream(self, stream: str) -> TrackId:
         if self._gpu == NO_TRACK:
-            self._gpu = self.out.track("GPU")
+            self._gpu = self.out.tracks.add("GPU")
         if not stream:
             return self._gpu
         track = self._streams.get(stream)
         if track is None:
-            track = self._streams[stream] = self.out.track(f"stream {stream}", self._gpu)
+            track = self._streams[stream] = self.out.tracks.add(f"stream {stream}", self._gpu)
         return track
 
     # -- the end ----------------------------------------------------------------------------------------------
@@ -379,7 +382,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     def _draw_layers(self, thread: TrackId, layers: list[_Layer]) -> None:
         """One counter track for each counter of a thread."""
         for key in sorted({key for layer in layers for key in layer.values}):
-            track = self.out.counter_track(key, thread, description=_COUNTER_HELP)
+            track = self.out.tracks.counter(key, thread, description=_COUNTER_HELP)
             for ts, value, at in _steps([layer for layer in layers if key in layer.values], key):
                 self.out.counter(track, ts, value, at)
 
@@ -404,11 +407,11 @@ class _Nodes:
     """Finds slices of the host by name and time."""
 
     def __init__(self, out: Builder, device_tracks: list[TrackId]) -> None:
-        starts, names, tracks = out.slice_columns("ts", "name", "track")
+        starts, names, tracks = out.tables.slice_columns("ts", "name", "track")
         # Copies, since slices are added while these are looked at.
         self.starts, self._names = starts.copy(), names.copy()
         self._on_host = ~np.isin(tracks, device_tracks)
-        self._string = out.string
+        self._string = out.tables.string
         self._rows: dict[str, npt.NDArray[np.int64]] = {}
 
     def latest(self, name: str, ts: int) -> int:

@@ -113,11 +113,11 @@ class Slices:
         if not rows:
             return
         out = self._out
-        before = out.slice_count()
+        before = out.tables.slice_count
         placed_to = 2 + len(shape.place)
         described_to = placed_to + len(shape.described)
         names, categories, heads = self._described(shape, [row[placed_to:described_to] for row in rows])
-        out.slices(
+        out.bulk.slices(
             self._placed(shape, [row[2:placed_to] for row in rows]),
             [row[0] for row in rows],
             [row[1] - row[0] for row in rows],
@@ -138,7 +138,7 @@ class Slices:
 
     def _described(self, shape: Shape, keys: list[Row]) -> tuple[list[int], list[int], list[bytes]]:
         known: dict[Row, tuple[int, int, bytes]] = {}
-        string = self._out.string
+        string = self._out.tables.string
         for key in dict.fromkeys(keys):
             event = shape.describe(dict(zip(shape.described, key, strict=True)))
             known[key] = (string(event.name), string(event.category), encoded(event.args))
@@ -147,7 +147,7 @@ class Slices:
 
     def close(self) -> None:
         """Write the slices that have no end, up to the last instant of all that is there."""
-        last = max([self._out.last_ts(), *(row[0] for _, _, row in self._open)], default=0)
+        last = max([self._out.tables.last_ts(), *(row[0] for _, _, row in self._open)], default=0)
         for shape, number, row in self._open:
             self._out.problem(OPEN_END, f"{shape.table} row {number}")
             self._write(shape, [number], [(row[0], last, *row[2:])], b',"unfinished":true')
@@ -156,10 +156,10 @@ class Slices:
     def join(self) -> int:
         """Arrows from the calls to what they started; how many."""
         calls, works = self.links.pairs()
-        name, category = self._out.string("launch"), self._out.string(LAUNCH_FLOW)
+        name, category = self._out.tables.string("launch"), self._out.tables.string(LAUNCH_FLOW)
         count = len(calls)
-        (origins,) = self._out.slice_columns("origin")
-        self._out.flows(calls, works, [name] * count, [category] * count, origins[works])
+        (origins,) = self._out.tables.slice_columns("origin")
+        self._out.bulk.flows(calls, works, [name] * count, [category] * count, origins[works])
         return count
 
 

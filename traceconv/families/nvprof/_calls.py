@@ -19,7 +19,8 @@ from traceconv.families.nvprof._cbids import DRIVER, RUNTIME
 from traceconv.families.nvprof._tables import Activities, Row, Spans, spans_of
 from traceconv.families.nvprof._tracks import Tracks
 from traceconv.io.sqlite_columns import Block
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import I64
 
@@ -156,9 +157,9 @@ class Launches:
         if missing:
             self._out.problem(NO_LAUNCH, place, count=missing)
         sources, targets, origins = slices[at[found]], targets[found], ids[found]
-        category = self._out.string(_cupti.LAUNCH_FLOW)
+        category = self._out.tables.string(_cupti.LAUNCH_FLOW)
         same = np.full(len(sources), category)
-        self._out.flows(sources, targets, same, same, origins)
+        self._out.bulk.flows(sources, targets, same, same, origins)
 
 
 class Calls:
@@ -197,8 +198,8 @@ class Calls:
 
     def _read_table(self, table: str, rank: int) -> None:
         for piece in self._activities.pieces(table, _API_COLUMNS):
-            first = self._out.slice_count()
-            category = self._out.string(_API[table][1])
+            first = self._out.tables.slice_count
+            category = self._out.tables.string(_API[table][1])
             numbers: Sequence[int] | I64
             if isinstance(piece, Block) and not self._extras and _has_ids(piece):
                 numbers, pids = self._add_block(table, category, piece)
@@ -211,7 +212,7 @@ class Calls:
         """Draw some calls; their correlation ids and processes."""
         rows, ts, dur = spans
         numbers = [correlation(row[6]) for row in rows]
-        self._out.slices(
+        self._out.bulk.slices(
             [self._tracks.thread(row[4], row[5]) for row in rows],
             ts,
             dur,
@@ -231,13 +232,13 @@ class Calls:
         failed = np.array([row[7] not in (0, None) for row in kinds])
         self.failed += int(np.count_nonzero(failed[kind_of]))
         args, lengths = block.objects([6], [ID_HEAD], [self._args_end(row) for row in kinds], kind_of)
-        self._out.slice_rows(
+        self._out.bulk.slice_rows(
             ts=block.column(1),
             dur=block.column(2) - block.column(1),
             track=tracks[thread_of],
             name=names[kind_of],
             category=np.full(block.length, category),
-            args_at=self._out.args_part(args) + np.cumsum(lengths) - lengths,
+            args_at=self._out.tables.args_part(args) + np.cumsum(lengths) - lengths,
             args_len=lengths.astype(np.int32),
             origin=block.column(0),
         )
@@ -250,7 +251,7 @@ class Calls:
             names, category = _API[table]
             if cbid not in names:
                 self._out.problem(UNKNOWN_CALL, self._activities.place(table, row[0]), f"{category}#{cbid!s:.20}")
-            name = self._out.string(names.get(cbid, f"{category}#{cbid!s:.20}"))
+            name = self._out.tables.string(names.get(cbid, f"{category}#{cbid!s:.20}"))
             self._names[table, cbid] = name
         return name
 

@@ -23,7 +23,8 @@ from traceconv.families.nvprof._calls import ID_HEAD, IDS, Extras, Launches, cor
 from traceconv.families.nvprof._tables import GRID, SHAPE, Activities, Row, Spans, spans_of
 from traceconv.families.nvprof._tracks import Tracks
 from traceconv.io.sqlite_columns import NULL, Block
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.trace import I64
 
 #: One of these, but for devices without concurrent kernels, holds all; the third those that kernels launched.
@@ -82,22 +83,22 @@ class DeviceWork:
         self, spans: Spans, category: str, name: Callable[[Row], str], args: Callable[[Row, int], dict[str, Any]]
     ) -> None:
         """Copies and memsets: their args are made one by one."""
-        names = [self._out.string(name(row)) for row in spans.rows]
+        names = [self._out.tables.string(name(row)) for row in spans.rows]
         made = [_encode(args(row, length)) for row, length in zip(spans.rows, spans.dur, strict=True)]
         self._put(spans, category, names, made)
 
     def _put(self, spans: Spans, category: str, names: list[int], args: list[bytes]) -> None:
         """Draw some rows."""
         rows, ts, dur = spans
-        first = self._out.slice_count()
+        first = self._out.tables.slice_count
         numbers = [correlation(row[6]) for row in rows]
         pids = self._pids(numbers)
-        self._out.slices(
+        self._out.bulk.slices(
             [self._stream(pid, row) for pid, row in zip(pids, rows, strict=True)],
             ts,
             dur,
             names,
-            [self._out.string(category)] * len(rows),
+            [self._out.tables.string(category)] * len(rows),
             args,
             [row[0] for row in rows],
         )
@@ -122,8 +123,8 @@ class DeviceWork:
 
     def _read_kernels(self, table: str) -> None:
         for piece in self._activities.pieces(table, _KERNEL_COLUMNS):
-            first = self._out.slice_count()
-            self._out.string(_cupti.KERNEL)
+            first = self._out.tables.slice_count
+            self._out.tables.string(_cupti.KERNEL)
             if isinstance(piece, Block) and self._is_plain(table, piece):
                 self._add_block(table, piece)
                 self._grids_of.append((piece.column(10), first))
@@ -149,7 +150,7 @@ class DeviceWork:
 
     def _add_block(self, table: str, block: Block) -> None:
         """Draw kernels, many at once."""
-        first = self._out.slice_count()
+        first = self._out.tables.slice_count
         streams, stream_of = block.groups(3, 4, 5)
         shapes, shape_of = block.groups(*range(_SHAPE_FROM, len(block.columns)))
         (pid,) = self._pids([0])
@@ -157,13 +158,13 @@ class DeviceWork:
         names = np.array([self._kernel_name(table, row) for row in shapes])
         ends = [self._shape_end(row[_SHAPE_FROM:]) for row in shapes]
         args, lengths = block.objects([6, 10], [ID_HEAD, _GRID_ID], ends, shape_of)
-        self._out.slice_rows(
+        self._out.bulk.slice_rows(
             ts=block.column(1),
             dur=block.column(2) - block.column(1),
             track=tracks[stream_of],
             name=names[shape_of],
-            category=np.full(block.length, self._out.string(_cupti.KERNEL)),
-            args_at=self._out.args_part(args) + np.cumsum(lengths) - lengths,
+            category=np.full(block.length, self._out.tables.string(_cupti.KERNEL)),
+            args_at=self._out.tables.args_part(args) + np.cumsum(lengths) - lengths,
             args_len=lengths.astype(np.int32),
             origin=block.column(0),
         )
@@ -176,7 +177,7 @@ class DeviceWork:
         name = self._names.get(number)
         if name is None:
             text = self._activities.text(number, self._activities.place(table, row[0])) or "kernel without a name"
-            name = self._names[number] = self._out.string(demangle(text))
+            name = self._names[number] = self._out.tables.string(demangle(text))
             if demangle(text) != text:
                 self._mangled[number] = text
         return name
@@ -214,9 +215,9 @@ class DeviceWork:
             for number, row in enumerate(spans.rows, first)
             if row[11] and row[11] in self._grids
         ]
-        same = [self._out.string(_cupti.LAUNCH_FLOW)] * len(pairs)
+        same = [self._out.tables.string(_cupti.LAUNCH_FLOW)] * len(pairs)
         sources, targets, origins = ([pair[column] for pair in pairs] for column in range(3))
-        self._out.flows(sources, targets, same, same, origins)
+        self._out.bulk.flows(sources, targets, same, same, origins)
 
     # -- events and metrics -----------------------------------------------------------------------------------------
 

@@ -32,7 +32,8 @@ from traceconv.families.perfetto._sequence import Sequence
 from traceconv.families.perfetto._tracks import DEFAULT_TRACK, Tracks
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import CPU_UNKNOWN, Damage, PacketBuffer, Readable, read_packets
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import NO_CPU, Level, StackId
 
@@ -457,7 +458,7 @@ class PacketReader:
         if time is None or not -_SIGN <= time[0] < _SIGN:
             self._out.skip(BAD_TIME, self._number)
             return
-        name = sequence.name(event.name_iid) if event.name_iid else self._out.string(event.name)
+        name = sequence.name(event.name_iid) if event.name_iid else self._out.tables.string(event.name)
         category = (
             sequence.category(tuple(event.category_iids)) if not event.categories else self._category(event, sequence)
         )
@@ -477,7 +478,7 @@ class PacketReader:
             self._extra_values(event, sequence, *time)
 
     def _category(self, event: Event, sequence: Sequence) -> int:
-        return self._out.string(",".join([*sequence.categories(event.category_iids), *event.categories]))
+        return self._out.tables.string(",".join([*sequence.categories(event.category_iids), *event.categories]))
 
     def _default_track(self, sequence: Sequence) -> int:
         thread = ("thread", *sequence.thread) if sequence.thread else DEFAULT_TRACK
@@ -615,7 +616,9 @@ class PacketReader:
             total = sample.unsigned(7 if is_hidden else 6)
             weight = total - sequence.sample_totals.get(cpu, 0)
             sequence.sample_totals[cpu] = total
-        name = self._out.string(sequence.sample_name.removesuffix(CPU_UNKNOWN) if is_hidden else sequence.sample_name)
+        name = self._out.tables.string(
+            sequence.sample_name.removesuffix(CPU_UNKNOWN) if is_hidden else sequence.sample_name
+        )
         thread = sample.signed(2), sample.signed(3)
         self.rows.add(Kind.SAMPLE, 0, *time, name, 0, b"", self._number)
         self.rows.samples[self.rows.last] = Taken(thread, StackId(stack), weight, cpu)

@@ -1,0 +1,204 @@
+"""The tables of a trace in the making: their columns, and the strings and args that these refer to."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.io.spill import Memory
+from traceconv.model.args import AnyArgs, as_bytes
+from traceconv.model.columns import Column, in_one_file
+from traceconv.model.pairing import Marks
+from traceconv.model.trace import TABLES, TIMED, Args, column_types
+
+_PART_BYTES = 4 << 20
+#: Of args that came one at a time, so many are looked for when others come, of at most so many bytes.
+_MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
+#: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
+_WORTH_A_FILE = 1 << 12
+#: After so many more rows it is looked at whether they still fit into memory.
+_ROWS_BETWEEN_LOOKS = 1 << 14
+
+
+class Tables:
+    """The rows of one input. What does not fit into memory goes to temporary files.
+
+    Attributes:
+        columns: by table and name.
+        marks: the begins and ends that are not slices yet.
+        slice_count: how many slices there are so far; the next one gets this id.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.columns = {
+            table: {name: Column(dtype) for name, dtype in column_types(cls).items()} for table, cls in TABLES.items()
+        }
+        self.marks = Marks()
+        self.slice_count = self._rows = 0
+        self._strings: dict[str, int] = {"": 0}
+        self._args = bytearray()  # of events that came one at a time, since the last part
+        self._memory = memory
+        self._args_parts = memory.parts()
+        self._args_before = 0  # bytes in the parts
+        self._recent_args: dict[bytes, tuple[int, int]] = {}
+        self._look_at = _ROWS_BETWEEN_LOOKS  # rows
+
+    def string(self, text: str) -> int:
+        """The index of an interned string."""
+        index = self._strings.get(text)
+        if index is None:
+            index = self._strings[text] = len(self._strings)
+        return index
+
+    def strings(self) -> list[str]:
+        """The interned strings so far, by index."""
+        return list(self._strings)
+
+    def put(
+        self,
+        columns: dict[str, Column],
+        track: int,
+        ts: int,
+        name: int,
+        category: int,
+        args: tuple[int, int],
+        at: int,
+    ) -> None:
+        """Add what slices and instants have in common; `args` tells where they are kept, and their length."""
+        columns["ts"].append(ts)
+        columns["track"].append(track)
+        columns["name"].append(name)
+        columns["category"].append(category)
+        columns["args_at"].append(args[0])
+        columns["args_len"].append(args[1])
+        columns["origin"].append(at)
+        self.added(1)
+
+    def put_slice(self, track: int, ts: int, dur: int, name: int, category: int, args: tuple[int, int], at: int) -> int:
+        """Add a slice; its id."""
+        columns = self.columns["slices"]
+        columns["dur"].append(dur)
+        self.put(columns, track, ts, name, category, args, at)
+        self.slice_count += 1
+        return self.slice_count - 1
+
+    def added(self, rows: int) -> None:
+        """Count rows that were added. What does not fit into memory goes to a file."""
+        self._rows += rows
+        if self._rows >= self._look_at:
+            self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
+            self._args_parts.rows = max(self._args_parts.rows, self._rows)
+            self._spill_columns_if_short()
+
+    def _spill_columns_if_short(self) -> None:
+        if self._exceeds_memory():
+            for column in self._all_columns():
+                column.spill()
+
+    def keep_args(self, args: AnyArgs) -> tuple[int, int]:
+        """Keep the args of one or several events: where, and how long they are.
+
+        Those that were kept lately are not kept again: a program does few different things many times.
+        """
+        args = as_bytes(args)
+        place = self._recent_args.get(args)
+        if place is None:
+            if len(self._args) > _PART_BYTES:
+                self.args_part(b"")
+            place = self._args_before + len(self._args), len(args)
+            self._args += args
+            if len(args) <= _LONGEST_RECENT:
+                if len(self._recent_args) >= _MOST_RECENT:
+                    self._recent_args.clear()
+                self._recent_args[args] = place
+        return place
+
+    def args_part(self, part: bytes | bytearray, waiting: int = 0) -> int:
+        """Keep the args of many events as they are, without copying what is there; where they begin.
+
+        Args:
+            part: JSON objects, one behind the other.
+            waiting: how many rows the importer itself still keeps.
+
+        Raises:
+            OutputError: they do not fit into memory, and cannot be written to a temporary file.
+        """
+        rows = waiting + self._rows
+        for one in (self._args, part):
+            self._args_parts.append(one, rows)
+            self._args_before += len(one)
+        self._args = bytearray()
+        self._spill_columns_if_short()
+        return self._args_before - len(part)
+
+    def kept_args(self) -> Args:
+        """All args so far, to be read while others are added."""
+        self.args_part(b"")
+        return Args(self._args_parts.so_far())
+
+    def extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
+        """Append whole columns."""
+        types = column_types(TABLES[table])
+        rows = len(columns["origin"])
+        for name, values in columns.items():
+            self.columns[table][name].frombytes(np.ascontiguousarray(values, types[name]).view(np.uint8))
+        self.slice_count += rows if table == "slices" else 0
+        self.added(rows)
+
+    def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
+        """Some columns of the slices so far, not copied, to be read only; no slice may be added while they are in use.
+
+        Raises:
+            OutputError: they are in a temporary file that cannot be written.
+        """
+        return [self.columns["slices"][name].numbers() for name in names]
+
+    def _exceeds_memory(self) -> bool:
+        """Whether the columns have to go to a file."""
+        return self._rows >= _WORTH_A_FILE and self._memory.is_short_for_columns()
+
+    def _all_columns(self) -> list[Column]:
+        return [column for columns in self.columns.values() for column in columns.values()]
+
+    def first_ts(self) -> int:
+        """The first instant seen so far, ns; 0 when there is none."""
+        earliest = [int(np.min(table["ts"].numbers())) for table in self._timed_tables()]
+        return min([*earliest, *self.marks.span()], default=0)
+
+    def last_ts(self) -> int:
+        """The last instant seen so far, ns; 0 when there is none."""
+        slices = self.columns["slices"]
+        latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
+        if len(slices["ts"]):
+            latest.append(int(np.max(slices["ts"].numbers() + slices["dur"].numbers())))
+        return max([*latest, *self.marks.span()], default=0)
+
+    def _timed_tables(self) -> list[dict[str, Column]]:
+        tables = [self.columns[table] for table in TIMED]
+        return [table for table in tables if len(table["ts"])]
+
+    def take_marks(self) -> Marks:
+        """The begins and ends so far, which are none of the rows any more."""
+        marks, self.marks = self.marks, Marks()
+        self._rows -= len(marks.ts)
+        return marks
+
+    def take_args(self) -> Args:
+        """All args, which alone holds them from here on."""
+        self.args_part(b"")
+        return Args(self._args_parts.take())
+
+    def take_columns(self) -> tuple[dict[str, Any], mmap.mmap | None]:
+        """The finished tables, which alone hold their columns from here on; and the file, if they are in one."""
+        columns = self._all_columns()
+        if self._exceeds_memory() or any(column.is_spilled for column in columns):
+            arrays, mapping = in_one_file(columns)
+        else:
+            arrays, mapping = [column.numbers() for column in columns], None
+        each = iter(arrays)
+        tables = {name: cls(**{column: next(each) for column in self.columns[name]}) for name, cls in TABLES.items()}
+        self.columns = {}
+        return tables, mapping
