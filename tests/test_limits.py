@@ -20,7 +20,7 @@ from tests.golden import ROOT
 from tests.kernels import using
 from tests.make_perfetto import Packets
 from traceconv import kernel
-from traceconv.api import LONG_LINE, convert, identify, read
+from traceconv.api import LONG_LINE, Output, convert, identify, read
 from traceconv.check import _events, _shapes, check_file, chrome_json
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, MalformedInput, NothingRead
@@ -134,7 +134,7 @@ def test_a_long_line_is_lost_and_said(module: Any, tmp_path: Path) -> None:
         assert trace.sources[0].balance.even
         assert read(path).sources[0].diagnostics.count(LONG_LINE) == 0
         with pytest.raises(LostData, match=r"source\.long_line"):
-            convert(path, tmp_path / "out.json", limits=Limits(length=1000), strict=True)
+            convert(path, Output(tmp_path / "out.json", strict=True), limits=Limits(length=1000))
 
 
 def test_a_long_line_of_one_writer_is_said_once(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests import oracle
 from tests.decode import unknown_fields
 from tests.oracle.fixtures import OpenTrace
-from traceconv.api import write
+from traceconv.api import Output, write
 from traceconv.errors import UsageError
 from traceconv.families.perfetto import _wire as wire
 from traceconv.model.builder import Builder
@@ -499,7 +499,7 @@ def test_the_ending_decides_about_compression(path: str) -> None:
 @pytest.mark.parametrize("to", ["perfetto", "chrome-json"])
 @pytest.mark.parametrize("name", ["z.json.gz", "z.json", "z.gz", "z"])
 def test_the_ending_decides_about_compression_of_a_named_format(to: str, name: str, tmp_path: Path) -> None:
-    write(rich(), tmp_path / name, to=to)
+    write(rich(), Output(tmp_path / name, to))
     data = (tmp_path / name).read_bytes()
     plain = gzip.decompress(data) if name.endswith(".gz") else data
     assert plain == written(rich(), writer_named(to))

@@ -37,7 +37,7 @@ from traceconv.align.constraint_parser import (
 from traceconv.align.constraints import state
 from traceconv.align.geometry import line_through
 from traceconv.api import estimate
-from traceconv.cli._common import inputs_of
+from traceconv.cli._common import Recordings
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.families.logs import timed_log
 from traceconv.model.builder import Builder
@@ -826,6 +826,6 @@ def test_an_offset_is_as_exact_as_its_digits(text: str, within: int, tmp_path: P
     paths = tmp_path / "a.log", tmp_path / "b.log"
     for path in paths:
         path.write_bytes(log.read_bytes())
-    inputs, _ = inputs_of(tuple(map(str, paths)), (), (f"b.log={text}",), ())
+    inputs, _ = Recordings(tuple(map(str, paths)), offsets=(f"b.log={text}",)).inputs()
     first, second = estimate(inputs)[0].receipt
     assert (first.bound_ns, second.bound_ns) == (1000, 1000 + within)  # the log counts in µs

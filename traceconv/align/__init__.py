@@ -67,6 +67,7 @@ def align(
         from traceconv.align.features import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
+    same_machine = same_machine or facts.same_machine
     inputs = gathered(traces, facts, offsets, offsets_within, same_machine=same_machine)
     if policy.estimate and len(traces) > 1:
         from traceconv.align.contradictions import doubts

@@ -118,7 +118,7 @@ class Anchor(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the user says about the clocks of the inputs, which are named by index.
+    """What the user says about the inputs, which are named by index, and their clocks.
 
     Attributes:
         anchors: pairs of points that are one instant.
@@ -126,6 +126,8 @@ class Facts:
         clocks: what the clocks are.
         zones: the zones of local times, such as "+02:00" or "UTC".
         dates: the day of the first time, where times have none.
+        same_machine: whether all inputs were recorded on one machine, since one boot of it, by whatever names they call
+            it: equal pids are the same process then, and clocks since boot the same clock.
     """
 
     anchors: tuple[Anchor, ...] = ()
@@ -133,6 +135,7 @@ class Facts:
     clocks: Mapping[int, ClockFact] = field(default_factory=dict)
     zones: Mapping[int, str] = field(default_factory=dict)
     dates: Mapping[int, date] = field(default_factory=dict)
+    same_machine: bool = False
 
 
 NO_FACTS = Facts()
