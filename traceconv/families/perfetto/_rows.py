@@ -133,15 +133,15 @@ class Rows:
         self,
         kind: int,
         track: int,
-        ts: int,
-        clock: int,
+        time: tuple[int, int],
         name: int,
         category: int,
         args: bytes,
         at: int,
         counts: bool = True,
     ) -> None:
-        """Add an event; `track` and `clock` are the numbers of Tracks and Clocks, `name` and `category` strings."""
+        """Add an event; `track` is a number of Tracks, `time` ns and a number of Clocks, the names are strings."""
+        ts, clock = time
         self.ts.append(ts)
         self.kind.append(kind)
         self.track.append(track)
@@ -172,10 +172,10 @@ class Rows:
         return len(self.kind) - 1
 
     def add_value(
-        self, track: int, ts: int, clock: int, value: float, series: int, at: int, counts: bool = True
+        self, track: int, time: tuple[int, int], value: float, series: int, at: int, counts: bool = True
     ) -> None:
         """Add a counter value; those of one series and track belong together if they are differences."""
-        self.add(Kind.COUNTER, track, ts, clock, len(self.values), series, b"", at, counts)
+        self.add(Kind.COUNTER, track, time, len(self.values), series, b"", at, counts)
         whole = isinstance(value, int)
         self.values.append(int(value) if whole else int.from_bytes(_DOUBLE.pack(value), "little", signed=True))
         self.is_integer.append(whole)
