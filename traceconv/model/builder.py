@@ -204,8 +204,8 @@ class Builder:
         if not 0 <= dur <= LIMIT_NS or not -LIMIT_NS <= ts <= LIMIT_NS - dur:
             ts, dur, args = possible_slice(self.info, ts, dur, args, at)
         tables = self.tables
-        name_at, category_at = tables.string(name), tables.string(category)
-        return SliceId(tables.put_slice(track, ts, dur, name_at, category_at, tables.keep_args(args), at))
+        place = tables.keep_args(args)
+        return tables.put_slice(ts, dur, track, tables.string(name), tables.string(category), place, at)
 
     def begin(self, track: TrackId, ts: int, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
         """The begin of a slice whose end comes later; paired when all events are known, in order of time."""
@@ -230,8 +230,8 @@ class Builder:
         if possible != ts:
             args = join_args(args, {"ts_ns": str(ts)})
         tables = self.tables
-        columns, place = tables.columns["instants"], tables.keep_args(args)
-        tables.put(columns, track, possible, tables.string(name), tables.string(category), place, at)
+        place = tables.keep_args(args)
+        tables.put("instants", possible, track, tables.string(name), tables.string(category), place, at)
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> bool:
         """A value that holds from `ts` until the next one of the track; False for one that was left out.

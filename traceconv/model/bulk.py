@@ -83,17 +83,7 @@ class Bulk:
                     self._info, int(ts[row]), int(dur[row]), args, int(origin[row])
                 )
                 args_at[row], args_len[row] = self._tables.keep_args(args)
-        self._tables.extend(
-            "slices",
-            track=track,
-            ts=ts,
-            dur=dur,
-            name=name,
-            category=category,
-            args_at=args_at,
-            args_len=args_len,
-            origin=origin,
-        )
+        self._tables.extend("slices", ts, dur, track, name, category, args_at, args_len, origin)
 
     def begins_and_ends(
         self,
@@ -117,16 +107,8 @@ class Bulk:
     def instants(self, track: I32, ts: I64, name: I32, category: I32, args_at: I64, args_len: I32, at: I64) -> None:
         """Points in time."""
         args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: "ts_ns")
-        self._tables.extend(
-            "instants",
-            track=track,
-            ts=possible_times(self._info, ts, at),
-            name=name,
-            category=category,
-            args_at=args_at,
-            args_len=args_len,
-            origin=at,
-        )
+        ts = possible_times(self._info, ts, at)
+        self._tables.extend("instants", ts, track, name, category, args_at, args_len, at)
 
     def counters(
         self, track: I32, ts: I64, value: I64, is_integer: npt.NDArray[np.uint8], at: I64
@@ -140,15 +122,9 @@ class Bulk:
         good = np.isfinite(doubles)
         for row in np.flatnonzero(~good).tolist():
             self._info.problem(NOT_A_NUMBER, int(at[row]), str(float(doubles[row])))
-        self._tables.extend(
-            "counters",
-            track=track[good],
-            ts=possible_times(self._info, ts[good], at[good]),
-            value=doubles[good],
-            integer=np.where(is_integer, value, 0)[good],
-            is_integer=is_integer[good],
-            origin=at[good],
-        )
+        whole = np.where(is_integer, value, 0)
+        ts = possible_times(self._info, ts[good], at[good])
+        self._tables.extend("counters", ts, track[good], doubles[good], whole[good], is_integer[good], at[good])
         return good
 
     def flows(
@@ -160,17 +136,11 @@ class Bulk:
         origin: Sequence[int] | I64,
     ) -> None:
         """Arrows between slices."""
-        columns = {"from_slice": from_slice, "to_slice": to_slice, "name": name, "category": category}
-        self._tables.extend(
-            "flows", **{key: np.asarray(one) for key, one in columns.items()}, origin=np.asarray(origin)
-        )
+        self._tables.extend("flows", *map(np.asarray, (from_slice, to_slice, name, category, origin)))
 
     def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, cpu: I32, origin: I64) -> None:
         """Call stacks; a `stack` of -1 is none, a `cpu` is NO_CPU or a number that a column holds."""
-        possible = possible_times(self._info, ts, origin)
-        self._tables.extend(
-            "samples", track=track, ts=possible, stack=stack, name=name, weight=weight, cpu=cpu, origin=origin
-        )
+        self._tables.extend("samples", possible_times(self._info, ts, origin), track, stack, name, weight, cpu, origin)
 
     def _told_times(self, args_at: I64, args_len: I32, ts: I64, key: Callable[[int], str]) -> tuple[I64, I32]:
         """Where the args are, once those of events at impossible times tell the time, by the key of their row."""

@@ -81,7 +81,7 @@ class PairedSlices:
         else:
             for at in range(0, len(begins), _CHUNK):
                 columns = marks.plain_pairs(begins[at : at + _CHUNK], ends[at : at + _CHUNK])
-                self._tables.extend("slices", **columns._asdict())
+                self._tables.extend("slices", *columns)
             self._info.balance.written += len(begins)
         if len(begins):
             self._info.balance.merged["ends joined to their begin"] += len(begins)
@@ -95,4 +95,4 @@ class PairedSlices:
             ts, dur, args = possible_slice(self._info, ts, dur, join_args(self._kept.get(*place), more_args), at)
             place = tables.keep_args(args)
         self._info.balance.written += 1
-        tables.put_slice(marks.track[begin], ts, dur, marks.name[begin], marks.category[begin], place, at)
+        tables.put_slice(ts, dur, marks.track[begin], marks.name[begin], marks.category[begin], place, at)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,19 +35,6 @@ class Pairs(NamedTuple):
     begin: I64
     end: I64
     misnamed: npt.NDArray[np.bool_]
-
-
-class MarkColumns(NamedTuple):
-    """Slices made of a begin and an end; times in ns, name and category as interned strings."""
-
-    track: I32
-    ts: I64
-    dur: I64
-    name: I32
-    category: I32
-    args_at: I64
-    args_len: I32
-    origin: I64
 
 
 class Marks:
@@ -107,13 +94,13 @@ class Marks:
         self.args_at.frombytes(args_at.tobytes())
         self.args_len.frombytes(args_len.tobytes())
 
-    def plain_pairs(self, begin: I64, end: I64) -> MarkColumns:
-        """The slices of whole pairs, as columns."""
+    def plain_pairs(self, begin: I64, end: I64) -> tuple[npt.NDArray[Any], ...]:
+        """The slices of whole pairs: the columns of their table."""
         ts = np.frombuffer(self.ts, np.int64)
-        return MarkColumns(
-            np.frombuffer(self.track, np.int32)[begin],
+        return (
             ts[begin],
             ts[end] - ts[begin],
+            np.frombuffer(self.track, np.int32)[begin],
             np.frombuffer(self.name, np.int32)[begin],
             np.frombuffer(self.category, np.int32)[begin],
             np.frombuffer(self.args_at, np.int64)[begin],

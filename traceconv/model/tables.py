@@ -12,7 +12,7 @@ from traceconv.io.spill import Memory
 from traceconv.model.args import AnyArgs, as_bytes
 from traceconv.model.columns import Column, in_one_file
 from traceconv.model.pairing import Marks
-from traceconv.model.trace import TABLES, TIMED, Args, column_types
+from traceconv.model.trace import TABLES, TIMED, Args, Instants, SliceId, column_types
 
 _PART_BYTES = 4 << 20
 #: Of args that came one at a time, so many are looked for when others come, of at most so many bytes.
@@ -36,6 +36,8 @@ class Tables:
         self.columns = {
             table: {name: Column(dtype) for name, dtype in column_types(cls).items()} for table, cls in TABLES.items()
         }
+        names = column_types(Instants)
+        self._named = {table: [self.columns[table][name] for name in names] for table in ("slices", "instants")}
         self.marks = Marks()
         self.slice_count = self._rows = 0
         self._strings: dict[str, int] = {"": 0}
@@ -57,33 +59,26 @@ class Tables:
         """The interned strings so far, by index."""
         return list(self._strings)
 
-    def put(
-        self,
-        columns: dict[str, Column],
-        track: int,
-        ts: int,
-        name: int,
-        category: int,
-        args: tuple[int, int],
-        at: int,
-    ) -> None:
-        """Add what slices and instants have in common; `args` tells where they are kept, and their length."""
-        columns["ts"].append(ts)
-        columns["track"].append(track)
-        columns["name"].append(name)
-        columns["category"].append(category)
-        columns["args_at"].append(args[0])
-        columns["args_len"].append(args[1])
-        columns["origin"].append(at)
+    def put(self, table: str, ts: int, track: int, name: int, category: int, args: tuple[int, int], at: int) -> None:
+        """Add an instant, or all of a slice but its length; `args` tells where they are kept, and their length."""
+        to_ts, to_track, to_name, to_category, to_args_at, to_args_len, to_origin = self._named[table]
+        to_ts.append(ts)
+        to_track.append(track)
+        to_name.append(name)
+        to_category.append(category)
+        to_args_at.append(args[0])
+        to_args_len.append(args[1])
+        to_origin.append(at)
         self.added(1)
 
-    def put_slice(self, track: int, ts: int, dur: int, name: int, category: int, args: tuple[int, int], at: int) -> int:
-        """Add a slice; its id."""
-        columns = self.columns["slices"]
-        columns["dur"].append(dur)
-        self.put(columns, track, ts, name, category, args, at)
+    def put_slice(
+        self, ts: int, dur: int, track: int, name: int, category: int, args: tuple[int, int], at: int
+    ) -> SliceId:
+        """Add a slice."""
+        self.columns["slices"]["dur"].append(dur)
+        self.put("slices", ts, track, name, category, args, at)
         self.slice_count += 1
-        return self.slice_count - 1
+        return SliceId(self.slice_count - 1)
 
     def added(self, rows: int) -> None:
         """Count rows that were added. What does not fit into memory goes to a file."""
@@ -139,14 +134,13 @@ class Tables:
         self.args_part(b"")
         return Args(self._args_parts.so_far())
 
-    def extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
-        """Append whole columns."""
-        types = column_types(TABLES[table])
-        rows = len(columns["origin"])
-        for name, values in columns.items():
-            self.columns[table][name].frombytes(np.ascontiguousarray(values, types[name]).view(np.uint8))
-        self.slice_count += rows if table == "slices" else 0
-        self.added(rows)
+    def extend(self, table: str, *values: npt.NDArray[Any]) -> None:
+        """Append to all columns, in their order; the last of them says how many rows these are."""
+        types = column_types(TABLES[table]).values()
+        for column, dtype, added in zip(self.columns[table].values(), types, values, strict=True):
+            column.frombytes(np.ascontiguousarray(added, dtype).view(np.uint8))
+        self.slice_count += len(values[-1]) if table == "slices" else 0
+        self.added(len(values[-1]))
 
     def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
         """Some columns of the slices so far, not copied, to be read only; no slice may be added while they are in use.
@@ -200,5 +194,5 @@ class Tables:
             arrays, mapping = [column.numbers() for column in columns], None
         each = iter(arrays)
         tables = {name: cls(**{column: next(each) for column in self.columns[name]}) for name, cls in TABLES.items()}
-        self.columns = {}
+        self.columns, self._named = {}, {}
         return tables, mapping
