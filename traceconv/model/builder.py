@@ -36,6 +36,7 @@ from traceconv.model.trace import (
     TrackId,
     TrackKind,
 )
+from traceconv.model.tracks import Tracks
 
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
@@ -82,24 +83,19 @@ class Clocks:
         self.snapshots.append(snapshot)
 
 
-class Tracks:
-    """The tracks of an input: what its events are drawn on. `tracks[id]` is one, which may still be changed.
+class TrackBuilder:
+    """Declares what the events of an input are drawn on. `tracks[id]` is such a track, which may still be changed."""
 
-    Attributes:
-        declared: all of them, by id.
-    """
-
-    def __init__(self, clocks: Clocks) -> None:
-        self.declared: list[Track] = []
-        self._clocks = clocks
+    def __init__(self, tracks: Tracks, clocks: Clocks) -> None:
+        self._tracks, self._clocks = tracks, clocks
 
     def __getitem__(self, track: TrackId) -> Track:
-        return self.declared[track]
+        return self._tracks.own(track)
 
     def append(self, track: Track) -> TrackId:
         """Declare a track given as a whole."""
-        self.declared.append(track)
-        return TrackId(len(self.declared) - 1)
+        self._tracks.append(track)
+        return TrackId(len(self._tracks) - 1)
 
     def process(self, name: str = "", *, pid: int | None = None, description: str = "") -> TrackId:
         """Declare a process of the operating system, or what the input presents as one."""
@@ -145,8 +141,8 @@ class Builder:
     def __init__(self, info: SourceInfo, clock: ClockDomain, memory: Memory | None = None) -> None:
         self.info = info
         self.clocks = Clocks(clock)
-        self.tracks = Tracks(self.clocks)
         self.tables = Tables(memory or Memory())
+        self.tracks = TrackBuilder(self.tables.tracks, self.clocks)
         self.bulk = Bulk(self.tables, info)
         self.metadata: dict[str, Any] = {}
         self.collectives: Collectives | None = None
@@ -347,24 +343,24 @@ class Builder:
 
     def pair(self) -> None:
         """Turn the begins and ends so far into slices."""
-        if self.tables.marks.ts:
+        if len(self.tables.marks):
             PairedSlices(self.tables, self.info).add()
 
     def finish(self) -> Trace:
         """The trace as it stands. The builder is used up."""
         self.pair()
         args = self.tables.take_args()
-        tables, mapping = self.tables.take_columns()
+        tables, mappings = self.tables.take_columns()
         return Trace(
             sources=[self.info],
             strings=self.tables.strings(),
-            tracks=self.tracks.declared,
+            tracks=self.tables.tracks,
             clocks=self.clocks.domains,
             snapshots=self.clocks.snapshots,
             frames=list(self._frames),
             args=args,
             metadata=self.metadata,
-            mappings=(mapping,) if mapping is not None else (),
+            mappings=mappings,
             collectives=self.collectives,
             **tables,
         )

@@ -7,6 +7,7 @@ import numpy as np
 from traceconv.model.args import join_args
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.drawable import possible_slice
+from traceconv.model.ordering import pieces
 from traceconv.model.tables import Tables
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, SourceInfo
@@ -37,6 +38,8 @@ class PairedSlices:
     def __init__(self, tables: Tables, info: SourceInfo) -> None:
         self._tables, self._info = tables, info
         self._close_at = tables.last_ts()
+        first, last = tables.marks.span()
+        self._is_short = last - first <= LIMIT_NS
         self._marks, self._kept, self._texts = tables.take_marks(), tables.kept_args(), tables.strings()
 
     def add(self) -> None:
@@ -44,10 +47,11 @@ class PairedSlices:
         marks = self._marks
         begin, end, misnamed = marks.pairs()
         # Whole pairs go in together.
-        if max(marks.ts) - min(marks.ts) > LIMIT_NS:
-            is_plain = np.zeros(len(begin), bool)
-        else:
-            is_plain = (begin >= 0) & (end >= 0) & ~misnamed & (np.frombuffer(marks.args_len, np.int32)[end] == 0)
+        is_plain = np.zeros(len(begin), bool)
+        if self._is_short:
+            lengths = np.frombuffer(marks.args_len, np.int32)
+            for rows in pieces(len(begin)):
+                is_plain[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & ~misnamed[rows] & (lengths[end[rows]] == 0)
         done = 0
         for odd in np.flatnonzero(~is_plain).tolist():
             self._whole(begin[done:odd], end[done:odd])
@@ -82,6 +86,7 @@ class PairedSlices:
             for at in range(0, len(begins), _CHUNK):
                 columns = marks.plain_pairs(begins[at : at + _CHUNK], ends[at : at + _CHUNK])
                 self._tables.extend("slices", *columns)
+                marks.forget()
             self._info.balance.written += len(begins)
         if len(begins):
             self._info.balance.merged["ends joined to their begin"] += len(begins)

@@ -10,15 +10,19 @@ import numpy.typing as npt
 
 from traceconv.io.spill import Memory
 from traceconv.model.args import AnyArgs, as_bytes
-from traceconv.model.columns import Column, in_one_file
+from traceconv.model.columns import Column, finished
+from traceconv.model.ordering import pieces
 from traceconv.model.pairing import Marks
 from traceconv.model.trace import TABLES, TIMED, Args, Instants, SliceId, column_types
+from traceconv.model.tracks import Tracks
 
 _PART_BYTES = 4 << 20
 #: Of args that came one at a time, so many are looked for when others come, of at most so many bytes.
 _MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
 #: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
 _WORTH_A_FILE = 1 << 12
+#: What a text, a track and a row that an importer keeps take, about.
+_TEXT_BYTES, _TRACK_BYTES, _WAITING_BYTES = 250, 450, 48
 #: After so many more rows it is looked at whether they still fit into memory.
 _ROWS_BETWEEN_LOOKS = 1 << 14
 
@@ -28,6 +32,7 @@ class Tables:
 
     Attributes:
         columns: by table and name.
+        tracks: those declared so far.
         marks: the begins and ends that are not slices yet.
         slice_count: how many slices there are so far; the next one gets this id.
     """
@@ -38,8 +43,10 @@ class Tables:
         }
         names = column_types(Instants)
         self._named = {table: [self.columns[table][name] for name in names] for table in ("slices", "instants")}
+        self.tracks = Tracks()
         self.marks = Marks()
         self.slice_count = self._rows = 0
+        self._waiting = 0  # rows that the importer itself keeps
         self._strings: dict[str, int] = {"": 0}
         self._args = bytearray()  # of events that came one at a time, since the last part
         self._memory = memory
@@ -85,12 +92,19 @@ class Tables:
         self._rows += rows
         if self._rows >= self._look_at:
             self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
-            self._args_parts.rows = max(self._args_parts.rows, self._rows)
+            self._tell_size()
             self._spill_columns_if_short()
+
+    def _tell_size(self) -> None:
+        """Let the memory know what is kept beside the args."""
+        columns = sum(column.nbytes for column in [*self._all_columns(), *self.marks.columns.values()])
+        texts = _TEXT_BYTES * len(self._strings) + _TRACK_BYTES * len(self.tracks)
+        self._args_parts.rows = self._rows + self._waiting
+        self._args_parts.row_bytes = columns + texts + _WAITING_BYTES * self._waiting
 
     def _spill_columns_if_short(self) -> None:
         if self._exceeds_memory():
-            for column in self._all_columns():
+            for column in [*self._all_columns(), *self.marks.columns.values()]:
                 column.spill()
 
     def keep_args(self, args: AnyArgs) -> tuple[int, int]:
@@ -121,9 +135,10 @@ class Tables:
         Raises:
             OutputError: they do not fit into memory, and cannot be written to a temporary file.
         """
-        rows = waiting + self._rows
+        self._waiting = waiting
+        self._tell_size()
         for one in (self._args, part):
-            self._args_parts.append(one, rows)
+            self._args_parts.append(one)
             self._args_before += len(one)
         self._args = bytearray()
         self._spill_columns_if_short()
@@ -136,9 +151,8 @@ class Tables:
 
     def extend(self, table: str, *values: npt.NDArray[Any]) -> None:
         """Append to all columns, in their order; the last of them says how many rows these are."""
-        types = column_types(TABLES[table]).values()
-        for column, dtype, added in zip(self.columns[table].values(), types, values, strict=True):
-            column.frombytes(np.ascontiguousarray(added, dtype).view(np.uint8))
+        for column, added in zip(self.columns[table].values(), values, strict=True):
+            column.put(added)
         self.slice_count += len(values[-1]) if table == "slices" else 0
         self.added(len(values[-1]))
 
@@ -167,7 +181,8 @@ class Tables:
         slices = self.columns["slices"]
         latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
         if len(slices["ts"]):
-            latest.append(int(np.max(slices["ts"].numbers() + slices["dur"].numbers())))
+            ts, dur = slices["ts"].numbers(), slices["dur"].numbers()
+            latest += [int(np.max(ts[rows] + dur[rows])) for rows in pieces(len(ts))]
         return max([*latest, *self.marks.span()], default=0)
 
     def _timed_tables(self) -> list[dict[str, Column]]:
@@ -177,7 +192,9 @@ class Tables:
     def take_marks(self) -> Marks:
         """The begins and ends so far, which are none of the rows any more."""
         marks, self.marks = self.marks, Marks()
-        self._rows -= len(marks.ts)
+        self._rows -= len(marks)
+        self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
+        marks.settle()
         return marks
 
     def take_args(self) -> Args:
@@ -185,14 +202,12 @@ class Tables:
         self.args_part(b"")
         return Args(self._args_parts.take())
 
-    def take_columns(self) -> tuple[dict[str, Any], mmap.mmap | None]:
-        """The finished tables, which alone hold their columns from here on; and the file, if they are in one."""
+    def take_columns(self) -> tuple[dict[str, Any], tuple[mmap.mmap, ...]]:
+        """The finished tables, which alone hold their columns from here on; and the files that they are in, if any."""
         columns = self._all_columns()
-        if self._exceeds_memory() or any(column.is_spilled for column in columns):
-            arrays, mapping = in_one_file(columns)
-        else:
-            arrays, mapping = [column.numbers() for column in columns], None
+        in_file = self._exceeds_memory() or any(column.is_spilled for column in columns)
+        arrays, mappings = finished(columns, in_file=in_file)
         each = iter(arrays)
         tables = {name: cls(**{column: next(each) for column in self.columns[name]}) for name, cls in TABLES.items()}
         self.columns, self._named = {}, {}
-        return tables, mapping
+        return tables, mappings
