@@ -20,7 +20,7 @@ from tests.test_perfetto_input import codes, instants_at, read_bytes, slices, ti
 from traceconv import api, kernel
 from traceconv.errors import NothingRead
 from traceconv.families.perfetto import _inflate as _perfetto_inflate
-from traceconv.families.perfetto._uuids import track_uuids
+from traceconv.families.perfetto._head import track_uuids
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.times import LIMIT_NS

@@ -3,6 +3,8 @@
 >>> import traceconv
 >>> trace = traceconv.read("model.json")                                   # doctest: +SKIP
 >>> traceconv.merge(["kineto.json", "onednn.log"], "out.pftrace")         # doctest: +SKIP
+
+`Input` and `Output` say more of a file than its path, `Facts` and `Policy` what the command line says of clocks.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from traceconv.align.identity import Together
     from traceconv.align.names import NameMap
     from traceconv.api import Input, Output, Result, clocks, convert, estimate, formats, identify, merge, read, write
+
+    # fmt: off
     from traceconv.errors import (
         AlignmentError,
         AmbiguousAlignment,
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
         UnverifiedAlignment,
         UsageError,
     )
+
+    # fmt: on
     from traceconv.families.registry import Importer
     from traceconv.io.limits import Limits
     from traceconv.model.trace import Trace

@@ -13,7 +13,9 @@ from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.drawable import beyond, possible_slice, possible_times
 from traceconv.model.tables import Tables
 from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I32, I64, SourceInfo
+from traceconv.model.trace import I32, I64, U8, SourceInfo
+
+Numbers = Sequence[int] | I64 | I32
 
 NOT_A_NUMBER = declare(
     "counter.not_a_number",
@@ -34,13 +36,13 @@ class Bulk:
 
     def slices(
         self,
-        track: Sequence[int],
-        ts: Sequence[int] | I64,
-        dur: Sequence[int] | I64,
-        name: Sequence[int],
-        category: Sequence[int],
+        track: Numbers,
+        ts: Numbers,
+        dur: Numbers,
+        name: Numbers,
+        category: Numbers,
         args: Sequence[bytes],
-        origin: Sequence[int],
+        origin: Numbers,
     ) -> None:
         """Slices with the args of each.
 
@@ -86,15 +88,7 @@ class Bulk:
         self._tables.extend("slices", ts, dur, track, name, category, args_at, args_len, origin)
 
     def begins_and_ends(
-        self,
-        track: I32,
-        ts: I64,
-        is_begin: npt.NDArray[np.uint8],
-        name: I32,
-        category: I32,
-        args_at: I64,
-        args_len: I32,
-        at: I64,
+        self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
     ) -> None:
         """Begins and ends in the order of the input; the name of an end says which slice it ends."""
         args_len = np.where(args_len > len(b"{}"), args_len, 0).astype(np.int32)
@@ -110,9 +104,7 @@ class Bulk:
         ts = possible_times(self._info, ts, at)
         self._tables.extend("instants", ts, track, name, category, args_at, args_len, at)
 
-    def counters(
-        self, track: I32, ts: I64, value: I64, is_integer: npt.NDArray[np.uint8], at: I64
-    ) -> npt.NDArray[np.bool_]:
+    def counters(self, track: I32, ts: I64, value: I64, is_integer: U8, at: I64) -> npt.NDArray[np.bool_]:
         """Values of counters; which of them were not left out.
 
         Args:
@@ -127,14 +119,7 @@ class Bulk:
         self._tables.extend("counters", ts, track[good], doubles[good], whole[good], is_integer[good], at[good])
         return good
 
-    def flows(
-        self,
-        from_slice: Sequence[int] | I64,
-        to_slice: Sequence[int] | I64,
-        name: Sequence[int] | I64 | I32,
-        category: Sequence[int] | I64 | I32,
-        origin: Sequence[int] | I64,
-    ) -> None:
+    def flows(self, from_slice: Numbers, to_slice: Numbers, name: Numbers, category: Numbers, origin: Numbers) -> None:
         """Arrows between slices."""
         self._tables.extend("flows", *map(np.asarray, (from_slice, to_slice, name, category, origin)))
 
@@ -153,19 +138,19 @@ class Bulk:
         return args_at, args_len
 
 
-def _all_possible(ts: Sequence[int] | I64, dur: Sequence[int] | I64) -> bool:
+def _all_possible(ts: Numbers, dur: Numbers) -> bool:
     """Whether no slice needs a change; may doubt, but is never wrong about it."""
     (first, last), (shortest, longest) = _range(ts), _range(dur)
     return shortest >= 0 and longest <= LIMIT_NS and first >= -LIMIT_NS and last <= LIMIT_NS - longest
 
 
-def _range(column: Sequence[int] | I64) -> tuple[int, int]:
+def _range(column: Numbers) -> tuple[int, int]:
     if isinstance(column, np.ndarray):
-        return index(np.min(column)), index(np.max(column))
+        return index(np.min(column).item()), index(np.max(column).item())
     return index(min(column)), index(max(column))
 
 
-def _integers(column: Sequence[int] | I64) -> I64:
+def _integers(column: Numbers) -> I64:
     found = np.asarray(column)
     if found.dtype.kind not in "iu":
         raise TypeError(f"times are integers (ns), found {found.dtype}")

@@ -21,7 +21,7 @@ from traceconv import kernel
 from traceconv.io.spill import forget
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import pieces, stable_order
-from traceconv.model.trace import I32, I64
+from traceconv.model.trace import I32, I64, U8
 
 _UNNAMED = 0  # the interned string ""
 #: So many marks are Python integers at a time.
@@ -95,15 +95,7 @@ class Marks:
         columns["args_len"].append(args[1])
 
     def extend(
-        self,
-        track: I32,
-        ts: I64,
-        is_begin: npt.NDArray[np.uint8],
-        name: I32,
-        category: I32,
-        args_at: I64,
-        args_len: I32,
-        at: I64,
+        self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
     ) -> None:
         """Add many marks, in the order of the input."""
         columns = self.columns

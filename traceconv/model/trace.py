@@ -27,6 +27,7 @@ from traceconv.model.ordering import pieces
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
+U8 = npt.NDArray[np.uint8]
 F64 = npt.NDArray[np.float64]
 
 TrackId = NewType("TrackId", int)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
-from traceconv.families.perfetto._uuids import ROOT_UUID, hash_of, track_uuids
 from traceconv.model.clocks import Zero
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 from traceconv.writers.facts import facts
 from traceconv.writers.ids import Identity, groups_above, identities
 
+_ROOT_UUID = 0
+_LONG_PATH = 1000
 _REALTIME, _MONOTONIC, _BOOTTIME = 1, 3, 6
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 
@@ -74,7 +80,7 @@ class Head:
     def _descriptors(self) -> Iterator[bytes]:
         # Perfetto sorts processes and threads by rank from v57 on, and the other tracks in all versions.
         yield (
-            wire.integer(proto.UUID, ROOT_UUID)
+            wire.integer(proto.UUID, _ROOT_UUID)
             + wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT)
             + wire.integer(proto.PROCESS_ORDERING, 1)
             + wire.integer(proto.THREAD_ORDERING, 1)
@@ -105,7 +111,7 @@ class Head:
 
     def _process_without_track(self, index: int) -> bytes:
         """A process for a sampled track that belongs to none."""
-        uuid = hash_of(["process of", str(self._uuids[index])])
+        uuid = _hash(["process of", str(self._uuids[index])])
         return wire.integer(proto.UUID, uuid) + self._process_field(index, self._trace.tracks[index])
 
     def _process_field(self, index: int, track: Track) -> bytes:
@@ -162,3 +168,65 @@ def _unit(unit: str) -> bytes:
     if unit in _UNITS:
         return wire.integer(3, _UNITS[unit])
     return wire.text(6, unit) if unit else b""
+
+
+def track_uuids(trace: Trace) -> Sequence[int]:
+    """A number for each track that depends on what it is, so that files put together do not mix their tracks up."""
+    paths = _Paths(trace)
+    firsts = array("q", (_hash([*paths.of(index), "0"]) for index in range(len(trace.tracks))))
+    numbers = np.sort(np.frombuffer(firsts, np.int64))
+    if not (len(numbers) and (numbers[0] == _ROOT_UUID or np.any(numbers[1:] == numbers[:-1]))):
+        return firsts
+    del numbers
+    repeated: dict[int, int] = defaultdict(int)
+    uuids = array("q")
+    used = {_ROOT_UUID}
+    for index, uuid in enumerate(firsts):
+        if uuid in used:  # another one of that path
+            repeated[uuid] += 1
+            uuid = _hash([*paths.of(index), str(repeated[uuid])])
+        while uuid in used:
+            uuid += 1
+        used.add(uuid)
+        uuids.append(uuid)
+    return uuids
+
+
+class _Paths:
+    """What tells the tracks of a trace apart: what each is, and what it is inside of."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._has_children = np.zeros(len(trace.tracks), bool)
+        for track in trace.tracks:
+            if track.parent != NO_TRACK:
+                self._has_children[track.parent] = True
+        self._kept: dict[int, list[str]] = {}  # of tracks inside of others, with children
+
+    def of(self, index: int) -> list[str]:
+        """The path of a track, once those of the tracks around it were asked for."""
+        track = self._trace.tracks[index]
+        above = [_origin(self._trace, track)] if track.parent == NO_TRACK else self._above(track.parent)
+        path = [*above, track.kind.name, track.name, str(track.pid), str(track.tid)]
+        if track.parent != NO_TRACK and self._has_children[index]:
+            self._kept[index] = _short(path)
+        return path
+
+    def _above(self, index: int) -> list[str]:
+        """The path that those of children begin with."""
+        return self._kept[index] if index in self._kept else _short(self.of(index))
+
+
+def _short(path: list[str]) -> list[str]:
+    """What lies deep needs no longer path than what lies at the top."""
+    return path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
+
+
+def _origin(trace: Trace, track: Track) -> str:
+    return trace.sources[track.source].name if track.source < len(trace.sources) else ""
+
+
+def _hash(parts: list[str]) -> int:
+    """62 bits, so that it stays positive everywhere and takes nine bytes."""
+    data = wire.utf8(json.dumps(parts))
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 2
