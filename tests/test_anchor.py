@@ -232,9 +232,9 @@ def read_golden(case: str) -> Trace:
 
 def one_event(name: str, clock: ClockDomain, ts: int, *snapshots: ClockSnapshot) -> Trace:
     out = Builder(SourceInfo(name, "viztracer"), clock)
-    out.slice(out.track("t"), ts, 10, "event")
+    out.slice(out.tracks.add("t"), ts, 10, "event")
     for snapshot in snapshots:
-        out.snapshot(snapshot)
+        out.clocks.snapshot(snapshot)
     return lay_out(out.finish())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import traceconv
 from tests.golden import ROOT
+from traceconv import errors
 from traceconv.errors import NothingRead
 from traceconv.reading import NO_DATA
 
@@ -51,6 +53,52 @@ def test_a_trace_on_unrelated_clocks_is_not_written(tmp_path: Path) -> None:
     log.write_text(line.format("1795245457236.579102") + "\n" + line.format("12345.5") + "\n")
     with pytest.raises(traceconv.TraceconvError, match="two clocks that nothing relates"):
         traceconv.write(traceconv.read(log), tmp_path / "a.pftrace")
+
+
+def test_an_output_says_how_to_write_there(tmp_path: Path) -> None:
+    """The same for all that writes: the writer, whether a file may be replaced, whether losses are refused."""
+    target = tmp_path / "trace"
+    as_json = traceconv.Output(target, to="chrome-json")
+    traceconv.convert(KINETO, as_json)
+    json = target.read_bytes()
+    for write in (
+        lambda output: traceconv.convert(KINETO, output),
+        lambda output: traceconv.merge([KINETO], output),
+        lambda output: traceconv.write(traceconv.read(KINETO), output),
+    ):
+        with pytest.raises(traceconv.UsageError, match="the file exists"):
+            write(as_json)
+        write(traceconv.Output(target, force=True, to="perfetto"))
+        assert target.read_bytes() != json
+        write(traceconv.Output(target, force=True, to="chrome-json"))
+        assert target.read_bytes() == json
+    cut = tmp_path / "cut.log.gz"
+    cut.write_bytes(gzip.compress(ONEDNN.read_bytes())[:-100])
+    with pytest.raises(traceconv.LostData):
+        traceconv.write(traceconv.read(cut), traceconv.Output(tmp_path / "a.json", strict=True))
+    assert not (tmp_path / "a.json").exists()
+
+
+def test_what_is_known_of_the_clocks_is_given_as_facts(tmp_path: Path) -> None:
+    """All that functions take and return can be imported from the package."""
+    paths = [str(KINETO), str(ONEDNN)]
+    facts = traceconv.parse_facts(paths, drifts=[f"{ONEDNN}=1ppm"])
+    policy = traceconv.Policy(on_ambiguous="separate")
+    result = traceconv.merge(paths, tmp_path / "a.pftrace", facts=facts, policy=policy)
+    alignment, checks = traceconv.estimate(paths, facts=facts, policy=policy)
+    survey = traceconv.clocks(paths, facts=traceconv.Facts(same_machine=True))
+    assert isinstance(result, traceconv.Result)
+    assert isinstance(result.trace, traceconv.Trace)
+    assert isinstance(alignment, traceconv.Alignment)
+    assert isinstance(checks, traceconv.Causality)
+    assert isinstance(survey, traceconv.Survey)
+    assert all(isinstance(line, traceconv.ReceiptLine) for line in alignment.receipt)
+
+
+def test_all_errors_can_be_imported_from_the_package() -> None:
+    own = {name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, Exception)}
+    assert own <= set(traceconv.__all__)
+    assert all(getattr(traceconv, name) is getattr(errors, name) for name in own)
 
 
 # -- options ----------------------------------------------------------------------------------------------------------

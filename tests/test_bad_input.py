@@ -11,7 +11,7 @@ import pytest
 
 from tests.golden import ROOT, written
 from traceconv.align import align
-from traceconv.api import convert, read
+from traceconv.api import Output, convert, read
 from traceconv.errors import (
     AmbiguousFormat,
     InputError,
@@ -144,7 +144,7 @@ def test_a_compressed_file_that_ends_early(tmp_path: Path) -> None:
     assert 0 < len(trace.slices.ts) < len(read(ONEDNN).slices.ts)
     assert trace.sources[0].diagnostics.count(DAMAGED) == 1
     with pytest.raises(LostData):
-        convert(path, tmp_path / "out.json", strict=True)
+        convert(path, Output(tmp_path / "out.json", strict=True))
     assert not (tmp_path / "out.json").exists()
 
 

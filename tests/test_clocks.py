@@ -156,13 +156,13 @@ def trace(
 ) -> Trace:
     """A trace with an event at each of these times, and one on a track of each further clock."""
     out = Builder(SourceInfo(name, "test"), clock)
-    track = out.track("t")
+    track = out.tracks.add("t")
     for ts in times:
         out.slice(track, ts, 10, "x")
     for other, ts in (beside or {}).items():
-        out.slice(out.track(other.name, clock=out.clock(other)), ts, 10, "y")
+        out.slice(out.tracks.add(other.name, clock=out.clocks.add(other)), ts, 10, "y")
     for snapshot in snapshots:
-        out.snapshot(snapshot)
+        out.clocks.snapshot(snapshot)
     return lay_out(out.finish())
 
 
@@ -322,8 +322,8 @@ def test_empty_traces_are_no_obstacle() -> None:
 
 def test_a_clock_that_no_event_uses_needs_no_relation() -> None:
     out = Builder(SourceInfo("a", "test"), PRIVATE)
-    wall = out.clock(REALTIME)
-    out.slice(out.track("t", clock=ClockId(wall)), 5, 5, "x")
+    wall = out.clocks.add(REALTIME)
+    out.slice(out.tracks.add("t", clock=ClockId(wall)), 5, 5, "x")
     alignment = align([lay_out(out.finish()), trace("b", REALTIME, 1)])
     assert offsets(alignment) == [{1: 0}, {0: 0}]
 

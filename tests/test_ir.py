@@ -16,18 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.model.builder import (
-    IMPOSSIBLE_CPU,
-    IMPOSSIBLE_WEIGHT,
-    MISNAMED_END,
-    NEGATIVE_DURATION,
-    NOT_A_NUMBER,
-    OUT_OF_RANGE,
-    UNBEGUN_END,
-    UNENDED,
-    Builder,
-    join_args,
-)
+from traceconv.model.args import join_args
+from traceconv.model.builder import IMPOSSIBLE_CPU, IMPOSSIBLE_WEIGHT, Builder
+from traceconv.model.bulk import NOT_A_NUMBER
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.model.diagnostics import (
     Balance,
@@ -39,8 +30,10 @@ from traceconv.model.diagnostics import (
     declare,
     declared_codes,
 )
+from traceconv.model.drawable import NEGATIVE_DURATION, OUT_OF_RANGE
 from traceconv.model.dump import dump
 from traceconv.model.layout import lay_out
+from traceconv.model.paired_slices import MISNAMED_END, UNBEGUN_END, UNENDED
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import (
     NO_CPU,
@@ -97,13 +90,13 @@ def test_a_time_that_is_no_integer_is_a_type_error(ts: Any) -> None:
         lambda out, track: out.sample(track, ts, out.frame("f")),
         lambda out, track: out.begin(track, ts, "x"),
         lambda out, track: out.end(track, ts),
-        lambda out, track: out.slices([track], [ts], [1], [0], [0], [b""], [0]),
-        lambda out, track: out.slices([track], [1], [ts], [0], [0], [b""], [0]),
+        lambda out, track: out.bulk.slices([track], [ts], [1], [0], [0], [b""], [0]),
+        lambda out, track: out.bulk.slices([track], [1], [ts], [0], [0], [b""], [0]),
     ]
     for call in calls:
         out = new()
         with pytest.raises(TypeError):
-            call(out, out.track("t"))
+            call(out, out.tracks.add("t"))
 
 
 @pytest.mark.parametrize(
@@ -122,24 +115,24 @@ def test_no_time_among_many_is_cut_to_an_integer(times: Any) -> None:
     for ts, dur in ((times, fine), (fine, times), (times, [1, -1, 1])):
         out = new()
         with pytest.raises(TypeError):
-            out.slices([out.track("t")] * 3, ts, dur, [0] * 3, [0] * 3, [b""] * 3, [0] * 3)
-        assert out.slice_count() == 0
+            out.bulk.slices([out.tracks.add("t")] * 3, ts, dur, [0] * 3, [0] * 3, [b""] * 3, [0] * 3)
+        assert out.tables.slice_count == 0
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint64, np.uint8])
 def test_columns_of_any_integers_are_times(kind: Any, out: Builder) -> None:
     times = np.array([1, 2], kind)
-    out.slices([out.track("t")] * 2, times, times, [0] * 2, [0] * 2, [b""] * 2, [0] * 2)
+    out.bulk.slices([out.tracks.add("t")] * 2, times, times, [0] * 2, [0] * 2, [b""] * 2, [0] * 2)
     assert [row[:2] for row in slices(out.finish())] == [(1, 1), (2, 2)]
 
 
 def test_numpy_integers_are_times(out: Builder) -> None:
-    out.slice(out.track("t"), np.int64(2**60), np.int64(5), "x")  # type: ignore[arg-type]
+    out.slice(out.tracks.add("t"), np.int64(2**60), np.int64(5), "x")  # type: ignore[arg-type]
     assert slices(out.finish()) == [(2**60, 5, "x", {})]
 
 
 def test_strings_are_interned(out: Builder) -> None:
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.slice(track, 0, 1, "conv", "op")
     out.instant(track, 0, "op", "conv")
     out.slice(track, 1, 1, "conv")
@@ -148,13 +141,13 @@ def test_strings_are_interned(out: Builder) -> None:
     assert trace.slices.name.tolist() == [1, 1]
     assert trace.slices.category.tolist() == [2, 0]
     assert (trace.instants.name[0], trace.instants.category[0]) == (2, 1)
-    assert out.string("conv") == 1
+    assert out.tables.string("conv") == 1
 
 
 def test_every_column(out: Builder) -> None:
-    process = out.process("p", pid=7, description="d")
-    thread = out.thread(process, 8, "t")
-    values = out.counter_track("c", process, unit="bytes")
+    process = out.tracks.process("p", pid=7, description="d")
+    thread = out.tracks.thread(process, 8, "t")
+    values = out.tracks.counter("c", process, unit="bytes")
     first = out.slice(thread, 10, 5, "x", "cat", {"a": 1}, at=3)
     second = out.slice(thread, 20, 5, "y", args=b'{"b": [2]}', at=4)
     out.instant(thread, 12, "i", args={"c": None}, at=5)
@@ -163,10 +156,10 @@ def test_every_column(out: Builder) -> None:
     inner = out.frame("inner", "python", out.frame("outer"))
     out.sample(thread, 14, inner, "s", 9, at=8, cpu=3)
     out.log(thread, 15, "text", Level.WARNING, "a.py:3", {"d": 1}, at=9)
-    out.metadata("key", ["value"])
+    out.metadata["key"] = ["value"]
     out.note("once")
     out.note("once")
-    out.snapshot(ClockSnapshot(REALTIME, 1, ClockDomain("b", Zero.BOOT, Run.MONOTONIC), 2, 3, "read together"))
+    out.clocks.snapshot(ClockSnapshot(REALTIME, 1, ClockDomain("b", Zero.BOOT, Run.MONOTONIC), 2, 3, "read together"))
     out.balance.read = out.balance.written = 5
     trace = lay_out(out.finish())
     validate(trace)
@@ -202,9 +195,9 @@ def test_frames_are_shared(out: Builder) -> None:
 
 def test_the_default_clock_can_be_replaced(out: Builder) -> None:
     boot = ClockDomain("boot", Zero.BOOT, Run.MONOTONIC)
-    assert out.clock(boot) == 1
-    assert out.clock(boot) == 1
-    out.set_clock(boot.owned_by("x"))
+    assert out.clocks.add(boot) == 1
+    assert out.clocks.add(boot) == 1
+    out.clocks.set_default(boot.owned_by("x"))
     assert out.finish().clocks == [boot.owned_by("x"), boot]
 
 
@@ -221,13 +214,13 @@ rows = st.lists(st.tuples(any_int, any_int, st.sampled_from(["", "a", "b"]), st.
 @given(rows)
 def test_bulk_slices_equal_single_ones(rows: list[tuple[int, int, str, bytes]]) -> None:
     single, bulk = new(), new()
-    tracks = [out.track("t") for out in (single, bulk)]
+    tracks = [out.tracks.add("t") for out in (single, bulk)]
     for at, (ts, dur, name, args) in enumerate(rows):
         single.slice(tracks[0], ts, dur, name, "c", args, at)
     columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
-    names, categories = [bulk.string(name) for name in columns[2]], [bulk.string("c")] * len(rows)
-    bulk.slices([tracks[1]] * len(rows), columns[0], columns[1], names, categories, columns[3], range(len(rows)))
-    assert bulk.slice_count() == single.slice_count() == len(rows)
+    names, categories = [bulk.tables.string(name) for name in columns[2]], [bulk.tables.string("c")] * len(rows)
+    bulk.bulk.slices([tracks[1]] * len(rows), columns[0], columns[1], names, categories, columns[3], range(len(rows)))
+    assert bulk.tables.slice_count == single.tables.slice_count == len(rows)
     one, other = single.finish(), bulk.finish()
     assert slices(one) == slices(other)
     assert one.slices.origin.tolist() == other.slices.origin.tolist()
@@ -247,7 +240,7 @@ def test_many_at_once_are_what_they_are_one_by_one(rows: list[tuple[int, int, by
     """All verbs for many: whatever the times are, the same rows, args and problems as from the verbs for one."""
     single, bulk = new(), new()
     for out in (single, bulk):
-        out.track("t"), out.counter_track("c"), out.frame("f"), out.string("x"), out.string("y")
+        out.tracks.add("t"), out.tracks.counter("c"), out.frame("f"), out.tables.string("x"), out.tables.string("y")
     track = TrackId(0)
     for at, (ts, number, args, flag) in enumerate(rows):
         single.slice(track, ts, number, "x", "y", args, at)
@@ -257,14 +250,14 @@ def test_many_at_once_are_what_they_are_one_by_one(rows: list[tuple[int, int, by
         (single.begin if flag else single.end)(track, ts, "x", args=args, at=at)
     ts, number, flags = (np.array([row[place] for row in rows], np.int64) for place in (0, 1, 3))
     lengths = np.array([len(row[2]) for row in rows], np.int32)
-    places = np.cumsum(lengths, dtype=np.int64) - lengths + bulk.args_part(b"".join(row[2] for row in rows))
+    places = np.cumsum(lengths, dtype=np.int64) - lengths + bulk.tables.args_part(b"".join(row[2] for row in rows))
     zeros, ones, at = np.zeros(len(rows), np.int32), np.ones(len(rows), np.int32), np.arange(len(rows))
     is_begin = flags.astype(np.uint8)
-    bulk.slice_rows(zeros, ts, number, ones, ones * 2, places, lengths, at)
-    bulk.instants(zeros, ts, ones, ones * 2, places, lengths, at)
-    bulk.counters(ones, ts, number, is_begin, at)
-    bulk.samples(zeros, ts, zeros, ones, ones * np.int64(2), np.where(flags, 3, NO_CPU).astype(np.int32), at)
-    bulk.begins_and_ends(zeros, ts, is_begin, ones, zeros, places, lengths, at)
+    bulk.bulk.slice_rows(zeros, ts, number, ones, ones * 2, places, lengths, at)
+    bulk.bulk.instants(zeros, ts, ones, ones * 2, places, lengths, at)
+    bulk.bulk.counters(ones, ts, number, is_begin, at)
+    bulk.bulk.samples(zeros, ts, zeros, ones, ones * np.int64(2), np.where(flags, 3, NO_CPU).astype(np.int32), at)
+    bulk.bulk.begins_and_ends(zeros, ts, is_begin, ones, zeros, places, lengths, at)
     one, other = single.finish(), bulk.finish()
     assert dump(one) == dump(other)
     for table in TABLES:
@@ -292,9 +285,9 @@ def sorted_like(one: Trace, other: Trace) -> list[Diagnostic]:
 
 
 def test_bulk_and_single_slices_mix(out: Builder) -> None:
-    track, name = out.track("t"), out.string("bulk")
+    track, name = out.tracks.add("t"), out.tables.string("bulk")
     out.slice(track, 0, 1, "single", args={"a": 1})
-    out.slices([track] * 2, [1, 2], [1, 1], [name] * 2, [0, 0], [b'{"b":2}', b""], [0, 0])
+    out.bulk.slices([track] * 2, [1, 2], [1, 1], [name] * 2, [0, 0], [b'{"b":2}', b""], [0, 0])
     out.slice(track, 3, 1, "single", args={"c": 3})
     expected = [(0, 1, "single", {"a": 1}), (1, 1, "bulk", {"b": 2}), (2, 1, "bulk", {}), (3, 1, "single", {"c": 3})]
     assert slices(out.finish()) == expected
@@ -306,7 +299,7 @@ def test_bulk_and_single_slices_mix(out: Builder) -> None:
 @given(any_int, any_int)
 def test_no_slice_leaves_the_range(ts: int, dur: int) -> None:
     out = new()
-    out.slice(out.track("t"), ts, dur, "x")
+    out.slice(out.tracks.add("t"), ts, dur, "x")
     trace = lay_out(out.finish())
     validate(trace)
     ((drawn_ts, drawn_dur, _, args),) = slices(trace)
@@ -327,9 +320,9 @@ def test_no_slice_leaves_the_range(ts: int, dur: int) -> None:
 @given(any_int)
 def test_no_other_event_leaves_the_range(ts: int) -> None:
     out = new()
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.instant(track, ts, "i")
-    out.counter(out.counter_track("c"), ts, 1)
+    out.counter(out.tracks.counter("c"), ts, 1)
     out.sample(track, ts, out.frame("f"))
     trace = lay_out(out.finish())
     expected = max(-LIMIT_NS, min(ts, LIMIT_NS))
@@ -338,7 +331,7 @@ def test_no_other_event_leaves_the_range(ts: int) -> None:
 
 
 def test_a_pair_that_is_too_long(out: Builder) -> None:
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.begin(track, -LIMIT_NS, "x")
     out.end(track, LIMIT_NS)
     trace = out.finish()
@@ -362,7 +355,7 @@ def test_a_pair_that_is_too_long(out: Builder) -> None:
     ],
 )
 def test_counter_values(value: float, integer: int | None, double: float, out: Builder) -> None:
-    out.counter(out.counter_track("c"), 0, value)
+    out.counter(out.tracks.counter("c"), 0, value)
     table = out.finish().counters
     assert table.value.tolist() == [double]
     assert table.is_integer.tolist() == [integer is not None]
@@ -371,7 +364,7 @@ def test_counter_values(value: float, integer: int | None, double: float, out: B
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400, -(10**400), np.float64("inf")])
 def test_a_counter_value_that_no_double_holds_is_left_out_and_counted(value: float, out: Builder) -> None:
-    track = out.counter_track("c")
+    track = out.tracks.counter("c")
     out.counter(track, 0, 1)
     out.counter(track, 1, value, at=7)
     trace = out.finish()
@@ -388,7 +381,7 @@ def test_a_counter_value_that_no_double_holds_is_left_out_and_counted(value: flo
 def paired(*marks: tuple[str, int, str]) -> Trace:
     """B and E marks (kind, ts, name), numbered from 1."""
     out = new()
-    track = out.track("t")
+    track = out.tracks.add("t")
     for at, (kind, ts, name) in enumerate(marks, 1):
         if kind == "B":
             out.begin(track, ts, name, "cat", {f"b{at}": at}, at)
@@ -455,7 +448,7 @@ def test_each_mark_is_accounted_for(marks: list[tuple[str, int, str]]) -> None:
 
 
 def test_pairs_belong_to_their_track(out: Builder) -> None:
-    one, other = out.track("a"), out.track("b")
+    one, other = out.tracks.add("a"), out.tracks.add("b")
     out.begin(one, 1, "x")
     out.begin(other, 2, "x")
     out.end(other, 3)
@@ -465,7 +458,7 @@ def test_pairs_belong_to_their_track(out: Builder) -> None:
 
 
 def test_begins_and_ends_out_of_range(out: Builder) -> None:
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.begin(track, -(10**30), "x", args={"a": 1})
     out.end(track, -LIMIT_NS + 5, "x")
     out.begin(track, LIMIT_NS - 7, "y")
@@ -512,7 +505,7 @@ def paired_by_definition(marks: list[Mark]) -> list[tuple[int, int, int, str, in
 def test_pairs_are_those_of_the_definition_in_its_order(rows: list[tuple[int, int, str, str, bool]]) -> None:
     marks = [Mark(*row[:4], at) for at, row in enumerate(rows)]
     out = new()
-    tracks = [out.track(str(number)) for number in range(3)]
+    tracks = [out.tracks.add(str(number)) for number in range(3)]
     for mark, row in zip(marks, rows, strict=True):
         args = b'{"%s":%d}' % (mark.kind.encode(), mark.at) if row[4] else b" { }"
         if mark.kind == "B":
@@ -537,7 +530,7 @@ def test_pairs_are_those_of_the_definition_in_its_order(rows: list[tuple[int, in
 
 def test_begins_and_ends_take_little_memory(out: Builder) -> None:
     """Half of what one Python object for each would take."""
-    track = out.track("t")
+    track = out.tracks.add("t")
     names = [f"function {number}" for number in range(50)]
     tracemalloc.start()
     for at in range(0, 100_000, 2):
@@ -551,7 +544,7 @@ def test_begins_and_ends_take_little_memory(out: Builder) -> None:
 
 def test_misnamed_ends_among_many_open_slices(out: Builder) -> None:
     """Generous for a slow machine; what is quadratic takes minutes."""
-    track = out.track("t")
+    track = out.tracks.add("t")
     for at in range(60_000):
         out.begin(track, at, f"begin {at}")
     for at in range(60_000):
@@ -559,20 +552,20 @@ def test_misnamed_ends_among_many_open_slices(out: Builder) -> None:
     begin = time.process_time()
     out.pair()
     assert time.process_time() - begin < 10
-    assert out.slice_count() == 60_000
+    assert out.tables.slice_count == 60_000
 
 
 def test_first_and_last_instant() -> None:
-    assert (new().first_ts(), new().last_ts()) == (0, 0)
+    assert (new().tables.first_ts(), new().tables.last_ts()) == (0, 0)
     for sign in (1, -1):
         out = new()
-        track = out.track("t")
+        track = out.tracks.add("t")
         out.slice(track, sign * 100, 50, "x")
         times = [sign * 100, sign * 100 + 50]
-        assert (out.first_ts(), out.last_ts()) == (min(times), max(times))
+        assert (out.tables.first_ts(), out.tables.last_ts()) == (min(times), max(times))
         out.begin(track, sign * 1000, "y")
         times.append(sign * 1000)
-        assert (out.first_ts(), out.last_ts()) == (min(times), max(times))
+        assert (out.tables.first_ts(), out.tables.last_ts()) == (min(times), max(times))
 
 
 # -- args -------------------------------------------------------------------------------------------------------------
@@ -599,7 +592,7 @@ def test_join_args(one: Any, other: Any, expected: dict[str, Any]) -> None:
 
 
 def test_args_of_any_python_value(out: Builder) -> None:
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.slice(track, 0, 1, "x", args={"big": 2**70, "path": TrackKind.COUNTER, "odd": object, "n": [1.5, None, True]})
     ((_, _, _, args),) = slices(out.finish())
     assert args["big"] == 2**70
@@ -686,7 +679,7 @@ def test_a_balance_is_even_or_not(written: int, merged: int, skipped: int, read:
 
 def sound() -> Trace:
     out = new()
-    thread = out.thread(out.process("p", pid=1), 2)
+    thread = out.tracks.thread(out.tracks.process("p", pid=1), 2)
     slice_id = out.slice(thread, 0, 10, "x", args={"a": 1})
     out.flow(slice_id, slice_id)
     out.instant(thread, 0, "i")
@@ -727,13 +720,13 @@ def test_wrong_rows_are_found(table: str, column: str, value: int, rule: str) ->
 
 def test_wrong_order_and_wrong_nesting_are_found() -> None:
     out = new()
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.slice(track, 5, 10, "x")
     out.slice(track, 0, 10, "y")
     with pytest.raises(InvalidTrace, match="not sorted"):
         validate(out.finish())
     out = new()
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.slice(track, 0, 10, "x")
     out.slice(track, 5, 10, "y")
     with pytest.raises(InvalidTrace, match="crosses"):
@@ -763,8 +756,8 @@ def test_wrong_tracks_are_found(attribute: str, value: int, rule: str) -> None:
 
 def test_a_thread_without_a_process_is_found() -> None:
     out = new()
-    out.slice(out.thread(TrackId(-1), 2), 0, 1, "x")
-    out.slice(out.process("p"), 0, 1, "x")
+    out.slice(out.tracks.thread(TrackId(-1), 2), 0, 1, "x")
+    out.slice(out.tracks.process("p"), 0, 1, "x")
     trace = out.finish()
     with pytest.raises(InvalidTrace, match="belongs to no process"):
         validate(trace)
@@ -795,7 +788,7 @@ def test_an_uneven_balance_is_found() -> None:
 
 
 def test_flows_point_to_slices(out: Builder) -> None:
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.flow(out.slice(track, 0, 1, "x"), SliceId(7))
     with pytest.raises((InvalidTrace, IndexError)):
         validate(lay_out(out.finish()))
@@ -815,7 +808,7 @@ def test_begins_and_ends_as_columns() -> None:
     for far in ([], [(2**62 + 5, True, "far", "", b""), (2**62 + 6, False, "far", "", b"")]):
         traces = []
         for builder in (new(), new()):
-            track = builder.track("t")
+            track = builder.tracks.add("t")
             rows = marks + far
             if not traces:
                 for at, (ts, is_begin, name, category, args) in enumerate(rows):
@@ -825,15 +818,16 @@ def test_begins_and_ends_as_columns() -> None:
                         builder.end(track, ts, name, args, at)
             else:
                 ts, is_begin, names, categories, args = zip(*rows, strict=True)
-                builder.begins_and_ends(
+                builder.bulk.begins_and_ends(
                     np.full(len(rows), track, np.int32),
                     np.array(ts, np.int64),
                     np.array(is_begin, np.uint8),
-                    np.array([builder.string(name) for name in names], np.int32),
+                    np.array([builder.tables.string(name) for name in names], np.int32),
                     np.array(
-                        [builder.string(c) if b else 0 for c, b in zip(categories, is_begin, strict=True)], np.int32
+                        [builder.tables.string(c) if b else 0 for c, b in zip(categories, is_begin, strict=True)],
+                        np.int32,
                     ),
-                    np.cumsum([0, *map(len, args[:-1])]) + builder.args_part(b"".join(args)),
+                    np.cumsum([0, *map(len, args[:-1])]) + builder.tables.args_part(b"".join(args)),
                     np.array(list(map(len, args)), np.int32),
                     np.arange(len(rows)),
                 )
@@ -843,7 +837,7 @@ def test_begins_and_ends_as_columns() -> None:
 
 @pytest.mark.parametrize(("weight", "kept"), [(2**64, 2**63 - 1), (-(2**64), -(2**63)), (2**63 - 1, 2**63 - 1), (0, 0)])
 def test_a_weight_fits_into_its_column(weight: int, kept: int, out: Builder) -> None:
-    out.sample(out.track("t"), 5, StackId(-1), "s", weight)
+    out.sample(out.tracks.add("t"), 5, StackId(-1), "s", weight)
     trace = out.finish()
     assert trace.samples.weight.tolist() == [kept]
     assert problems(trace) == ({IMPOSSIBLE_WEIGHT.name: 1} if weight != kept else {})
@@ -851,14 +845,14 @@ def test_a_weight_fits_into_its_column(weight: int, kept: int, out: Builder) -> 
 
 @pytest.mark.parametrize(("cpu", "kept"), [(0, 0), (2**31 - 1, 2**31 - 1), (2**31, NO_CPU), (-2, NO_CPU)])
 def test_a_cpu_fits_into_its_column(cpu: int, kept: int, out: Builder) -> None:
-    out.sample(out.track("t"), 5, StackId(-1), "s", cpu=cpu)
+    out.sample(out.tracks.add("t"), 5, StackId(-1), "s", cpu=cpu)
     trace = out.finish()
     assert trace.samples.cpu.tolist() == [kept]
     assert problems(trace) == ({IMPOSSIBLE_CPU.name: 1} if cpu != kept else {})
 
 
 def test_a_sample_whose_weight_is_no_integer_leaves_all_columns_alike(out: Builder) -> None:
-    track = out.track("t")
+    track = out.tracks.add("t")
     with pytest.raises(TypeError):
         out.sample(track, 5, StackId(-1), "s", 1.5)  # type: ignore[arg-type]
     validate(lay_out(out.finish()))

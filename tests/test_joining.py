@@ -23,8 +23,8 @@ T = 1_700_000_000_000_000_000
 def recording(name: str = "run.json", format: str = "profiler", kernels: tuple[str, ...] = ("a", "b", "a")) -> Trace:
     """Kernels one after the other, launched in the opposite order."""
     out = Builder(SourceInfo(name, format), REALTIME)
-    process = out.process("python", pid=7)
-    thread, stream = out.thread(process, 8, "main"), out.track("stream", process)
+    process = out.tracks.process("python", pid=7)
+    thread, stream = out.tracks.thread(process, 8, "main"), out.tracks.add("stream", process)
     for number, kernel in enumerate(kernels):
         launch = out.slice(thread, T - 100 * number, 10, "launch")
         ran = out.slice(stream, T + 1000 * number, 500, f"void ns::{kernel}<4>(int)", "kernel", {"number": number})
@@ -35,7 +35,7 @@ def recording(name: str = "run.json", format: str = "profiler", kernels: tuple[s
 
 def table(rows: tuple[str, ...], *, join: str = "", formats: tuple[str, ...] = ("profiler",)) -> Trace:
     out = Builder(SourceInfo("table.csv", "table", "row"), NO_TIME)
-    track = out.totals_track("metrics")
+    track = out.tracks.totals("metrics")
     for number, name in enumerate(rows):
         out.totals(track, name, args={"row": number}, at=number)
     out.belongs_to(formats, join_category=join)

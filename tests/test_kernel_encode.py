@@ -62,9 +62,9 @@ def trace_of(all_args: list[bytes], *, only_slices: bool = False) -> Trace:
     Logs make the caller name keys of their args; with slices alone, it names only those of unusual args.
     """
     out = Builder(SourceInfo("a.json", "test"), REALTIME)
-    process = out.process("p", pid=1)
-    thread, other = out.thread(process, 1, "t"), out.track("other", process)
-    values = out.counter_track("values", process)
+    process = out.tracks.process("p", pid=1)
+    thread, other = out.tracks.thread(process, 1, "t"), out.tracks.add("other", process)
+    values = out.tracks.counter("values", process)
     before = None
     for number, args in enumerate(all_args):
         at = T + 1000 * number
@@ -177,7 +177,7 @@ RICH_ARGS = (
 def test_cut_at_every_byte() -> None:
     """All cuts stand in one part, so that reading on behind the end would find the rest."""
     out = Builder(SourceInfo("a.json", "test"), REALTIME)
-    track = out.track("t")
+    track = out.tracks.add("t")
     for number in range(len(RICH_ARGS) + 1):
         out.slice(track, T + number, 1, "x", args=RICH_ARGS)
     trace = lay_out(out.finish())
@@ -206,8 +206,8 @@ def test_args_beyond_the_parts() -> None:
 def test_same_bytes_of_shared_args(all_args: list[bytes], order: list[int], limits: Limits, cut: bool) -> None:
     """Many events with the same args, at the same place; some may take the beginning of them."""
     out = Builder(SourceInfo("a.json", "test"), REALTIME)
-    track = out.track("t")
-    kept = [out.keep_args(args) for args in all_args]
+    track = out.tracks.add("t")
+    kept = [out.tables.keep_args(args) for args in all_args]
     for number, choice in enumerate(order * 8):
         out.slice(track, T + number, 1, "x", args=all_args[choice % len(kept)])
     trace = lay_out(out.finish())
@@ -254,11 +254,11 @@ def test_args_in_many_parts() -> None:
 def test_the_longest_span_fits() -> None:
     """Perfetto drops events before 0, so that the last one is moved to twice the limit."""
     out = Builder(SourceInfo("a.json", "test"), REALTIME)
-    thread = out.thread(out.process("p", pid=1), 1, "t")
+    thread = out.tracks.thread(out.tracks.process("p", pid=1), 1, "t")
     out.slice(thread, -(2**62), 2**62, "first", args=b'{"k": 1}')
     out.slice(thread, LIMIT_NS - 1, 1, "last")
     out.instant(thread, 2**62, "instant")
-    out.counter(out.counter_track("c"), 2**62, 1)
+    out.counter(out.tracks.counter("c"), 2**62, 1)
     out.log(thread, 2**62, "line")
     out.sample(thread, 2**62, out.frame("f"))
     trace = lay_out(out.finish())
@@ -318,7 +318,7 @@ def _value(annotation: Any, texts: dict[int, str]) -> Any:
 @example("1e23")
 def test_numbers_are_exact(number: str) -> None:
     out = Builder(SourceInfo("a.json", "test"), REALTIME)
-    out.slice(out.track("t"), T, 1, "x", args=b'{"k": %s}' % number.encode())
+    out.slice(out.tracks.add("t"), T, 1, "x", args=b'{"k": %s}' % number.encode())
     trace = out.finish()
     is_integer = number.lstrip("-").isdigit()
     for kernel in KERNELS:
@@ -336,7 +336,7 @@ def test_many_values_stay_apart() -> None:
     count = 9000
     all_args = [b'{"id": "v%d", "dims": [%d, "w%d"], "k%d": 1}' % (n, n, n % 5000, n % 700) for n in range(count)]
     out = Builder(SourceInfo("a.json", "test"), REALTIME)
-    track = out.track("t")
+    track = out.tracks.add("t")
     for number, args in enumerate(all_args):
         out.slice(track, T + number, 1, "x", args=args)
     trace = lay_out(out.finish())

@@ -96,9 +96,14 @@ def _args(draw: st.DrawFn) -> bytes:
 def _traces(draw: st.DrawFn) -> Trace:
     clock = draw(st.sampled_from([REALTIME, ClockDomain("own", Zero.UNKNOWN, Run.MONOTONIC)]))
     out = Builder(SourceInfo("a", "test"), clock)
-    process = out.process("p", pid=draw(st.sampled_from([7, None])))
-    tracks = [process, out.thread(process, 8, "t"), out.track("other"), out.thread(process, None, 'q"')]
-    counters = [out.counter_track("c", process, unit="B"), out.counter_track("c", process), out.counter_track("é")]
+    process = out.tracks.process("p", pid=draw(st.sampled_from([7, None])))
+    tracks = [
+        process,
+        out.tracks.thread(process, 8, "t"),
+        out.tracks.add("other"),
+        out.tracks.thread(process, None, 'q"'),
+    ]
+    counters = [out.tracks.counter("c", process, unit="B"), out.tracks.counter("c", process), out.tracks.counter("é")]
     times = st.integers(-(10**4), 10**7) | st.integers(-(2**62), 2**62)
     durs = st.integers(0, 10**5)
     base = draw(st.sampled_from([0, T, -T]))

@@ -29,7 +29,7 @@ def builder(resolution: int = 0, *, exact: bool = False) -> Builder:
 def laid_out(intervals: list[Interval], resolution: int = 0, *, exact: bool = False) -> Trace:
     """All intervals (ts, dur) on one track, each with its position as origin."""
     out = builder(resolution, exact=exact)
-    track = out.track("track")
+    track = out.tracks.add("track")
     for at, (ts, dur) in enumerate(intervals):
         out.slice(track, ts, dur, str(at), at=at)
     trace = lay_out(out.finish())
@@ -101,7 +101,7 @@ def test_the_most_that_was_cut_is_told_first() -> None:
     out = builder(resolution=100)
     cuts = [3, 5, 90, 7, 20]
     for number, cut in enumerate(cuts):
-        track = out.track(f"track {number}")
+        track = out.tracks.add(f"track {number}")
         out.slice(track, 0, 1000, "around")
         out.slice(track, 10, 10 + cut, "by the start")
         out.slice(track, 15, 5 + cut + 2, "inside", at=number)
@@ -170,8 +170,8 @@ def test_equal_slices_keep_the_order_of_the_input() -> None:
 
 def test_overflow_lanes_are_siblings_of_the_same_name() -> None:
     out = builder()
-    group = out.track("device")
-    track = out.add_track(Track(TrackKind.TRACK, "queue", group, description="help", rank=3))
+    group = out.tracks.add("device")
+    track = out.tracks.append(Track(TrackKind.TRACK, "queue", group, description="help", rank=3))
     for ts in (0, 5):
         out.slice(track, ts, 10, "x")
     trace = lay_out(out.finish())
@@ -182,7 +182,7 @@ def test_overflow_lanes_are_siblings_of_the_same_name() -> None:
 @pytest.mark.parametrize("name", ["worker", ""])
 def test_overflow_lanes_of_a_thread_lie_under_it(name: str) -> None:
     out = builder()
-    thread = out.thread(out.process("p", pid=1), 2, name)
+    thread = out.tracks.thread(out.tracks.process("p", pid=1), 2, name)
     for ts in (0, 5):
         out.slice(thread, ts, 10, "x")
     trace = lay_out(out.finish())
@@ -203,7 +203,7 @@ def test_depth_is_limited() -> None:
 @given(some_intervals, st.data())
 def test_flows_follow_their_slices(intervals: list[Interval], data: st.DataObject) -> None:
     out = builder()
-    tracks = [out.track("a"), out.track("b")]
+    tracks = [out.tracks.add("a"), out.tracks.add("b")]
     for at, (ts, dur) in enumerate(intervals):
         out.slice(tracks[at % 2], ts, dur, str(at), at=at)
     numbers = st.integers(0, len(intervals) - 1)
@@ -219,8 +219,8 @@ def test_flows_follow_their_slices(intervals: list[Interval], data: st.DataObjec
 
 def test_other_events_are_sorted_and_stable() -> None:
     out = builder()
-    tracks = [out.track("a"), out.track("b")]
-    values = [out.counter_track("c"), out.counter_track("d")]
+    tracks = [out.tracks.add("a"), out.tracks.add("b")]
+    values = [out.tracks.counter("c"), out.tracks.counter("d")]
     stack = out.frame("f")
     for at, ts in enumerate([5, 1, 5, 3, 1, 5]):
         out.instant(tracks[at % 2], ts, "i", at=at)
@@ -239,7 +239,7 @@ def test_other_events_are_sorted_and_stable() -> None:
 def test_tracks_that_share_lanes_never_mix(groups: list[list[Interval]]) -> None:
     out = builder()
     for number, intervals in enumerate(groups):
-        track = out.add_track(Track(TrackKind.TRACK, "async", shares_lanes=True))
+        track = out.tracks.append(Track(TrackKind.TRACK, "async", shares_lanes=True))
         for ts, dur in intervals:
             out.slice(track, ts, dur, str(number), at=number)
         out.instant(track, 30, "i", at=number)
@@ -259,7 +259,7 @@ def test_tracks_that_share_lanes_never_mix(groups: list[list[Interval]]) -> None
 def test_sharing_takes_no_more_lanes_than_needed() -> None:
     out = builder()
     for number in range(100):
-        track = out.add_track(Track(TrackKind.TRACK, "async", shares_lanes=True))
+        track = out.tracks.append(Track(TrackKind.TRACK, "async", shares_lanes=True))
         out.slice(track, 10 * number, 25, "x")
     trace = lay_out(out.finish())
     assert len(trace.tracks) == 3
@@ -268,13 +268,13 @@ def test_sharing_takes_no_more_lanes_than_needed() -> None:
 
 def test_only_equal_tracks_share() -> None:
     out = builder()
-    other_clock = out.clock(ClockDomain("other", Zero.UNKNOWN, Run.UNKNOWN))
-    parents = [out.track("a"), out.track("b")]
+    other_clock = out.clocks.add(ClockDomain("other", Zero.UNKNOWN, Run.UNKNOWN))
+    parents = [out.tracks.add("a"), out.tracks.add("b")]
     tracks = [Track(TrackKind.TRACK, "x", parents[0], shares_lanes=True), Track(TrackKind.TRACK, "x", parents[1])]
     tracks += [Track(TrackKind.TRACK, name, parents[0], shares_lanes=True) for name in ("x", "y")]
     tracks += [Track(TrackKind.TRACK, "x", parents[0], clock=other_clock, shares_lanes=True)]
     for number, track in enumerate(tracks):
-        out.slice(out.add_track(track), 100 * number, 10, str(number))
+        out.slice(out.tracks.append(track), 100 * number, 10, str(number))
     trace = lay_out(out.finish())
     # 0 and 2 agree in all; 3 has another name, 1 another parent, 4 another clock.
     used = trace.slices.track.tolist()
@@ -288,14 +288,14 @@ def test_only_equal_tracks_share() -> None:
 
 def test_unused_tracks_go_and_are_told() -> None:
     out = builder()
-    unused = out.track("unused")
-    out.track("child", unused)
-    group = out.track("group")
-    track = out.track("used", group)
+    unused = out.tracks.add("unused")
+    out.tracks.add("child", unused)
+    group = out.tracks.add("group")
+    track = out.tracks.add("used", group)
     out.slice(track, 0, 5, "x")
     out.slice(track, 2, 5, "y")
-    out.counter(out.counter_track("values", group), 0, 1)
-    out.counter_track("no values", group)
+    out.counter(out.tracks.counter("values", group), 0, 1)
+    out.tracks.counter("no values", group)
     trace = lay_out(out.finish())
     validate(trace)
     assert [(t.name, t.parent, t.lane_of) for t in trace.tracks] == [
@@ -319,10 +319,10 @@ def test_an_empty_trace() -> None:
 
 def seconds(intervals: list[Interval]) -> float:
     out = builder(1)
-    track = out.track("track")
+    track = out.tracks.add("track")
     starts, lengths = zip(*intervals, strict=True)
     count = len(intervals)
-    out.slices([track] * count, starts, lengths, [0] * count, [0] * count, [b""] * count, range(count))
+    out.bulk.slices([track] * count, starts, lengths, [0] * count, [0] * count, [b""] * count, range(count))
     trace = out.finish()
     begin = time.process_time()
     assert len(lay_out(trace).slices.ts) == count

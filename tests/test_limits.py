@@ -20,7 +20,7 @@ from tests.golden import ROOT
 from tests.kernels import using
 from tests.make_perfetto import Packets
 from traceconv import kernel
-from traceconv.api import convert, identify, read
+from traceconv.api import Output, convert, identify, read
 from traceconv.check import _events, _shapes, check_file, chrome_json
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, MalformedInput, NothingRead
@@ -34,7 +34,7 @@ from traceconv.families.perfetto._packets import PacketReader
 from traceconv.io import limits
 from traceconv.io.limits import Limits, Unpacked
 from traceconv.io.source import Source
-from traceconv.model import builder
+from traceconv.model import tables
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.shortening import LONG_ARG, LONG_NAME
@@ -135,7 +135,7 @@ def test_a_long_line_is_lost_and_said(module: Any, tmp_path: Path) -> None:
         assert trace.sources[0].balance.even
         assert read(path).sources[0].diagnostics.count(LONG_LINE) == 0
         with pytest.raises(LostData, match=r"source\.long_line"):
-            convert(path, tmp_path / "out.json", limits=Limits(length=1000), strict=True)
+            convert(path, Output(tmp_path / "out.json", strict=True), limits=Limits(length=1000))
 
 
 def test_a_long_line_of_one_writer_is_said_once(tmp_path: Path) -> None:
@@ -505,10 +505,10 @@ def test_what_onednn_lines_say_is_kept_once_for_all_runs(time: bytes, module: An
 
 
 def test_args_that_come_again_are_kept_once_and_long_or_old_ones_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "_MOST_RECENT", 2)
-    monkeypatch.setattr(builder, "_LONGEST_RECENT", 16)
+    monkeypatch.setattr(tables, "_MOST_RECENT", 2)
+    monkeypatch.setattr(tables, "_LONGEST_RECENT", 16)
     out = Builder(SourceInfo("a", "b"), REALTIME)
-    track = out.track("t")
+    track = out.tracks.add("t")
     given = [{"a": 1}, {"a": 1}, {"a": 2}, {}, {"a": 1}, {"a": "long" * 9}, {"a": "long" * 9}]
     for ts, args in enumerate(given):
         out.instant(track, ts, "i", args=args)

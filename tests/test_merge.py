@@ -36,18 +36,18 @@ def builder(name: str, clock: ClockDomain = REALTIME) -> Builder:
 def full(name: str, start: int = 0, clock: ClockDomain = REALTIME) -> Trace:
     """A trace with some of everything; all texts begin with the name of the file."""
     out = builder(name, clock)
-    process = out.process(f"{name} process", pid=7)
-    thread = out.thread(process, 8, f"{name} thread")
+    process = out.tracks.process(f"{name} process", pid=7)
+    thread = out.tracks.thread(process, 8, f"{name} thread")
     slices = [
         out.slice(thread, start + ts, dur, f"{name} {ts}", f"{name} cat", {name: ts}, at=ts)
         for ts, dur in ((0, 100), (10, 20), (90, 50))
     ]
     out.instant(thread, start + 5, f"{name} instant", args={f"{name} i": 1})
-    out.counter(out.counter_track(f"{name} counter", process, unit="bytes"), start + 6, 2**60 + 1)
+    out.counter(out.tracks.counter(f"{name} counter", process, unit="bytes"), start + 6, 2**60 + 1)
     out.flow(slices[0], slices[2], f"{name} flow")
     outer = out.frame(f"{name} outer")
     out.sample(thread, start + 7, out.frame(f"{name} inner", "", outer), f"{name} sample")
-    out.metadata("made by", name)
+    out.metadata["made by"] = name
     return lay_out(out.finish())
 
 
@@ -183,11 +183,11 @@ def test_files_of_one_name_have_their_own_receipt() -> None:
 
 def test_all_times_are_moved_and_no_duration() -> None:
     out = builder("b", ClockDomain("p", Zero.RUN_START, Run.MONOTONIC))
-    out.snapshot(ClockSnapshot(ClockDomain("p", Zero.RUN_START, Run.MONOTONIC), 0, REALTIME, 1000, 0, "read"))
-    track = out.track("t")
+    out.clocks.snapshot(ClockSnapshot(ClockDomain("p", Zero.RUN_START, Run.MONOTONIC), 0, REALTIME, 1000, 0, "read"))
+    track = out.tracks.add("t")
     out.slice(track, 5, 7, "x")
     out.instant(track, 6, "i")
-    out.counter(out.counter_track("c"), 7, 1)
+    out.counter(out.tracks.counter("c"), 7, 1)
     out.sample(track, 8, out.frame("f"))
     result = merged(lay_out(out.finish()))
     times = [table.ts.tolist() for table in (result.slices, result.instants, result.counters, result.samples)]
@@ -198,8 +198,8 @@ def test_all_times_are_moved_and_no_duration() -> None:
 def test_each_clock_of_a_file_is_moved_by_its_own_map() -> None:
     untimed = ClockDomain("untimed", Zero.UNKNOWN, Run.NONE)
     out = builder("a")
-    out.slice(out.track("late"), 1000, 5, "x")
-    out.slice(out.track("untimed", clock=out.clock(untimed)), 3, 5, "y")
+    out.slice(out.tracks.add("late"), 1000, 5, "x")
+    out.slice(out.tracks.add("untimed", clock=out.clocks.add(untimed)), 3, 5, "y")
     result = merged(lay_out(out.finish()))
     assert sorted(result.slices.ts.tolist()) == [1000, 1003]
     assert {track.clock for track in result.tracks} == {0}
@@ -239,8 +239,11 @@ def test_times_at_the_end_of_the_range_are_fine() -> None:
 def process_trace(name: str, start: int, pid: int | None, tids: tuple[int, ...], clock: ClockDomain = HOST) -> Trace:
     """A process with threads, each with two crossing slices, and a queue that belongs to the process."""
     out = builder(name, clock)
-    process = out.process(f"{name} process", pid=pid)
-    for track in [*(out.thread(process, tid, f"{name} {tid}") for tid in tids), out.track(f"{name} queue", process)]:
+    process = out.tracks.process(f"{name} process", pid=pid)
+    for track in [
+        *(out.tracks.thread(process, tid, f"{name} {tid}") for tid in tids),
+        out.tracks.add(f"{name} queue", process),
+    ]:
         for ts in (0, 5):
             out.slice(track, start + ts, 10, f"{name} {ts}")
     return lay_out(out.finish())
@@ -351,9 +354,9 @@ def test_one_machine_that_has_two_names_is_one_by_the_word_of_the_user() -> None
 
 def test_threads_of_other_processes_stay_as_they_are() -> None:
     out = builder("e", HOST)
-    process = out.process("e process", pid=9)
+    process = out.tracks.process("e process", pid=9)
     for name in ("first", "second"):
-        out.slice(out.thread(process, 1, name), 0, 5, name)
+        out.slice(out.tracks.thread(process, 1, name), 0, 5, name)
     result = merged(process_trace("a", 0, 7, (1,)), process_trace("b", SECOND, 7, (1,)), lay_out(out.finish()))
     threads = [(track.name, track.tid) for track in result.tracks if track.kind is TrackKind.THREAD]
     assert threads == [("a 1", 1), ("first", 1), ("second", 1)]
@@ -361,9 +364,9 @@ def test_threads_of_other_processes_stay_as_they_are() -> None:
 
 def test_two_tracks_of_one_thread_in_a_file_stay_two_where_its_process_is_joined() -> None:
     out = builder("b", HOST)
-    process = out.process("b process", pid=7)
+    process = out.tracks.process("b process", pid=7)
     for name in ("first", "second"):
-        out.slice(out.thread(process, 1, name), SECOND, 5, name)
+        out.slice(out.tracks.thread(process, 1, name), SECOND, 5, name)
     one, two = process_trace("a", 0, 7, (1,)), lay_out(out.finish())
     for order, names in (((one, two), ["a 1", "second"]), ((two, one), ["first", "second"])):
         threads = [track for track in merged(*order).tracks if track.kind is TrackKind.THREAD]
@@ -374,7 +377,7 @@ def test_a_sample_without_stack_gets_none_of_another_file() -> None:
     traces = []
     for name in "ab":
         out = builder(name, HOST)
-        thread = out.thread(out.process(name, pid=7), 1)
+        thread = out.tracks.thread(out.tracks.process(name, pid=7), 1)
         out.sample(thread, 5, out.frame(f"{name} function"), name, cpu=4)
         out.sample(thread, 6, StackId(-1), name)
         traces.append(lay_out(out.finish()))
@@ -396,8 +399,8 @@ def test_equal_pids_of_unknown_machines_are_told() -> None:
 
 def test_samples_go_to_the_thread_that_another_file_has() -> None:
     out = builder("perf", HOST)
-    process = out.process("python", pid=7)
-    thread = out.thread(process, 1)
+    process = out.tracks.process("python", pid=7)
+    thread = out.tracks.thread(process, 1)
     out.sample(thread, 5, out.frame("main"), "cycles")
     result = merged(process_trace("a", 0, 7, (1,)), lay_out(out.finish()))
     threads = [number for number, track in enumerate(result.tracks) if track.tid == 1]
@@ -415,7 +418,7 @@ def test_a_file_with_two_processes_of_one_number_keeps_both() -> None:
     """Within one file its own tracks decide."""
     out = builder("a", HOST)
     for name in ("first", "second"):
-        out.slice(out.thread(out.process(name, pid=7), 1, name), 0, 5, name)
+        out.slice(out.tracks.thread(out.tracks.process(name, pid=7), 1, name), 0, 5, name)
     result = merged(lay_out(out.finish()), full("b"))
     assert {track.name for track in result.tracks if track.kind is TrackKind.PROCESS} == {
         "first",
@@ -428,7 +431,9 @@ def test_events_on_a_process_itself_stay_visible() -> None:
     traces = []
     for name in "ab":
         out = builder(name, HOST)
-        out.instant(out.add_track(Track(TrackKind.PROCESS, f"{name} process", pid=7, labels=("x",))), 5, f"{name} i")
+        out.instant(
+            out.tracks.append(Track(TrackKind.PROCESS, f"{name} process", pid=7, labels=("x",))), 5, f"{name} i"
+        )
         traces.append(lay_out(out.finish()))
     result = merged(*traces)
     assert tree(result) == {"a process": "", "format-b: b process": "a process"}

@@ -272,11 +272,11 @@ def test_a_process_that_becomes_known_later() -> None:
     for at, thread in enumerate((early, late)):
         tracks.sample(thread, at, NO_STACK, "cycles", 1, at, None)
     tracks.finish()
-    parents = {out.track_info(thread).parent for thread in (early, late)}
+    parents = {out.tracks[thread].parent for thread in (early, late)}
     assert len(parents) == 1
     process = parents.pop()
     assert process < early
-    assert (out.track_info(process).pid, out.track_info(process).name) == (7, "main")
+    assert (out.tracks[process].pid, out.tracks[process].name) == (7, "main")
     lay_out(out.finish())
 
 
@@ -285,8 +285,8 @@ def test_a_name_that_changes() -> None:
     thread = tracks.thread(7, 7, "perf-exec")
     tracks.know(7, 7, "python")
     tracks.finish()
-    assert out.track_info(thread).name == "python"
-    assert "perf-exec" in out.track_info(thread).description
+    assert out.tracks[thread].name == "python"
+    assert "perf-exec" in out.tracks[thread].description
 
 
 def test_states_of_switches_and_wakeups() -> None:

@@ -20,7 +20,7 @@ from tests.test_perfetto_input import codes, instants_at, read_bytes, slices, ti
 from traceconv import api, kernel
 from traceconv.errors import NothingRead
 from traceconv.families.perfetto import _inflate as _perfetto_inflate
-from traceconv.families.perfetto.writer import track_uuids
+from traceconv.families.perfetto._head import track_uuids
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.times import LIMIT_NS
@@ -187,7 +187,7 @@ def test_uuids_of_deep_tracks_take_what_shallow_ones_take() -> None:
     def peak(depth: int) -> int:
         out, track = Builder(SourceInfo("a", "test"), REALTIME), NO_TRACK
         for number in range(depth):
-            track = out.track(f"t{number}", track)
+            track = out.tracks.add(f"t{number}", track)
         trace = out.finish()
         tracemalloc.start()
         assert len(set(track_uuids(trace))) == depth

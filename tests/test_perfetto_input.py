@@ -434,7 +434,7 @@ def test_samples(tmp_path: Path) -> None:
 def test_names_of_samples_come_back_whatever_they_end_with(name: str, cpu: int, tmp_path: Path) -> None:
     """The writer says in the name that no CPU is known; what takes it off again is that none is."""
     out = Builder(SourceInfo("a", "test"), REALTIME)
-    thread = out.thread(out.process("p", pid=3), 4)
+    thread = out.tracks.thread(out.tracks.process("p", pid=3), 4)
     for ts in (10, 20):
         out.sample(thread, ts, out.frame("main"), name, 5, cpu=cpu)
     trace = read_bytes(tmp_path, written(lay_out(out.finish()), "perfetto"))

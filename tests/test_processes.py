@@ -69,20 +69,20 @@ def shown(trace: Trace) -> dict[tuple[str, ...], dict[str, int]]:
 
 def profile(name: str = "a", clock: ClockDomain = HOST, pid: int = 7, tid: int = 8) -> Trace:
     out = Builder(SourceInfo(name, "profile", real_ids=True), clock)
-    out.slice(out.thread(out.process("python", pid=pid), tid), 100, 50, "layer")
+    out.slice(out.tracks.thread(out.tracks.process("python", pid=pid), tid), 100, 50, "layer")
     return lay_out(out.finish())
 
 
 def threads_only(name: str = "p", *tids: int, at: int = 120, states: bool = False) -> Trace:
     """Samples of threads of which the file does not say the process, with a track of states below each."""
     out = Builder(SourceInfo(name, "perf", real_ids=True, several_at_once=True), HOST)
-    process = out.process("threads seen by perf")
-    out.track_info(process).unknown = True
+    process = out.tracks.process("threads seen by perf")
+    out.tracks[process].unknown = True
     for tid in tids or (8,):
-        thread = out.thread(process, tid, f"comm {tid}")
+        thread = out.tracks.thread(process, tid, f"comm {tid}")
         out.sample(thread, at, out.frame("f"), "cycles")
         if states:
-            out.slice(out.track("state", thread), at, 5, "Running")
+            out.slice(out.tracks.add("state", thread), at, 5, "Running")
     return lay_out(out.finish())
 
 
@@ -116,9 +116,9 @@ def test_nothing_is_left_of_unknown_processes_whose_threads_are_all_known() -> N
 def log_of_thread(at: int, name: str = "l") -> Trace:
     """A log with a duration that crosses the layer."""
     out = Builder(SourceInfo(name, "log", real_ids=True, several_at_once=True), HOST)
-    process = out.process(name)
-    out.track_info(process).unknown = True
-    thread = out.thread(process, 8)
+    process = out.tracks.process(name)
+    out.tracks[process].unknown = True
+    thread = out.tracks.thread(process, 8)
     out.log(thread, at, "done")
     out.slice(thread, at - 60, 60, "step", lasts := "duration")
     out.slice(thread, at - 10, 5, "small", lasts)

@@ -25,7 +25,7 @@ from traceconv.errors import OutputError, UsageError
 from traceconv.io import spill
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory, free_bytes, parse_size
-from traceconv.model import builder, columns
+from traceconv.model import columns, tables
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.columns import Column, in_one_file
@@ -62,7 +62,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def few_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns go to a file however few rows there are."""
-    monkeypatch.setattr(builder, "_WORTH_A_FILE", 1)
+    monkeypatch.setattr(tables, "_WORTH_A_FILE", 1)
 
 
 def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -160,7 +160,7 @@ def _peak(source: Path, to: str, budget: int) -> int:
 
 def _trace(memory: Memory | None = None, count: int = 1000, size: int = 0) -> Trace:
     out = Builder(SourceInfo("a", "test"), CLOCK, memory)
-    track = out.track("t")
+    track = out.tracks.add("t")
     for number in range(count):
         out.slice(track, number, 1, "s", args=_args(number, size))
     return out.finish()
@@ -190,7 +190,7 @@ def test_rows_count_too() -> None:
 
 
 def test_args_that_come_one_by_one_are_parted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "_PART_BYTES", 1000)
+    monkeypatch.setattr(tables, "_PART_BYTES", 1000)
     kept, spilled = _trace(Memory(1 << 30)), _trace(Memory(ALL))
     assert len(kept.args.parts) > 10
     assert [type(part) for part in spilled.args.parts] == [mmap.mmap]
@@ -402,13 +402,13 @@ _VERBS: dict[str, Callable[[Builder, TrackId, int], object]] = {
 @pytest.mark.usefixtures("few_rows_too")
 @pytest.mark.parametrize("table", _VERBS)
 def test_columns_spill_while_they_grow(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "_ROWS_BETWEEN_LOOKS", 100)
+    monkeypatch.setattr(tables, "_ROWS_BETWEEN_LOOKS", 100)
     out = Builder(SourceInfo("a", "test"), CLOCK, Memory(ALL))
-    track = out.track("t")
+    track = out.tracks.add("t")
     spilled = []
     for number in range(1000):
         _VERBS[table](out, track, number)
-        spilled.append(out._columns[table]["origin"].is_spilled)
+        spilled.append(out.tables.columns[table]["origin"].is_spilled)
     assert spilled.index(True) == 99
     trace = out.finish()
     assert len(getattr(trace, table).origin) == 1000
@@ -418,10 +418,10 @@ def test_columns_spill_while_they_grow(table: str, monkeypatch: pytest.MonkeyPat
 def test_what_is_spilled_stays_so() -> None:
     """However few rows wait elsewhere in the end: what comes out of a file alone could not be sorted in place."""
     out = Builder(SourceInfo("a", "test"), CLOCK, Memory(BASE + 2_000_000))
-    track = out.track("t")
+    track = out.tracks.add("t")
     for number in range(10_000):
         out.slice(track, -number, 1, "s")
-    out.args_part(b"", waiting=20_000)
+    out.tables.args_part(b"", waiting=20_000)
     trace = lay_out(out.finish())
     assert trace.mappings
     assert trace.slices.ts.tolist() == list(range(-9_999, 1))
@@ -445,16 +445,16 @@ def test_events_beside_spilled_columns() -> None:
     traces = []
     for memory in (Memory(), Memory(ALL)):
         out = Builder(SourceInfo("a", "test"), CLOCK, memory)
-        track = out.track("t")
+        track = out.tracks.add("t")
         for number in range(100):
             out.slice(track, 3 * number, 2, "s")
             out.begin(track, 1000 + number, "b")
             out.end(track, 1000 + number)
             out.instant(track, number, "i")
             if number % 10 == 0:
-                out.args_part(b"")
-        assert (out.slice_count(), out.first_ts(), out.last_ts()) == (100, 0, 1099)
-        assert out.slice_columns("ts")[0].tolist() == [3 * number for number in range(100)]
+                out.tables.args_part(b"")
+        assert (out.tables.slice_count, out.tables.first_ts(), out.tables.last_ts()) == (100, 0, 1099)
+        assert out.tables.slice_columns("ts")[0].tolist() == [3 * number for number in range(100)]
         traces.append(out.finish())
     kept, spilled = traces
     assert spilled.mappings

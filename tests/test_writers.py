@@ -17,7 +17,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests import oracle
 from tests.decode import unknown_fields
 from tests.oracle.fixtures import OpenTrace
-from traceconv.api import write
+from traceconv.api import Output, write
 from traceconv.errors import UsageError
 from traceconv.families.perfetto import _wire as wire
 from traceconv.model.builder import Builder
@@ -64,8 +64,8 @@ def with_slices(out: Builder, track: TrackId, spans: list[tuple[int, int, str]])
 def test_the_order_of_a_file_does_not_depend_on_windows_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(1)
     out = builder()
-    tracks = [out.track(name) for name in "abc"]
-    counter = out.counter_track("n")
+    tracks = [out.tracks.add(name) for name in "abc"]
+    counter = out.tracks.counter("n")
     for at in range(2000):
         ts = T + random.randrange(500)
         out.slice(random.choice(tracks), ts, random.choice((0, 0, 1, 3, 400)), "s", at=at)
@@ -90,11 +90,11 @@ def _columns(order: _order.FileOrder) -> tuple[Any, ...]:
 def rich() -> Trace:
     """One of everything."""
     out = builder()
-    process = out.process("py", pid=10)
-    thread, handle = out.thread(process, 11, "worker"), out.thread(process, 140_709_724_130_176, "handle")
-    device = out.process("GPU 0")
-    stream = out.track("stream 7", device, description="copies")
-    memory = out.counter_track("memory", process, unit="bytes")
+    process = out.tracks.process("py", pid=10)
+    thread, handle = out.tracks.thread(process, 11, "worker"), out.tracks.thread(process, 140_709_724_130_176, "handle")
+    device = out.tracks.process("GPU 0")
+    stream = out.tracks.add("stream 7", device, description="copies")
+    memory = out.tracks.counter("memory", process, unit="bytes")
     launch = out.slice(thread, T, 1000, "launch", "cat,b", {"n": 1, "x": [1, {"deep": None}]})
     kernel = out.slice(stream, T + 2000, 1001, "kernel")
     out.slice(stream, T + 2500, 1001, "kernel")
@@ -108,7 +108,7 @@ def rich() -> Trace:
     out.sample(thread, T + 9, leaf, "cycles", 3, cpu=2)
     out.sample(thread, T + 10, leaf, "cycles", 4, cpu=2)
     out.log(thread, T + 11, "engine ready", source="engine.cpp:77", args={"cores": 2})
-    out.log(out.thread(process, None, "logger"), T + 12, "out of memory", Level.ERROR, "engine")
+    out.log(out.tracks.thread(process, None, "logger"), T + 12, "out of memory", Level.ERROR, "engine")
     return lay_out(out.finish())
 
 
@@ -189,7 +189,7 @@ def test_perfetto_details(load: Load) -> None:
 def test_samples_are_on_the_cpu_that_is_known(load: Load) -> None:
     """Totals grow by event and CPU. Where no CPU is known no total is written: Perfetto would draw it for CPU 0."""
     out = builder()
-    thread = out.thread(out.process("python", pid=10), 11, "main")
+    thread = out.tracks.thread(out.tracks.process("python", pid=10), 11, "main")
     leaf = out.frame("leaf")
     events = [("cycles", 3), ("cycles", 1), ("faults", 3), ("cycles", 3), ("cycles", NO_CPU)]
     for step, (name, cpu) in enumerate(events):
@@ -225,7 +225,7 @@ def test_samples_are_on_the_cpu_that_is_known(load: Load) -> None:
 @pytest.mark.parametrize("suffix", [".pftrace", ".json"])
 def test_order_at_equal_times(load: Load, suffix: str) -> None:
     out = builder()
-    thread = out.thread(out.process("p", pid=5), 6)
+    thread = out.tracks.thread(out.tracks.process("p", pid=5), 6)
     spans = [(0, 10, "a"), (0, 10, "b"), (0, 4, "c"), (4, 6, "d"), (10, 5, "e"), (15, 0, "z"), (16, 3, "f")]
     with_slices(out, thread, spans)
     out.instant(thread, T + 10, "tick")
@@ -238,7 +238,7 @@ def test_order_at_equal_times(load: Load, suffix: str) -> None:
 
 def test_zero_length_slices_do_not_nest(load: Load) -> None:
     out = builder()
-    with_slices(out, out.thread(out.process("p", pid=5), 6), [(0, 0, "x"), (0, 0, "y")])
+    with_slices(out, out.tracks.thread(out.tracks.process("p", pid=5), 6), [(0, 0, "x"), (0, 0, "y")])
     with load(lay_out(out.finish()), ".pftrace") as tp:
         assert [row["depth"] for row in oracle.rows(tp, SLICES)] == [0, 0]
 
@@ -246,9 +246,9 @@ def test_zero_length_slices_do_not_nest(load: Load) -> None:
 def test_numbers_are_invented_only_where_needed(load: Load) -> None:
     out = builder()
     for name, pid in [("one", 0), ("two", 7), ("three", 7)]:
-        process = out.process(name, pid=pid)
+        process = out.tracks.process(name, pid=pid)
         for tid in (1, 7):
-            with_slices(out, out.thread(process, tid, f"{name}.{tid}"), [(0, 5, f"{name}.{tid}")])
+            with_slices(out, out.tracks.thread(process, tid, f"{name}.{tid}"), [(0, 5, f"{name}.{tid}")])
     with load(lay_out(out.finish()), ".pftrace") as tp:
         assert oracle.import_problems(tp) == []
         sql = (
@@ -270,8 +270,10 @@ def test_numbers_are_invented_only_where_needed(load: Load) -> None:
 def test_what_has_neither_number_nor_name_is_called_what_it_is(load: Load, suffix: str) -> None:
     """Perfetto shows nothing for an empty name, and "Thread 10000002" for a number that was invented."""
     out = builder()
-    with_slices(out, out.thread(out.process(""), None), [(0, 9, "a")])
-    with_slices(out, out.thread(out.process("", pid=7), 8), [(0, 9, "b")])  # "Thread 8": Perfetto's own title
+    with_slices(out, out.tracks.thread(out.tracks.process(""), None), [(0, 9, "a")])
+    with_slices(
+        out, out.tracks.thread(out.tracks.process("", pid=7), 8), [(0, 9, "b")]
+    )  # "Thread 8": Perfetto's own title
     with load(lay_out(out.finish()), suffix) as tp:
         sql = "select s.name, t.name as track, p.name as above from slice s join track t on t.id = s.track_id "
         sql += "left join track p on p.id = t.parent_id order by 1"
@@ -290,7 +292,7 @@ def test_what_has_neither_number_nor_name_is_called_what_it_is(load: Load, suffi
 @pytest.mark.parametrize("suffix", [".pftrace", ".json"])
 def test_private_clock_before_zero(load: Load, suffix: str) -> None:
     out = builder(PRIVATE)
-    out.slice(out.track("t"), -1500, 2000, "early")
+    out.slice(out.tracks.add("t"), -1500, 2000, "early")
     trace = lay_out(out.finish())
     with load(trace, suffix) as tp:
         assert oracle.import_problems(tp) == []
@@ -303,7 +305,7 @@ def test_private_clock_before_zero(load: Load, suffix: str) -> None:
 
 def test_a_monotonic_clock(load: Load) -> None:
     out = builder(MONOTONIC)
-    out.slice(out.track("t"), 6000, 10, "x")
+    out.slice(out.tracks.add("t"), 6000, 10, "x")
     with load(lay_out(out.finish()), ".pftrace") as tp:
         assert oracle.import_problems(tp) == []
         rows = oracle.rows(tp, "select clock_name, clock_value from clock_snapshot")
@@ -331,7 +333,7 @@ ARGS: list[tuple[bytes, str, Any]] = [
 @pytest.mark.parametrize(("raw", "field", "value"), ARGS, ids=[f"{raw[:12]!r}" for raw, _, _ in ARGS])
 def test_annotation_types(raw: bytes, field: str, value: Any) -> None:
     out = builder()
-    out.slice(out.track("t"), T, 1, "x", args=b'{"k": 0, "k":\n ' + raw + b"}")
+    out.slice(out.tracks.add("t"), T, 1, "x", args=b'{"k": 0, "k":\n ' + raw + b"}")
     decoded = packets(out.finish())
     texts = {s.iid: s.str.decode() for p in decoded for s in p.interned_data.debug_annotation_string_values}
     (found,) = [a for p in decoded for a in p.track_event.debug_annotations]
@@ -344,16 +346,16 @@ def test_annotation_types(raw: bytes, field: str, value: Any) -> None:
 
 def test_broken_args_are_kept_as_text() -> None:
     out = builder()
-    out.slice(out.track("t"), T, 1, "x", args=b'{"a": NaN}')
-    out.slice(out.track("t"), T, 1, "x", args=b"{nonsense")
-    out.slice(out.track("t"), T, 1, "x", args=b'{"a": {"\x01": 0, "b": 1E400}}')
+    out.slice(out.tracks.add("t"), T, 1, "x", args=b'{"a": NaN}')
+    out.slice(out.tracks.add("t"), T, 1, "x", args=b"{nonsense")
+    out.slice(out.tracks.add("t"), T, 1, "x", args=b'{"a": {"\x01": 0, "b": 1E400}}')
     texts = [s.str for p in packets(out.finish()) for s in p.interned_data.debug_annotation_string_values]
     assert texts == [b"NaN", b"{nonsense", b"1E400"]
 
 
 def test_many_values_of_one_key_are_all_there() -> None:
     out = builder()
-    track, count = out.track("t"), 20_000
+    track, count = out.tracks.add("t"), 20_000
     for i in range(count):
         out.slice(track, T + i, 1, "x", args={"text": f"value {i}"})
     decoded = packets(lay_out(out.finish()))
@@ -367,7 +369,7 @@ def test_many_values_of_one_key_are_all_there() -> None:
 
 def test_the_longest_span_fits_into_json() -> None:
     out = builder()
-    track = out.track("t")
+    track = out.tracks.add("t")
     out.slice(track, -LIMIT_NS + 1, 1, "first")
     out.slice(track, LIMIT_NS - 2, 2, "last")
     times = [event["ts"] for event in chrome(lay_out(out.finish()))["traceEvents"] if event["ph"] == "X"]
@@ -377,7 +379,7 @@ def test_the_longest_span_fits_into_json() -> None:
 def test_chrome_text() -> None:
     out = builder()
     args = b'{\n  "a": "\\ud83d\\ude00 \\u00e9 \\\\ud83d \\u0022 \\ud800",\r\n  "b": 123456789012345678901\n}'
-    out.slice(out.track("t"), T, 1500, 'na"me \ud83d', args=args)
+    out.slice(out.tracks.add("t"), T, 1500, 'na"me \ud83d', args=args)
     text = written(out.finish(), writer_named("chrome-json")).decode()
     assert '"a": "\U0001f600 \u00e9 \\\\ud83d \\u0022 \ufffd","b": 123456789012345678901}' in text
     (event,) = [e for e in json.loads(text)["traceEvents"] if e["ph"] == "X"]
@@ -388,9 +390,9 @@ def test_chrome_text() -> None:
 
 def test_counters_of_one_name_stay_apart(load: Load) -> None:
     out = builder()
-    process = out.process("p", pid=5)
+    process = out.tracks.process("p", pid=5)
     for value in (1, 2):
-        out.counter(out.counter_track("c", process), T, value)
+        out.counter(out.tracks.counter("c", process), T, value)
     trace = lay_out(out.finish())
     for suffix in (".pftrace", ".json"):
         with load(trace, suffix) as tp:
@@ -410,10 +412,10 @@ def test_only_lanes_share_a_row(load: Load) -> None:
     out = builder()
     for number in range(4):
         # As in two files of two devices each: names come twice, at the top and below.
-        device = out.track(f"GPU {number % 2}")
+        device = out.tracks.add(f"GPU {number % 2}")
         with_slices(out, device, [(0, 9, f"{number} on the device")])
         for name in ("queue", "queue", "copies"):
-            queue = out.track(name, device)
+            queue = out.tracks.add(name, device)
             with_slices(out, queue, [(0, 5, f"{number} {name} {queue}"), (3, 5, f"{number} {name} {queue}")])
     with load(lay_out(out.finish()), ".pftrace") as tp:
         assert oracle.import_problems(tp) == []
@@ -436,8 +438,8 @@ def test_the_schema_knows_all_fields() -> None:
 
 def test_the_character_delete_in_json(load: Load) -> None:
     out = Builder(SourceInfo("a\x7fb.json", "test"), REALTIME)
-    out.metadata("k\x7f", {"v\x7f": ["\x7f"]})
-    thread = out.thread(out.process("p\x7f", pid=5), 6, "t\x7f")
+    out.metadata["k\x7f"] = {"v\x7f": ["\x7f"]}
+    thread = out.tracks.thread(out.tracks.process("p\x7f", pid=5), 6, "t\x7f")
     out.slice(thread, T, 10, "s\x7f", "c\x7f", {"k\x7f": "\x7f"})
     out.sample(thread, T, out.frame("f\x7f", "m\x7f"), "n\x7f")
     trace = lay_out(out.finish())
@@ -451,8 +453,8 @@ def test_the_character_delete_in_json(load: Load) -> None:
 
 def test_chrome_names_of_nested_tracks() -> None:
     out = builder()
-    group = out.track("machine A")
-    with_slices(out, out.track("queue", out.track("device", group)), [(0, 1, "x")])
+    group = out.tracks.add("machine A")
+    with_slices(out, out.tracks.add("queue", out.tracks.add("device", group)), [(0, 1, "x")])
     names = [e["args"]["name"] for e in chrome(out.finish())["traceEvents"] if e["name"].endswith("_name")]
     assert names == ["machine A", "device / queue"]
 
@@ -497,7 +499,7 @@ def test_the_ending_decides_about_compression(path: str) -> None:
 @pytest.mark.parametrize("to", ["perfetto", "chrome-json"])
 @pytest.mark.parametrize("name", ["z.json.gz", "z.json", "z.gz", "z"])
 def test_the_ending_decides_about_compression_of_a_named_format(to: str, name: str, tmp_path: Path) -> None:
-    write(rich(), tmp_path / name, to=to)
+    write(rich(), Output(tmp_path / name, to))
     data = (tmp_path / name).read_bytes()
     plain = gzip.decompress(data) if name.endswith(".gz") else data
     assert plain == written(rich(), writer_named(to))

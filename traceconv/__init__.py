@@ -3,6 +3,8 @@
 >>> import traceconv
 >>> trace = traceconv.read("model.json")                                   # doctest: +SKIP
 >>> traceconv.merge(["kineto.json", "onednn.log"], "out.pftrace")         # doctest: +SKIP
+
+`Input` and `Output` say more of a file than its path, `Facts` and `Policy` what the command line says of clocks.
 """
 
 from __future__ import annotations
@@ -13,10 +15,50 @@ TYPE_CHECKING = False  # that of typing, which takes as long to import as all th
 if TYPE_CHECKING:
     from typing import Any
 
-    from traceconv.api import Input, convert, formats, identify, merge, read, write
-    from traceconv.errors import TraceconvError
+    from traceconv.align import Alignment, Policy, ReceiptLine
+    from traceconv.align.checks import Causality
+    from traceconv.align.clock_overview import Survey
+    from traceconv.align.constraint_parser import Facts, parse_facts
+    from traceconv.align.identity import Together
+    from traceconv.align.names import NameMap
+    from traceconv.api import Input, Output, Result, clocks, convert, estimate, formats, identify, merge, read, write
 
-__all__ = ["Input", "TraceconvError", "__version__", "convert", "formats", "identify", "merge", "read", "write"]
+    # fmt: off
+    from traceconv.errors import (
+        AlignmentError,
+        AmbiguousAlignment,
+        AmbiguousFormat,
+        InconsistentClocks,
+        InputError,
+        LostData,
+        MalformedInput,
+        NothingRead,
+        OutputError,
+        SeveralErrors,
+        TraceconvError,
+        UnrecognizedFormat,
+        UnrelatedClocks,
+        UnverifiedAlignment,
+        UsageError,
+    )
+
+    # fmt: on
+    from traceconv.families.registry import Importer
+    from traceconv.io.limits import Limits
+    from traceconv.model.trace import Trace
+
+# fmt: off
+__all__ = [
+    "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Facts", "Importer",
+    "InconsistentClocks", "Input", "InputError", "Limits", "LostData", "MalformedInput", "NameMap", "NothingRead",
+    "Output", "OutputError", "Policy", "ReceiptLine", "Result", "SeveralErrors", "Survey", "Together", "Trace",
+    "TraceconvError", "UnrecognizedFormat", "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "__version__",
+    "clocks", "convert", "estimate", "formats", "identify", "merge", "parse_facts", "read", "write",
+]
+# fmt: on
+
+#: Where the names are looked for, from the module that takes least to load.
+_HOMES = ("errors", "api", "align.constraint_parser", "align.names", "align.clock_overview")
 
 
 def __dir__() -> list[str]:
@@ -25,12 +67,11 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     # Loaded on first use: `traceconv --help` must not pay for numpy and the importers.
-    if name == "TraceconvError":
-        from traceconv.errors import TraceconvError
-
-        return TraceconvError
     if name in __all__:
-        from traceconv import api
+        from importlib import import_module
 
-        return getattr(api, name)
+        for home in _HOMES:
+            module = import_module(f"traceconv.{home}")
+            if hasattr(module, name):
+                return getattr(module, name)
     raise AttributeError(f"module 'traceconv' has no attribute {name!r}")

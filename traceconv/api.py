@@ -17,7 +17,7 @@ from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import NO_FACTS, Facts
 from traceconv.align.constraints import importer_options
 from traceconv.align.identity import Together
-from traceconv.errors import AlignmentError, LostData, TraceconvError, UsageError
+from traceconv.errors import AlignmentError, LostData, SeveralErrors, TraceconvError, UsageError
 from traceconv.families.registry import Importer, OptionValue, importers, option_names, option_texts
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.output import check_target, write_output
@@ -53,6 +53,23 @@ class Input:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     offset_ns: int | None = None
     offset_within_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a trace goes.
+
+    Attributes:
+        path: a file, or "-" for standard output.
+        to: the name of the writer; by default the ending of the path decides.
+        force: whether a file that exists may be replaced.
+        strict: whether lost data is an error.
+    """
+
+    path: AnyPath
+    to: str | None = None
+    force: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,33 +132,25 @@ def read(
 
 def convert(
     path: AnyPath,
-    output: AnyPath,
+    output: AnyPath | Output,
     *,
     format: str | None = None,
-    to: str | None = None,
     options: Mapping[str, OptionValue] | None = None,
-    force: bool = False,
-    strict: bool = False,
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
     """One input to one output. See `merge`."""
-    one = Input(path, format=format, options=options or {})
-    return merge([one], output, to=to, force=force, strict=strict, memory=memory, limits=limits)
+    return merge([Input(path, format, options or {})], output, memory=memory, limits=limits)
 
 
 def merge(
     inputs: Sequence[AnyPath | Input],
-    output: AnyPath,
+    output: AnyPath | Output,
     *,
-    to: str | None = None,
     options: Mapping[str, OptionValue] | None = None,
-    same_machine: bool = False,
     facts: Facts = NO_FACTS,
     policy: Policy | None = None,
     report: AnyPath | Sequence[AnyPath] = (),
-    force: bool = False,
-    strict: bool = False,
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
@@ -149,17 +158,12 @@ def merge(
 
     Args:
         inputs: paths, or paths with what is to be known about them.
-        output: a path, or "-" for standard output.
-        to: the name of the writer; by default the ending of the output decides.
+        output: a path, or a path with how to write there.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
-        same_machine: whether all inputs are known to be of one machine and boot, by whatever names they call it: equal
-            pids are the same process then, and clocks since boot the same clock.
-        facts: what is known about the clocks of the inputs, besides what the files say.
+        facts: what is known about the inputs and their clocks, besides what the files say.
         policy: how to align what neither the files nor the facts relate.
         report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html, or several.
-            Written after the trace, or instead of it.
-        force: whether an existing output may be replaced.
-        strict: whether lost data is an error.
+            Written after the trace, or instead of it; one that exists is replaced as `output` says.
         memory: how many bytes of memory to aim at: beyond it args, and then columns, go to temporary files (in the
             folder TMPDIR); by default what the inputs have and 500 MB, or half of what is free if that is less.
         limits: what each input may take.
@@ -168,18 +172,19 @@ def merge(
         UnrelatedClocks: two inputs have clocks that nothing relates; nothing but the report is written.
         AmbiguousAlignment: their events fit in several places; likewise.
         InconsistentClocks: the facts contradict themselves, the files or the events; likewise.
-        LostData: strict, and something was lost; nothing is written.
+        LostData: the output is strict, and something was lost; nothing is written.
         TraceconvError: any other failure; nothing is written, unless it is a report that cannot be written: the trace,
             which is written first, is there then.
     """
-    writer = _writer_of(output, to)
+    output = output if isinstance(output, Output) else Output(output)
+    writer = _writer_of(output)
     given = _given(inputs)
     sources = [Source(one.path, limits=limits) for one in given]
-    _refuse_overwriting(sources, os.fspath(output))
-    check_target(os.fspath(output), binary=writer.binary, force=force)
-    reports_to = _check_reports(report, output, sources, force)
+    _refuse_overwriting(sources, os.fspath(output.path))
+    check_target(os.fspath(output.path), binary=writer.binary, force=output.force)
+    reports_to = _check_reports(report, output.path, sources, output.force)
     traces = _read_all(given, sources, option_texts(options), facts, Memory(memory))
-    alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
+    alignment, checks = _aligned(traces, given, facts, policy, reports_to, output.force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
@@ -187,10 +192,8 @@ def merge(
     del traces  # their columns take memory that writing needs
     merged.forget()
     merged.sources[-1].notes.extend(writer.notes(merged))
-    if strict:
-        _refuse_losses(merged)
-    write_output(os.fspath(output), lambda sink: _write_all(writer, merged, sink), binary=writer.binary, force=force)
-    _write_reports(rendered, force)
+    _write_to(output, writer, merged)
+    _write_reports(rendered, output.force)
     return Result(merged, alignment.receipt, checks, alignment.together)
 
 
@@ -198,7 +201,6 @@ def estimate(
     inputs: Sequence[AnyPath | Input],
     *,
     options: Mapping[str, OptionValue] | None = None,
-    same_machine: bool = False,
     facts: Facts = NO_FACTS,
     policy: Policy | None = None,
     report: AnyPath | Sequence[AnyPath] = (),
@@ -206,6 +208,8 @@ def estimate(
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[Alignment, Causality]:
     """How several inputs would be put on one time axis, without writing a trace. The arguments are those of `merge`.
+
+    `force` says whether a report that exists may be replaced.
 
     Raises:
         UnrelatedClocks, AmbiguousAlignment, InconsistentClocks: as for `merge`.
@@ -215,7 +219,7 @@ def estimate(
     sources = [Source(one.path, limits=limits) for one in given]
     reports_to = _check_reports(report, "", sources, force)
     traces = _read_all(given, sources, option_texts(options), facts)
-    alignment, checks = _aligned(traces, given, facts, policy, same_machine, reports_to, force)
+    alignment, checks = _aligned(traces, given, facts, policy, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
     return alignment, checks
 
@@ -225,7 +229,6 @@ def _aligned(
     given: Sequence[Input],
     facts: Facts,
     policy: Policy | None,
-    same_machine: bool,
     reports_to: Sequence[str],
     force: bool,
 ) -> tuple[Alignment, Causality]:
@@ -234,7 +237,7 @@ def _aligned(
     try:
         within = {index: one.offset_within_ns for index, one in enumerate(given)}
         alignment = align(
-            traces, _offsets(given), policy, facts=facts, same_machine=same_machine, offsets_within=within
+            traces, _offsets(given), policy, facts=facts, same_machine=facts.same_machine, offsets_within=within
         )
         if len(traces) > 1:
             checks = causality(traces, alignment, (policy or Policy()).names)
@@ -248,7 +251,6 @@ def clocks(
     inputs: Sequence[AnyPath | Input],
     *,
     options: Mapping[str, OptionValue] | None = None,
-    same_machine: bool = False,
     facts: Facts = NO_FACTS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Survey:
@@ -257,8 +259,7 @@ def clocks(
     Args:
         inputs: paths, or paths with what is to be known about them.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
-        same_machine: whether all inputs are known to be of one machine and boot: clocks since boot are the same clock.
-        facts: what is known about the clocks of the inputs, besides what the files say.
+        facts: what is known about the inputs and their clocks, besides what the files say.
         limits: what each input may take.
 
     Raises:
@@ -269,7 +270,7 @@ def clocks(
 
     given = _given(inputs)
     traces = _read_all(given, [Source(one.path, limits=limits) for one in given], option_texts(options), facts)
-    return survey(traces, facts, _offsets(given), same_machine=same_machine)
+    return survey(traces, facts, _offsets(given), same_machine=facts.same_machine)
 
 
 def _given(inputs: Sequence[AnyPath | Input]) -> list[Input]:
@@ -330,17 +331,25 @@ def _put(data: bytes, sink: BinaryIO) -> None:
     sink.write(data)
 
 
-def write(trace: Trace, output: AnyPath, *, to: str | None = None, force: bool = False) -> None:
+def write(trace: Trace, output: AnyPath | Output) -> None:
     """Write a trace, as `read` or `Result.trace` gives it.
 
     Raises:
+        LostData: the output is strict, and something was lost in reading; nothing is written.
         UnrelatedClocks: the trace is on several clocks that nothing relates.
         TraceconvError: the output cannot be written.
     """
     if len(trace.clocks) > 1 or trace.snapshots:
         trace = merge_traces([trace], align([trace]))
-    writer = _writer_of(output, to)
-    write_output(os.fspath(output), lambda sink: _write_all(writer, trace, sink), binary=writer.binary, force=force)
+    output = output if isinstance(output, Output) else Output(output)
+    _write_to(output, _writer_of(output), trace)
+
+
+def _write_to(output: Output, writer: Writer, trace: Trace) -> None:
+    if output.strict:
+        _refuse_losses(trace)
+    path, write_all = os.fspath(output.path), partial(_write_all, writer, trace)
+    write_output(path, write_all, binary=writer.binary, force=output.force)
 
 
 def _write_all(writer: Writer, trace: Trace, sink: BinaryIO) -> None:
@@ -349,11 +358,11 @@ def _write_all(writer: Writer, trace: Trace, sink: BinaryIO) -> None:
         raise RuntimeError(f"the writer {writer.name} wrote {written} of {trace.counts()}")
 
 
-def _writer_of(output: AnyPath, to: str | None) -> Writer:
+def _writer_of(output: Output) -> Writer:
     """The writer that the user names, or the one for the ending of the output; Perfetto for a stream."""
-    if to or output == "-":
-        return writer_named(to or "perfetto", compress=is_compressed(output))
-    return writer_for_path(output)
+    if output.to or output.path == "-":
+        return writer_named(output.to or "perfetto", compress=is_compressed(output.path))
+    return writer_for_path(output.path)
 
 
 def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:
@@ -434,15 +443,6 @@ def _assign_options(
             )
         shared[takers[0]][key] = value
     return shared
-
-
-class SeveralErrors(TraceconvError):
-    """More than one input failed."""
-
-    def __init__(self, errors: Sequence[TraceconvError]) -> None:
-        super().__init__(f"{len(errors)} inputs failed")
-        self.errors = list(errors)
-        self.exit_code = max(error.exit_code for error in errors)
 
 
 def _refuse_losses(trace: Trace) -> None:

@@ -118,3 +118,12 @@ class LostData(TraceconvError):
 
 class OutputError(TraceconvError):
     """The output cannot be written."""
+
+
+class SeveralErrors(TraceconvError):
+    """More than one input failed."""
+
+    def __init__(self, errors: Sequence[TraceconvError]) -> None:
+        super().__init__(f"{len(errors)} inputs failed")
+        self.errors = list(errors)
+        self.exit_code = max(error.exit_code for error in errors)

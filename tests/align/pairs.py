@@ -23,7 +23,7 @@ def private(name: str, zero: Zero = Zero.UNKNOWN) -> ClockDomain:
 def trace_of(events: Events, name: str, clock: ClockDomain | None = None) -> Trace:
     """A recording that holds events."""
     out = Builder(SourceInfo(name, name.partition(".")[0]), clock or private(f"clock of {name}"))
-    track = out.thread(out.process("run", pid=1), 1, "work")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "work")
     rows = zip(events.start.tolist(), events.dur.tolist(), events.kind.tolist(), strict=True)
     for at, (start, dur, kind) in enumerate(rows, 1):
         out.slice(track, events.zero_ns + int(start), int(dur), _NAMES[kind], at=at)

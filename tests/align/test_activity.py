@@ -115,10 +115,10 @@ def test_too_little_is_insufficient() -> None:
 
 def test_busy_slices_are_the_leaves_and_taken_together() -> None:
     out = Builder(SourceInfo("a.json", "test"), CLOCK)
-    thread = out.thread(out.process(pid=1), 1)
+    thread = out.tracks.thread(out.tracks.process(pid=1), 1)
     for start, dur in ((100, 1000), (100, 50), (150, 50), (300, 100)):
         out.slice(thread, start, dur, "work")
-    other = out.thread(out.process(pid=2), 2)
+    other = out.tracks.thread(out.tracks.process(pid=2), 2)
     out.slice(other, 380, 100, "work")
     found = busy_slices(out.finish(), 0)
     assert found is not None
@@ -132,7 +132,7 @@ def test_busy_slices_are_the_leaves_and_taken_together() -> None:
 
 def test_labels_of_call_stacks() -> None:
     out = Builder(SourceInfo("perf.data", "test"), CLOCK)
-    thread = out.thread(out.process(pid=1), 7, "python")
+    thread = out.tracks.thread(out.tracks.process(pid=1), 7, "python")
     runtime = out.frame("Compute", "/lib/libonnxruntime.so.1")
     libc = out.frame("memcpy", "/lib/libc.so.6", runtime)
     python = out.frame("eval", "/usr/bin/python3")
@@ -157,7 +157,7 @@ def test_the_libraries_of_a_format_come_before_those_of_others() -> None:
 def test_deltas_of_counters() -> None:
     out = Builder(SourceInfo("perf.csv", "test"), CLOCK)
     for name, values in (("page-faults", (9, 9, 0)), ("instructions", (5, 6, 0)), ("task-clock", (1, 2, 0))):
-        track = out.counter_track(name)
+        track = out.tracks.counter(name)
         for at, value in enumerate(values):
             out.counter(track, 50 + 10 * at, value)
     found = bins_of(out.finish(), 0)

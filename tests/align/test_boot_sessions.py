@@ -25,9 +25,9 @@ HOUR = 3600 * 10**9
 def recording(name: str, at: int, boot: int | None, clock: ClockDomain = HERE) -> Trace:
     """A slice on the clock since boot, and a reading of it beside the wall clock."""
     out = Builder(SourceInfo(name, "format"), clock)
-    out.slice(out.track("work"), at, 10, "x")
+    out.slice(out.tracks.add("work"), at, 10, "x")
     if boot is not None:
-        out.snapshot(ClockSnapshot(clock, at, REALTIME, boot + at, 5000, "header"))
+        out.clocks.snapshot(ClockSnapshot(clock, at, REALTIME, boot + at, 5000, "header"))
     out.balance.read = out.balance.written = 1
     return lay_out(out.finish())
 
@@ -76,8 +76,8 @@ def test_what_one_boot_has_in_common_with_another_is_the_wall_clock_alone() -> N
 
 def with_boot_id(name: str, at: int, boot: int, id: str) -> Trace:
     out = Builder(SourceInfo(name, "format"), HERE)
-    out.slice(out.track("work"), at, 10, "x")
-    out.snapshot(ClockSnapshot(HERE, at, REALTIME, boot + at, 5000, "header"))
+    out.slice(out.tracks.add("work"), at, 10, "x")
+    out.clocks.snapshot(ClockSnapshot(HERE, at, REALTIME, boot + at, 5000, "header"))
     out.info.boot_id = id
     return lay_out(out.finish())
 
@@ -105,7 +105,7 @@ def periodic() -> tuple[Trace, Trace]:
     traces = []
     for name, events, clock in (("a.json", framework, REALTIME), ("b.log", library, private)):
         out = Builder(SourceInfo(name, "format"), clock)
-        track = out.track("cpu")
+        track = out.tracks.add("cpu")
         for ts, dur, kind in zip(events.start.tolist(), events.dur.tolist(), events.kind.tolist(), strict=True):
             out.slice(track, (NOW if clock is REALTIME else 0) + round(ts), round(dur), f"conv{kind}d")
         out.balance.read = out.balance.written = len(events)

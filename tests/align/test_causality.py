@@ -42,9 +42,9 @@ def with_arrow(
 ) -> Trace:
     """Two slices (start, duration) and an arrow from one to the other."""
     out = Builder(SourceInfo("gpu.json", "gpu", marks=ANY_TOOL_MARKS), REALTIME)
-    host, queue = out.track("host"), out.track("queue")
+    host, queue = out.tracks.add("host"), out.tracks.add("queue")
     if device is not None:
-        out.track_info(queue).clock = out.clock(device)
+        out.tracks[queue].clock = out.clocks.add(device)
     caller = out.slice(host, *source, "cudaLaunchKernel", at=1)
     out.flow(caller, out.slice(queue, *target, "sgemm", at=2), name, category)
     return lay_out(out.finish())
@@ -226,7 +226,7 @@ def gpu_files(early: int = 0, *, known: bool = True) -> list[Trace]:
     """A file with calls and one with their kernels, 10 µs later but the last one, which is early by so many ns."""
     host = Builder(SourceInfo("host.json", "host", marks=GPU_MARKS), REALTIME if known else private("host"))
     device = Builder(SourceInfo("device.csv", "device", marks=GPU_MARKS), REALTIME if known else private("device"))
-    thread, queue = host.track("main"), device.track("stream 7")
+    thread, queue = host.tracks.add("main"), device.tracks.add("stream 7")
     for number in range(1, 41):
         ts = number * 50 * US
         host.slice(thread, ts, US, "cudaLaunchKernel", "cuda_runtime", {"correlation": number}, number)

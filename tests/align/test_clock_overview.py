@@ -31,7 +31,7 @@ def wall() -> Trace:
 
 def samples(name: str) -> Trace:
     out = Builder(SourceInfo(name, "perf-script"), PRIVATE)
-    out.sample(out.track("t"), 5 * S, out.frame("main"))
+    out.sample(out.tracks.add("t"), 5 * S, out.frame("main"))
     return out.finish()
 
 

@@ -37,7 +37,7 @@ from traceconv.align.constraint_parser import (
 from traceconv.align.constraints import state
 from traceconv.align.geometry import line_through
 from traceconv.api import estimate
-from traceconv.cli._common import inputs_of
+from traceconv.cli._common import Recordings
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.families.logs import timed_log
 from traceconv.model.builder import Builder
@@ -78,11 +78,11 @@ def trace(
     """Slices of 1 us with the names s0, s1, ..., and as many called "same"."""
     out = Builder(SourceInfo(name, format), clock)
     for number, start in enumerate(starts):
-        out.slice(out.track("t"), start, 1000, f"s{number}")
-        out.slice(out.track("u"), start, 1000, "same")
-        out.instant(out.track("i"), start + 5, "mark")
+        out.slice(out.tracks.add("t"), start, 1000, f"s{number}")
+        out.slice(out.tracks.add("u"), start, 1000, "same")
+        out.instant(out.tracks.add("i"), start + 5, "mark")
     for snapshot in snapshots:
-        out.snapshot(snapshot)
+        out.clocks.snapshot(snapshot)
     return lay_out(out.finish())
 
 
@@ -263,7 +263,7 @@ def test_events_that_are_not_there(text: str, message: str) -> None:
 
 def test_entries_of_a_log_samples_and_counters_can_be_anchored() -> None:
     out = Builder(SourceInfo("b", "timed-log"), PRIVATE)
-    thread, load = out.thread(out.process("p", pid=1), 1), out.counter_track("load")
+    thread, load = out.tracks.thread(out.tracks.process("p", pid=1), 1), out.tracks.counter("load")
     for number in range(3):
         out.log(thread, 10 * number, "step done: 5 #2")
         out.sample(thread, 100 + number, out.frame("work", parent=out.frame("main")), "cycles")
@@ -829,6 +829,6 @@ def test_an_offset_is_as_exact_as_its_digits(text: str, within: int, tmp_path: P
     paths = tmp_path / "a.log", tmp_path / "b.log"
     for path in paths:
         path.write_bytes(log.read_bytes())
-    inputs, _ = inputs_of(tuple(map(str, paths)), (), (f"b.log={text}",), ())
+    inputs, _ = Recordings(tuple(map(str, paths)), offsets=(f"b.log={text}",)).inputs()
     first, second = estimate(inputs)[0].receipt
     assert (first.bound_ns, second.bound_ns) == (1000, 1000 + within)  # the log counts in µs

@@ -140,7 +140,7 @@ Rows = list[tuple[int, str]]
 def framework(operators: Rows, name: str = "framework.json", dur: int = WORK) -> Trace:
     """Operators of a thread, by when they begin, on the wall clock."""
     out = Builder(SourceInfo(name, "framework", layer=Layer.FRAMEWORK), WALL)
-    track = out.thread(out.process("run", pid=1), 1, "work")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "work")
     for at, (start, operator) in enumerate(operators, 1):
         out.slice(track, NOW + start, dur, operator, at=at)
     return lay_out(out.finish())
@@ -149,7 +149,7 @@ def framework(operators: Rows, name: str = "framework.json", dur: int = WORK) ->
 def library(calls: Rows, name: str = "library.log", dur: int = WORK - 2 * GAP) -> Trace:
     """Calls by when the operators that they lie in begin, on the wall clock."""
     out = Builder(SourceInfo(name, "library", layer=Layer.LIBRARY), WALL)
-    track = out.thread(out.process("run", pid=1), 1, "work")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "work")
     for at, (start, called) in enumerate(calls, 1):
         out.slice(track, NOW + start + GAP, dur, called, at=at)
     return lay_out(out.finish())

@@ -50,14 +50,14 @@ def view(
 ) -> Trace:
     """What one tool sees of a run: each operator a little inside of what an outer tool sees."""
     out = Builder(SourceInfo(name, format or f"format of {name}"), clock)
-    track = out.thread(out.process("p"), 1)
+    track = out.tracks.thread(out.tracks.process("p"), 1)
     inside = 1500 * depth
     for start, dur, kind in zip(work.start, work.dur, work.kind, strict=True):
         begin = int(start + inside) // 1000 * 1000
         end = max(int(start + dur - inside) // 1000 * 1000, begin)
         out.slice(track, begin + shift_ns, end - begin, NAMES[int(kind)])
     for snapshot in snapshots:
-        out.snapshot(snapshot)
+        out.clocks.snapshot(snapshot)
     return lay_out(out.finish())
 
 
@@ -441,9 +441,9 @@ def test_ranks_of_two_jobs_are_said_to_be() -> None:
 def recorded(name: str, *, pid: int = 1, value: int = 5, function: str = "f", arg: int = 3, called: str = "") -> Trace:
     """Something of every kind at the same times; its only process is called like the file if it has no name."""
     out = Builder(SourceInfo(name, "one tool"), OWN)
-    process = out.process(called or name, pid=pid)
-    thread = out.thread(process, 1)
-    counter = out.counter_track("memory", process)
+    process = out.tracks.process(called or name, pid=pid)
+    thread = out.tracks.thread(process, 1)
+    counter = out.tracks.counter("memory", process)
     for at in range(8):
         out.slice(thread, at * 1000, 500, "work", args={"number": at * arg})
         out.counter(counter, at * 1000, at * value)

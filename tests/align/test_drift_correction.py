@@ -37,7 +37,7 @@ NAMES = ("Conv", "MatMul", "Relu", "Softmax")
 
 def trace_of(name: str, start: np.ndarray, dur: np.ndarray, zero: int) -> Trace:
     out = Builder(SourceInfo(name, name), replace(private(name), resolution_ns=1))
-    track = out.thread(out.process("run", pid=1), 1, "work")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "work")
     for at, (ts, length) in enumerate(zip(start.tolist(), dur.tolist(), strict=True)):
         out.slice(track, zero + int(ts), int(length), NAMES[at % 4])
     return lay_out(out.finish())

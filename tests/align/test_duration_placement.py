@@ -32,11 +32,11 @@ def pair(seed: int, shape: Shape) -> tuple[Trace, Trace]:
     made = run(rng, shape)
     framework, (library, _) = outer(made), inner(rng, made, Truth(0.0, 0.0))
     host = Builder(SourceInfo("framework.json", "framework"), REALTIME)
-    thread = host.thread(host.process("python", pid=1), 2)
+    thread = host.tracks.thread(host.tracks.process("python", pid=1), 2)
     for ts, dur, kind in zip(framework.start.tolist(), framework.dur.tolist(), framework.kind.tolist(), strict=True):
         host.slice(thread, ZERO + round(ts), round(dur), NAMES[kind])
     guest = Builder(SourceInfo("library.log", "library", "line"), ORDER)
-    track, at = guest.track("cpu (synthetic)"), 0
+    track, at = guest.tracks.add("cpu (synthetic)"), 0
     for number, (dur, kind) in enumerate(zip(library.dur.tolist(), library.kind.tolist(), strict=True)):
         guest.slice(track, at, round(dur), NAMES[kind], at=number)
         at += round(dur)
@@ -115,7 +115,7 @@ def test_separate_says_that_it_is_not_aligned() -> None:
 def test_a_process_that_is_not_aligned_does_not_join_another_one(wish: str, words: str) -> None:
     host, whole = pair(2, PERIODIC)
     out = Builder(SourceInfo("library.log", "library", "line"), ORDER)
-    track = out.track("cpu (synthetic)", out.process(pid=1))
+    track = out.tracks.add("cpu (synthetic)", out.tracks.process(pid=1))
     for row in range(300, 700):
         out.slice(track, int(whole.slices.ts[row]), int(whole.slices.dur[row]), whole.strings[whole.slices.name[row]])
     out.balance.read = out.balance.written = 400
@@ -136,8 +136,8 @@ def test_the_best_of_nothing_is_a_refusal() -> None:
 def with_more(guest: Trace, before: int, dur: int) -> Trace:
     """The log, with so many slices of a length before the others, and a create line with a message before each one."""
     out = Builder(SourceInfo("library.log", "library", "line"), ORDER)
-    root = out.track("library")
-    work, made, said = (out.track(f"{name} (synthetic)", root) for name in ("cpu", "cpu create", "messages"))
+    root = out.tracks.add("library")
+    work, made, said = (out.tracks.add(f"{name} (synthetic)", root) for name in ("cpu", "cpu create", "messages"))
     rows = guest.slices
     work_of = [(dur, "reorder")] * before
     work_of += [(int(rows.dur[row]), guest.strings[rows.name[row]]) for row in np.argsort(rows.origin).tolist()]
@@ -213,8 +213,8 @@ def test_the_order_of_a_log_holds_over_all_its_tracks() -> None:
 def test_what_holds_slices_of_a_log_is_laid_around_them() -> None:
     host, plain = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
     out = Builder(SourceInfo("library.log", "library", "line"), ORDER)
-    root = out.track("library")
-    work, graph = out.track("cpu (synthetic)", root), out.track("graph (synthetic)", root)
+    root = out.tracks.add("library")
+    work, graph = out.tracks.add("cpu (synthetic)", root), out.tracks.add("graph (synthetic)", root)
     rows = plain.slices
     for number in range(0, len(rows.ts) - 5, 5):
         end = int(rows.ts[number + 4] + rows.dur[number + 4])

@@ -28,8 +28,8 @@ def profile(name: str, host: str, base: int = NOW, bound: int | None = 20 * US, 
     """A recording with a clock of its own, which it relates to the wall clock."""
     clock = replace(OWN, machine=host)
     out = Builder(SourceInfo(name, "profiler", rank=rank), clock)
-    out.slice(out.track("work"), SECOND, SECOND, "x")
-    out.snapshot(ClockSnapshot(clock, 0, REALTIME, base, bound, "base time"))
+    out.slice(out.tracks.add("work"), SECOND, SECOND, "x")
+    out.clocks.snapshot(ClockSnapshot(clock, 0, REALTIME, base, bound, "base time"))
     return lay_out(out.finish())
 
 
@@ -37,7 +37,7 @@ def log(name: str, host: str, clock: ClockDomain = REALTIME, at: int = NOW + SEC
     out = Builder(
         SourceInfo(name, "chrome-trace", marks=ANY_TOOL_MARKS), replace(clock, machine=host, resolution_ns=step)
     )
-    out.slice(out.track("work"), at, MS, "y")
+    out.slice(out.tracks.add("work"), at, MS, "y")
     return lay_out(out.finish())
 
 
@@ -46,7 +46,7 @@ def readings(name: str, host: str, boot: int) -> Trace:
     here, wall = (replace(clock, machine=host) for clock in (MONOTONIC, REALTIME))
     out = Builder(SourceInfo(name, "clock-anchor"), here)
     for at in (SECOND, 2 * SECOND):
-        out.snapshot(ClockSnapshot(here, at, wall, boot + at, 100, "read"))
+        out.clocks.snapshot(ClockSnapshot(here, at, wall, boot + at, 100, "read"))
     return out.finish()
 
 

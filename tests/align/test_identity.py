@@ -347,7 +347,7 @@ def test_what_a_report_says() -> None:
 
 def trace(name: str, host: str = "", boot: str = "", domain: ClockDomain = REALTIME, at: int = 0) -> Trace:
     out = Builder(SourceInfo(name, f"format of {name}", real_ids=True, boot_id=boot), replace(domain, machine=host))
-    out.slice(out.thread(out.process(pid=7), 8), at, 5, "x")
+    out.slice(out.tracks.thread(out.tracks.process(pid=7), 8), at, 5, "x")
     return lay_out(out.finish())
 
 

@@ -104,7 +104,7 @@ def paced_run(seed: int, late: float = 0.03) -> Made:
 
 def host_file(made: Made, clock: ClockDomain | None = None) -> Trace:
     out = Builder(SourceInfo("host.json", "host", marks=GPU_MARKS), clock or private("host"))
-    track = out.thread(out.process("run", pid=1), 1, "main")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "main")
     for at, (start, dur, name, number) in enumerate(made.calls, 1):
         ts, end = HOST_ZERO + int(start), HOST_ZERO + int(start + dur)
         out.slice(track, ts, end - ts, name, "cuda_runtime", {"correlation": number}, at)
@@ -117,8 +117,8 @@ def device_file(
     """The device's side on its own clock; a share of the ids are those of others, or of nothing."""
     rng = np.random.default_rng(seed)
     out = Builder(SourceInfo("device.csv", "device", marks=GPU_MARKS), clock or private("device"))
-    device = out.process("GPU 0", pid=2)
-    track = out.thread(device, 7, "stream 7")
+    device = out.tracks.process("GPU 0", pid=2)
+    track = out.tracks.thread(device, 7, "stream 7")
     ids = np.array([number for *_, number in made.work])
     chosen = np.flatnonzero(rng.random(len(ids)) < wrong)
     moved, lost = chosen[: 2 * len(chosen) // 3], chosen[2 * len(chosen) // 3 :]
@@ -299,9 +299,9 @@ def test_a_file_with_both_ends_says_nothing_about_others() -> None:
     """As of two processes of one programme, each with its own kernels."""
     made = run(1)
     out = Builder(SourceInfo("both.json", "both", marks=GPU_MARKS), ClockDomain("both", Zero.UNKNOWN, Run.MONOTONIC, 1))
-    process = out.process("run", pid=1)
+    process = out.tracks.process("run", pid=1)
     for track, category, rows in ((1, "cuda_runtime", made.calls), (2, "kernel", made.work)):
-        thread = out.thread(process, track, category)
+        thread = out.tracks.thread(process, track, category)
         for at, (start, dur, name, number) in enumerate(rows, 1):
             out.slice(thread, int(start), int(dur), name, category, {"correlation": number}, at)
     both = lay_out(out.finish())
@@ -317,7 +317,7 @@ def test_calls_that_failed_and_waits_of_other_devices_say_nothing() -> None:
     assert pairs is not None
     assert (len(pairs), len(pairs.waited)) == (ITERATIONS * KERNELS, ITERATIONS)
     out = Builder(SourceInfo("two.csv", "two", marks=GPU_MARKS), private("two"))
-    tracks = [out.thread(out.process(f"GPU {number}", pid=number), 7, "stream 7") for number in (1, 2)]
+    tracks = [out.tracks.thread(out.tracks.process(f"GPU {number}", pid=number), 7, "stream 7") for number in (1, 2)]
     for at, (start, dur, name, number) in enumerate(made.work, 1):
         out.slice(tracks[at % 2], int(start), int(dur), name, "kernel", {"correlation": number}, at)
     pairs = launches_of(host_file(made), 0, lay_out(out.finish()), 0)
@@ -328,7 +328,7 @@ def test_calls_that_failed_and_waits_of_other_devices_say_nothing() -> None:
 def test_the_call_of_the_driver_inside_that_of_the_runtime_is_no_repetition() -> None:
     made = run(1)
     out = Builder(SourceInfo("host.json", "host", marks=GPU_MARKS), private("host"))
-    track = out.thread(out.process("run", pid=1), 1, "main")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "main")
     for at, (start, dur, name, number) in enumerate(made.calls, 1):
         out.slice(track, int(start), int(dur), name, "cuda_runtime", {"correlation": number}, at)
         out.slice(

@@ -23,7 +23,7 @@ OPERATORS = 300
 def framework(operators: list[tuple[int, int, list[tuple[int, int]]]]) -> Trace:
     """Convolutions, each with what it calls."""
     out = Builder(SourceInfo("framework.json", "framework"), private("framework"))
-    track = out.thread(out.process("run", pid=1), 1, "work")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "work")
     for at, (start, dur, called) in enumerate(operators, 1):
         out.slice(track, start, dur, "aten::conv2d", at=at)
         for first, long in called:
@@ -34,7 +34,7 @@ def framework(operators: list[tuple[int, int, list[tuple[int, int]]]]) -> Trace:
 def library(calls: list[tuple[int, int, str]]) -> Trace:
     """Primitives one after the other."""
     out = Builder(SourceInfo("library.log", "library"), private("library"))
-    track = out.thread(out.process("run", pid=1), 1, "work")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "work")
     for at, (start, dur, name) in enumerate(calls, 1):
         out.slice(track, start, dur, name, at=at)
     return lay_out(out.finish())

@@ -222,5 +222,5 @@ def test_files_on_such_a_loop_are_warned_of() -> None:
 
 def one(name: str, at: int) -> Trace:
     out = Builder(SourceInfo(name, "format"), ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC))
-    out.slice(out.track("t"), at, SPAN_NS, "x")
+    out.slice(out.tracks.add("t"), at, SPAN_NS, "x")
     return lay_out(out.finish())

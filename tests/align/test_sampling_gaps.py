@@ -169,9 +169,9 @@ def test_what_is_known_better_already_stays() -> None:
 def threads_of(tids: tuple[int, ...], *, sampled: bool) -> Trace:
     """The first thread does the most."""
     out = Builder(SourceInfo("a.json", "test"), CLOCK)
-    process = out.process(pid=1)
+    process = out.tracks.process(pid=1)
     for number, tid in enumerate(tids):
-        thread = out.thread(process, tid)
+        thread = out.tracks.thread(process, tid)
         for at in range(5 - number):
             if sampled:
                 out.sample(thread, 70 + 10 * at + number, out.frame("main"))

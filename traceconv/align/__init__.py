@@ -69,6 +69,7 @@ def align(
         from traceconv.align.features import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
+    same_machine = same_machine or facts.same_machine
     said = replace(facts, offsets=offsets or {}, offsets_within=offsets_within or {}, same_machine=same_machine)
     inputs = gathered(traces, said)
     if policy.estimate and len(traces) > 1:

@@ -118,7 +118,7 @@ class Anchor(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the user says about the clocks of the inputs, which are named by index.
+    """What the user says about the inputs, which are named by index, and their clocks.
 
     Attributes:
         anchors: pairs of points that are one instant.
@@ -127,7 +127,8 @@ class Facts:
         zones: the zones of local times, such as "+02:00" or "UTC".
         dates: the day of the first time, where times have none.
         offsets, offsets_within: ns to add to each of the times of an input, and how wrong that can be.
-        same_machine: whether all inputs were recorded on one machine, since one boot of it.
+        same_machine: whether all inputs were recorded on one machine, since one boot of it, by whatever names they call
+            it: equal pids are the same process then, and clocks since boot the same clock.
     """
 
     anchors: tuple[Anchor, ...] = ()

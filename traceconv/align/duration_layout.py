@@ -19,7 +19,7 @@ import numpy as np
 
 from traceconv.align.estimate import Array
 from traceconv.align.messages import Message, Text
-from traceconv.model.builder import join_args
+from traceconv.model.args import join_args
 from traceconv.model.layout import sort_events
 from traceconv.model.trace import I32, I64, NO_TRACK, Args, Trace, Track, TrackId, TrackKind
 

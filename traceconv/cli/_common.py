@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,8 @@ from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import Facts, by_input, input_named, pairs, parse_facts
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
-from traceconv.api import Input, Result
+from traceconv.api import Input, Output, Result
+from traceconv.cli._groups import grouped
 from traceconv.cli._terminal import say
 from traceconv.errors import UsageError
 from traceconv.families.registry import OptionValue
@@ -28,14 +30,62 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_GAP = 2
+#: So many lines about processes are printed.
+_MOST_PROCESSES = 20
+#: How narrow the columns may get whose text can be broken.
+_LEAST_WIDTH = {"file": 16, "clock": 14, "placed by": 24}
 
-output_option = click.option(
-    "-o", "--output", default="-", metavar="FILE", help="Where to write; standard output if not given."
-)
-to_option = click.option(
-    "--to", metavar="FORMAT", help="perfetto or chrome-json; by default the ending of the output decides."
-)
+
+@dataclass(frozen=True)
+class Recordings:
+    """Several inputs, and what the user says of them and their clocks; the values of the options as they were typed.
+
+    Attributes:
+        files: the inputs.
+        formats: of `--from FILE=FORMAT`.
+        offsets: of `--offset FILE=TIME`.
+        options: of `-O [FILE:]KEY=VALUE`.
+    """
+
+    files: tuple[str, ...]
+    formats: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+    same_machine: bool = False
+    anchors: tuple[str, ...] = ()
+    drifts: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def inputs(self) -> tuple[list[Input], dict[str, str]]:
+        """The inputs with what was said about each, and the importer options that were given without a file.
+
+        Raises:
+            UsageError: a value has another form, names no input, or is given twice.
+        """
+        format_of = by_input(self.formats, self.files, "--from")
+        offset_of = {index: _ns(text) for index, text in by_input(self.offsets, self.files, "--offset").items()}
+        own: list[dict[str, str]] = [{} for _ in self.files]
+        shared: dict[str, str] = {}
+        for text, value in pairs(self.options, "-O", first=True).items():
+            file, colon, key = text.rpartition(":")
+            (own[input_named(file, self.files, "-O")] if colon else shared)[key] = value
+        offsets = [offset_of.get(index, (None, 0)) for index in range(len(self.files))]
+        inputs = [Input(file, format_of.get(i), own[i], *offsets[i]) for i, file in enumerate(self.files)]
+        return inputs, shared
+
+    def facts(self) -> Facts:
+        """What is known of them. Raises UsageError for a value of another form."""
+        given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
+        return replace(parse_facts(self.files, **given), same_machine=self.same_machine)
+
+
+def _policy(on_ambiguous: str, same_run: bool, classes: tuple[str, ...]) -> Policy:
+    return Policy(NameMap(parse_map(classes)), same_run, on_ambiguous)
+
+
 importer_option = click.option(
     "-O",
     "--option",
@@ -45,7 +95,6 @@ importer_option = click.option(
     help="An option of the importer; see `formats NAME`.",
 )
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
-strict_option = click.option("--strict", is_flag=True, help="Fail if anything of the input is lost.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 memory_option = click.option(
     "--memory",
@@ -55,8 +104,48 @@ memory_option = click.option(
     "500M; by default the size of the inputs and 500 MB, or half of what is free if that is less.",
 )
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Print every diagnostic, also mere information.")
-
-_FACT_OPTIONS = (
+report_option = click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    metavar="FILE",
+    help="Write how the files were aligned, and why: align.json, align.html, or both.",
+)
+#: What a trace is written to, as `output: Output`.
+output_options = grouped(
+    "output",
+    Output,
+    click.option(
+        "-o", "--output", "path", default="-", metavar="FILE", help="Where to write; standard output if not given."
+    ),
+    click.option(
+        "--to", metavar="FORMAT", help="perfetto or chrome-json; by default the ending of the output decides."
+    ),
+    force_option,
+    click.option("--strict", is_flag=True, help="Fail if anything of the input is lost."),
+)
+#: The inputs of a command that takes several, as `recordings: Recordings`.
+recordings = grouped(
+    "recordings",
+    Recordings,
+    click.argument("files", nargs=-1, required=True),
+    click.option(
+        "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
+    ),
+    click.option(
+        "--offset",
+        "offsets",
+        multiple=True,
+        metavar="FILE=TIME",
+        help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself. It is as "
+        "exact as its digits.",
+    ),
+    click.option(
+        "--same-machine",
+        is_flag=True,
+        help="All inputs were recorded on one machine, whatever they call it (containers have names of their own): "
+        "equal pids are the same process, clocks since boot the same clock.",
+    ),
     click.option(
         "--anchor",
         "anchors",
@@ -96,8 +185,12 @@ _FACT_OPTIONS = (
         metavar="FILE=DAY",
         help="The day of the first time of FILE, if its times have none: tvm.log=2018-10-26.",
     ),
+    importer_option,
 )
-_POLICY_OPTIONS = (
+#: What is done where the clocks leave something open, as `policy: Policy`.
+policy_options = grouped(
+    "policy",
+    _policy,
     click.option(
         "--on-ambiguous",
         type=click.Choice(["fail", "separate", "best"]),
@@ -115,110 +208,12 @@ _POLICY_OPTIONS = (
         metavar="CLASS=PATTERN,...",
         help="Which names mean the same kind of work: convolution=Conv*,*FusedConv*.",
     ),
-    click.option(
-        "--report",
-        "reports",
-        multiple=True,
-        metavar="FILE",
-        help="Write how the files were aligned, and why: align.json, align.html, or both.",
-    ),
 )
-
-
-_INPUT_OPTIONS = (
-    click.option(
-        "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
-    ),
-    click.option(
-        "--offset",
-        "offsets",
-        multiple=True,
-        metavar="FILE=TIME",
-        help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself. It is as "
-        "exact as its digits.",
-    ),
-    click.option(
-        "--same-machine",
-        is_flag=True,
-        help="All inputs were recorded on one machine, whatever they call it (containers have names of their own): "
-        "equal pids are the same process, clocks since boot the same clock.",
-    ),
-)
-
-
-_GAP = 2
-#: So many lines about processes are printed.
-_MOST_PROCESSES = 20
-#: How narrow the columns may get whose text can be broken.
-_LEAST_WIDTH = {"file": 16, "clock": 14, "placed by": 24}
-
-
-def input_options(function: Function) -> Function:
-    """The options that say something about the inputs of several; `inputs_of` takes their values."""
-    for option in reversed(_INPUT_OPTIONS):
-        function = option(function)
-    return function
-
-
-def fact_options(function: Function) -> Function:
-    """The options by which the user says what the clocks of the inputs are; `facts_of` takes their values."""
-    for option in reversed(_FACT_OPTIONS):
-        function = option(function)
-    return function
-
-
-def policy_options(function: Function) -> Function:
-    """The options for what the clocks leave open; `policy_of` takes their values."""
-    for option in reversed(_POLICY_OPTIONS):
-        function = option(function)
-    return function
-
-
-def facts_of(
-    paths: tuple[str, ...],
-    anchors: tuple[str, ...],
-    drifts: tuple[str, ...],
-    clocks: tuple[str, ...],
-    zones: tuple[str, ...],
-    dates: tuple[str, ...],
-) -> Facts:
-    """What the user says about the clocks. Raises UsageError for a value of another form."""
-    return parse_facts(paths, anchors=anchors, drifts=drifts, clocks=clocks, zones=zones, dates=dates)
-
-
-def policy_of(on_ambiguous: str, same_run: bool, classes: tuple[str, ...]) -> Policy:
-    """How to align what the clocks leave open. Raises UsageError for a value of another form."""
-    return Policy(NameMap(parse_map(classes)), same_run, on_ambiguous)
-
-
-def inputs_of(
-    paths: tuple[str, ...], formats: tuple[str, ...], offsets: tuple[str, ...], options: tuple[str, ...]
-) -> tuple[list[Input], dict[str, str]]:
-    """The inputs with what was said about each, and the importer options that were given without a file.
-
-    Args:
-        paths: the inputs.
-        formats: the values of `--from FILE=FORMAT`.
-        offsets: the values of `--offset FILE=TIME`.
-        options: the values of `-O [FILE:]KEY=VALUE`.
-
-    Raises:
-        UsageError: a value has another form, names no input, or is given twice.
-    """
-    format_of = by_input(formats, paths, "--from")
-    offset_of = {index: _ns(value) for index, value in by_input(offsets, paths, "--offset").items()}
-    own: list[dict[str, str]] = [{} for _ in paths]
-    shared: dict[str, str] = {}
-    for text, value in pairs(options, "-O", first=True).items():
-        file, colon, key = text.rpartition(":")
-        (own[input_named(file, paths, "-O")] if colon else shared)[key] = value
-    inputs = [Input(path, format_of.get(i), own[i], *offset_of.get(i, (None, 0))) for i, path in enumerate(paths)]
-    return inputs, shared
 
 
 def options_for(file: str, options: tuple[str, ...]) -> dict[str, OptionValue]:
     """The importer options of a single input."""
-    (one,), shared = inputs_of((file,), (), (), options)
+    (one,), shared = Recordings((file,), options=options).inputs()
     return shared | dict(one.options)
 
 
@@ -252,7 +247,7 @@ def working(text: str, quiet: bool) -> Iterator[None]:
         yield
 
 
-def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) -> None:
+def print_summary(result: Result, output: Output, *, quiet: bool, verbose: bool) -> None:
     """Say what was read, what was lost, how it was aligned and what was written."""
     if quiet:
         return
@@ -266,7 +261,7 @@ def print_summary(result: Result, output: str, *, quiet: bool, verbose: bool) ->
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    say(f"{'<stdout>' if output == '-' else output}: {written or 'no events'}")
+    say(f"{'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
 
 
 def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import click
 
+from traceconv.cli._groups import grouped
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.spill import parse_size
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-_LIMIT_OPTIONS = (
+def _limits(max_length: str, max_ratio: int) -> Limits:
+    return Limits(parse_size(max_length, "--max-length"), max_ratio)
+
+
+#: The command gets them as `limits`.
+limit_options = grouped(
+    "limits",
+    _limits,
     click.option(
         "--max-length",
         metavar="SIZE",
@@ -31,15 +34,3 @@ _LIMIT_OPTIONS = (
         "also reads JSON that holds millions of empty objects.",
     ),
 )
-
-
-def limit_options(function: Function) -> Function:
-    """The options that bound what an input may take; the command gets them as `limits`."""
-
-    @functools.wraps(function)
-    def limited(*args: Any, max_length: str, max_ratio: int, **others: Any) -> Any:
-        return function(*args, limits=Limits(parse_size(max_length, "--max-length"), max_ratio), **others)
-
-    for option in reversed(_LIMIT_OPTIONS):
-        limited = option(limited)
-    return cast(Function, limited)

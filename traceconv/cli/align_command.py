@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from traceconv import api
+from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._terminal import say
 
@@ -19,30 +20,13 @@ from traceconv.io.limits import Limits
 
 
 @click.command("align")
-@click.argument("files", nargs=-1, required=True)
-@common.input_options
-@common.fact_options
+@common.recordings
 @common.policy_options
-@common.importer_option
+@common.report_option
 @common.force_option
 @limit_options
 def command(
-    files: tuple[str, ...],
-    formats: tuple[str, ...],
-    offsets: tuple[str, ...],
-    same_machine: bool,
-    options: tuple[str, ...],
-    anchors: tuple[str, ...],
-    drifts: tuple[str, ...],
-    clocks: tuple[str, ...],
-    zones: tuple[str, ...],
-    dates: tuple[str, ...],
-    on_ambiguous: str,
-    same_run: bool,
-    classes: tuple[str, ...],
-    reports: tuple[str, ...],
-    force: bool,
-    limits: Limits,
+    recordings: common.Recordings, policy: Policy, reports: tuple[str, ...], force: bool, limits: Limits
 ) -> None:
     """Say how several recordings would be put on one time axis, and how sure that is; writes no trace.
 
@@ -50,19 +34,10 @@ def command(
       traceconv align ort.json perf.data
       traceconv align kineto.json onednn.log --report align.html
     """
-    inputs, shared = common.inputs_of(files, formats, offsets, options)
-    facts = common.facts_of(files, anchors, drifts, clocks, zones, dates)
-    policy = common.policy_of(on_ambiguous, same_run, classes)
-    with common.working(f"aligning {len(files)} files", False):
+    (inputs, options), facts = recordings.inputs(), recordings.facts()
+    with common.working(f"aligning {len(inputs)} files", False):
         alignment, checks = api.estimate(
-            inputs,
-            options=shared,
-            same_machine=same_machine,
-            facts=facts,
-            policy=policy,
-            report=reports,
-            force=force,
-            limits=limits,
+            inputs, options=options, facts=facts, policy=policy, report=reports, force=force, limits=limits
         )
     say(f"On one time axis: {alignment.clock.describe()}")
     common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files)

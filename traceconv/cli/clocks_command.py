@@ -15,33 +15,17 @@ from traceconv.model.times import format_bound, format_time
 
 
 @click.command("clocks")
-@click.argument("files", nargs=-1, required=True)
-@common.input_options
-@common.fact_options
-@common.importer_option
+@common.recordings
 @limit_options
-def command(
-    files: tuple[str, ...],
-    formats: tuple[str, ...],
-    offsets: tuple[str, ...],
-    same_machine: bool,
-    anchors: tuple[str, ...],
-    drifts: tuple[str, ...],
-    clocks: tuple[str, ...],
-    zones: tuple[str, ...],
-    dates: tuple[str, ...],
-    options: tuple[str, ...],
-    limits: Limits,
-) -> None:
+def command(recordings: common.Recordings, limits: Limits) -> None:
     """Say which clocks recordings have, what relates them, and what would relate the others.
 
     \b
       traceconv clocks perf.data profile.json onednn.log
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
-    inputs, shared = common.inputs_of(files, formats, offsets, options)
-    facts = common.facts_of(files, anchors, drifts, clocks, zones, dates)
-    found = api.clocks(inputs, options=shared, same_machine=same_machine, facts=facts, limits=limits)
+    inputs, options = recordings.inputs()
+    found = api.clocks(inputs, options=options, facts=recordings.facts(), limits=limits)
     _print_clocks(found.clocks)
     for pair in found.pairs:
         say("", err=False)

@@ -12,28 +12,22 @@ from traceconv.io.limits import Limits
 
 @click.command("convert")
 @click.argument("file")
-@common.output_option
-@common.to_option
+@common.output_options
 @click.option("--from", "format_name", metavar="FORMAT", help="The format of the input, if it shall not be found out.")
 @common.importer_option
-@common.force_option
-@common.strict_option
 @common.memory_option
 @limit_options
 @common.quiet_option
 @common.verbose_option
 def command(
     file: str,
-    output: str,
-    to: str | None,
+    output: api.Output,
     format_name: str | None,
     options: tuple[str, ...],
-    force: bool,
-    strict: bool,
     memory: int | None,
+    limits: Limits,
     quiet: bool,
     verbose: bool,
-    limits: Limits,
 ) -> None:
     """Turn one recording into a trace.
 
@@ -45,16 +39,7 @@ def command(
 
     FILE may be - for standard input; gzip, zip and UTF-16 are seen by content.
     """
+    own = common.options_for(file, options)
     with common.working(f"converting {file}", quiet):
-        result = api.convert(
-            file,
-            output,
-            format=format_name,
-            to=to,
-            options=common.options_for(file, options),
-            force=force,
-            strict=strict,
-            memory=memory,
-            limits=limits,
-        )
+        result = api.convert(file, output, format=format_name, options=own, memory=memory, limits=limits)
     common.print_summary(result, output, quiet=quiet, verbose=verbose)

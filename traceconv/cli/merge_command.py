@@ -5,48 +5,30 @@ from __future__ import annotations
 import click
 
 from traceconv import api
+from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._limits import limit_options
 from traceconv.io.limits import Limits
 
 
 @click.command("merge")
-@click.argument("files", nargs=-1, required=True)
-@common.output_option
-@common.to_option
-@common.input_options
-@common.fact_options
+@common.output_options
+@common.recordings
 @common.policy_options
-@common.importer_option
-@common.force_option
-@common.strict_option
+@common.report_option
 @common.memory_option
 @limit_options
 @common.quiet_option
 @common.verbose_option
 def command(
-    files: tuple[str, ...],
-    output: str,
-    to: str | None,
-    formats: tuple[str, ...],
-    offsets: tuple[str, ...],
-    same_machine: bool,
-    options: tuple[str, ...],
-    anchors: tuple[str, ...],
-    drifts: tuple[str, ...],
-    clocks: tuple[str, ...],
-    zones: tuple[str, ...],
-    dates: tuple[str, ...],
-    on_ambiguous: str,
-    same_run: bool,
-    classes: tuple[str, ...],
+    output: api.Output,
+    recordings: common.Recordings,
+    policy: Policy,
     reports: tuple[str, ...],
-    force: bool,
-    strict: bool,
     memory: int | None,
+    limits: Limits,
     quiet: bool,
     verbose: bool,
-    limits: Limits,
 ) -> None:
     """Put several recordings on one time axis.
 
@@ -59,21 +41,15 @@ def command(
     Each file is placed by what it says about its clock; the receipt at the end says how, and how sure that is. Files
     whose clocks nothing relates are refused.
     """
-    inputs, shared = common.inputs_of(files, formats, offsets, options)
-    facts = common.facts_of(files, anchors, drifts, clocks, zones, dates)
-    policy = common.policy_of(on_ambiguous, same_run, classes)
-    with common.working(f"merging {len(files)} files", quiet):
+    (inputs, options), facts = recordings.inputs(), recordings.facts()
+    with common.working(f"merging {len(inputs)} files", quiet):
         result = api.merge(
             inputs,
             output,
-            to=to,
-            options=shared,
-            same_machine=same_machine,
+            options=options,
             facts=facts,
             policy=policy,
             report=reports,
-            force=force,
-            strict=strict,
             memory=memory,
             limits=limits,
         )

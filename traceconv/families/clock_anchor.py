@@ -106,7 +106,9 @@ class _Reader(msgspec.Struct, frozen=True):
     def read(self) -> None:
         """The clocks, their readings, the command."""
         content = self.content
-        self.out.set_clock(self._domain(content.command.clock if content.command else content.readings[0].clock))
+        self.out.clocks.set_default(
+            self._domain(content.command.clock if content.command else content.readings[0].clock)
+        )
         pairs: dict[tuple[ClockDomain, ClockDomain], list[_Reading]] = defaultdict(list)
         for number, reading in enumerate(content.readings, 1):
             self.out.balance.read += 1
@@ -127,7 +129,7 @@ class _Reader(msgspec.Struct, frozen=True):
         facts = {"host": content.host, "system": content.system, "boot_id": content.boot_id}
         for key, value in facts.items():
             if value:
-                self.out.metadata(key, value)
+                self.out.metadata[key] = value
 
     def _domain(self, name: str) -> ClockDomain:
         """The domain of a clock by the name in the file, on the machine of the file."""
@@ -142,11 +144,11 @@ class _Reader(msgspec.Struct, frozen=True):
         return replace(known, resolution_ns=resolution, machine=self.content.host)
 
     def _relate(self, one: ClockDomain, other: ClockDomain, readings: list[_Reading]) -> None:
-        self.out.clock(one)
-        self.out.clock(other)
+        self.out.clocks.add(one)
+        self.out.clocks.add(other)
         method = f"readings of {one.name} and {other.name}"
         for reading in readings:
-            self.out.snapshot(ClockSnapshot(one, reading.ns, other, reading.other_ns, reading.within_ns, method))
+            self.out.clocks.snapshot(ClockSnapshot(one, reading.ns, other, reading.other_ns, reading.within_ns, method))
 
     def _command(self, command: _Command) -> None:
         """A slice from the start to the end of the command."""
@@ -159,9 +161,9 @@ class _Reader(msgspec.Struct, frozen=True):
         words = [_plain(word) for word in command.argv]
         name = shlex.join(words) or "command"
         if command.pid is not None and 0 <= command.pid < 2**31:
-            track = self.out.track("command", self.out.process(words[0] if words else "", pid=command.pid))
+            track = self.out.tracks.add("command", self.out.tracks.process(words[0] if words else "", pid=command.pid))
         else:
-            track = self.out.track("command")
+            track = self.out.tracks.add("command")
         args = {"argv": words, "exit_code": command.exit_code}
         self.out.slice(track, command.start_ns, dur, name, "command", args, self.out.balance.read)
 

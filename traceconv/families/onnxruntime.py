@@ -37,7 +37,8 @@ from traceconv.families.chrome.json_reader import ChromeReader, Event, text_of
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import FormatMarks
@@ -170,7 +171,7 @@ class OnnxRuntime:
             if other is not REALTIME:
                 out.note("start_ns is no time since 1970 (the clock of Windows and macOS): the date is not known")
             user = Provenance.USER
-            out.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, provenance=user))
+            out.clocks.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, provenance=user))
             return
         found = _time_in_name(name, zone)
         if found is None:
@@ -179,7 +180,9 @@ class OnnxRuntime:
         half = (step + _OPENING_NS) // 2
         method = f"start time in the file name (local time read as {zone}), good to {precision}"
         local = local_time(zone, guessed=not self.utc_offset)
-        out.snapshot(ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, local, Provenance.ASSUMED))
+        out.clocks.snapshot(
+            ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, local, Provenance.ASSUMED)
+        )
         if local.guessed:
             out.note(
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
@@ -256,7 +259,7 @@ class OnnxRuntimeEvents(ChromeEvents):
 
     def new_process(self, pid: int | str) -> TrackId:
         """The process that ran the session."""
-        return self.out.process("onnxruntime", pid=pid) if isinstance(pid, int) else self.out.process(pid)
+        return self.out.tracks.process("onnxruntime", pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def complete(self, event: Event, ts: int, number: int) -> None:
         """X: anything that the profiler records."""
@@ -326,7 +329,7 @@ class OnnxRuntimeEvents(ChromeEvents):
             track = self._levels.get(identity)
             if track is None:
                 name = f"{key} ({identity[2]})" if provider else key
-                track = self.out.counter_track(name, process, unit="bytes", description=_LEVEL_HELP)
+                track = self.out.tracks.counter(name, process, unit="bytes", description=_LEVEL_HELP)
                 self._levels[identity] = track
             self.out.counter(track, ts, int(raw[1:-1]), number)
 
@@ -350,12 +353,12 @@ class OnnxRuntimeEvents(ChromeEvents):
 
     def _stream(self, stream: str) -> TrackId:
         if self._gpu == NO_TRACK:
-            self._gpu = self.out.track("GPU")
+            self._gpu = self.out.tracks.add("GPU")
         if not stream:
             return self._gpu
         track = self._streams.get(stream)
         if track is None:
-            track = self._streams[stream] = self.out.track(f"stream {stream}", self._gpu)
+            track = self._streams[stream] = self.out.tracks.add(f"stream {stream}", self._gpu)
         return track
 
     # -- the end ----------------------------------------------------------------------------------------------
@@ -377,7 +380,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     def _draw_layers(self, thread: TrackId, layers: list[_Layer]) -> None:
         """One counter track for each counter of a thread."""
         for key in sorted({key for layer in layers for key in layer.values}):
-            track = self.out.counter_track(key, thread, description=_COUNTER_HELP)
+            track = self.out.tracks.counter(key, thread, description=_COUNTER_HELP)
             for ts, value, at in _steps([layer for layer in layers if key in layer.values], key):
                 self.out.counter(track, ts, value, at)
 
@@ -402,11 +405,11 @@ class _Nodes:
     """Finds slices of the host by name and time."""
 
     def __init__(self, out: Builder, device_tracks: list[TrackId]) -> None:
-        starts, names, tracks = out.slice_columns("ts", "name", "track")
+        starts, names, tracks = out.tables.slice_columns("ts", "name", "track")
         # Copies, since slices are added while these are looked at.
         self.starts, self._names = starts.copy(), names.copy()
         self._on_host = ~np.isin(tracks, device_tracks)
-        self._string = out.string
+        self._string = out.tables.string
         self._rows: dict[str, npt.NDArray[np.int64]] = {}
 
     def latest(self, name: str, ts: int) -> int:

@@ -135,13 +135,13 @@ class _Tracks(msgspec.Struct):
     def thread(self, pid: int | None, tid: int | None) -> TrackId:
         key = ("thread", str(pid), str(tid))
         if key not in self.known:
-            self.known[key] = self.out.thread(self.process(pid), tid)
+            self.known[key] = self.out.tracks.thread(self.process(pid), tid)
         return self.known[key]
 
     def process(self, pid: int | None) -> TrackId:
         key = ("process", str(pid))
         if key not in self.known:
-            self.known[key] = self.out.process("" if pid is not None else "ROCm program", pid=pid)
+            self.known[key] = self.out.tracks.process("" if pid is not None else "ROCm program", pid=pid)
         return self.known[key]
 
     def queue(self, agent: str, queue: str) -> TrackId:
@@ -149,8 +149,8 @@ class _Tracks(msgspec.Struct):
         if key not in self.known:
             device = self.known.get(("agent", agent))
             if device is None:
-                device = self.known["agent", agent] = self.out.process(agent)
-            self.known[key] = self.out.track(queue, device)
+                device = self.known["agent", agent] = self.out.tracks.process(agent)
+            self.known[key] = self.out.tracks.add(queue, device)
         return self.known[key]
 
     def arrows(self) -> None:
@@ -248,7 +248,7 @@ class _Table:
 
     def _sum(self, row: dict[str, str], number: int) -> None:
         if self._totals == NO_TRACK:
-            self._totals = self._out.totals_track("ROCm statistics")
+            self._totals = self._out.tracks.totals("ROCm statistics")
         args = {key: _number(value) for key, value in row.items()}
         name = str(args.pop("name"))
         self._out.totals(self._totals, name, "statistics", args, number)
@@ -313,7 +313,7 @@ class _Table:
             if self._has_times:
                 out.problem(NEVER_SET, kernel.at, kernel.name)
             if self._untimed == NO_TRACK:
-                self._untimed = out.totals_track("ROCm kernels")
+                self._untimed = out.tracks.totals("ROCm kernels")
             args = {"agent": kernel.agent, "queue": kernel.queue, **kernel.args}
             out.totals(self._untimed, kernel.name, _cupti.KERNEL, args, kernel.at)
             return
@@ -549,8 +549,8 @@ def _read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
     out.info.real_ids = True
     hosts = [_hostname(process) for process in tool.processes]
     if len(set(hosts)) == 1 and hosts[0]:
-        out.set_clock(replace(clock, machine=hosts[0]))
-    out.metadata("rocprofiler", [process.metadata for process in tool.processes])
+        out.clocks.set_default(replace(clock, machine=hosts[0]))
+    out.metadata["rocprofiler"] = [process.metadata for process in tool.processes]
     for process in tool.processes:
         _Sdk(out, process).read()
 
@@ -641,7 +641,7 @@ class Rocprof:
         out.info.unit, out.balance.unit = "line", "rows"
         out.info.real_ids = True
         if _STATS.search(head.data) or _UNTIMED.search(head.data):
-            out.set_clock(NO_TIME)
+            out.clocks.set_default(NO_TIME)
             out.belongs_to((self.name,))
         _Table(out).read(source)
         if not out.balance.written:

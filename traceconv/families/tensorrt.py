@@ -115,8 +115,8 @@ class _Times(msgspec.Struct):
 
     def add(self, number: int, record: Record) -> None:
         if not self.tracks:
-            root = self.out.process("trtexec")
-            self.tracks = [self.out.track(phase[0], root) for phase in _PHASES]
+            root = self.out.tracks.process("trtexec")
+            self.tracks = [self.out.tracks.add(phase[0], root) for phase in _PHASES]
         try:
             spans = list(self._placed(record))
         except ValueError as error:
@@ -142,7 +142,7 @@ class _Times(msgspec.Struct):
 
     def finish(self) -> None:
         """Say how fine the times are."""
-        self.out.set_clock(replace(RUN_CLOCK, resolution_ns=self.step))
+        self.out.clocks.set_default(replace(RUN_CLOCK, resolution_ns=self.step))
         if self.step > RUN_CLOCK.resolution_ns:
             self.out.note(
                 f"times are printed with six digits, the last ones in steps of {format_time(self.step)}; the durations "
@@ -199,7 +199,7 @@ class _Profile(msgspec.Struct):
         try:
             if "name" not in record:
                 self.count = int(record["count"])
-                self.out.metadata("tensorrt_inferences", self.count)
+                self.out.metadata["tensorrt_inferences"] = self.count
                 self.out.balance.merged["counts of inferences"] += 1
                 return
             total = parse_ns(record["timeMs"], MS)
@@ -238,12 +238,12 @@ def _read_layers(source: Source, data: bytes, out: Builder) -> None:
     """The layers of `--exportLayerInfo`, without times: a row each. Raises MalformedInput if it is cut."""
     document = _document(source, data, out)
     layers = document.get("Layers")
-    out.set_clock(NO_TIME)
+    out.clocks.set_default(NO_TIME)
     out.belongs_to(("tensorrt",))
     out.info.unit, out.balance.unit = "layer", "layers"
     if bindings := document.get("Bindings"):
-        out.metadata("tensorrt_bindings", bindings)
-    track = out.totals_track(_LAYERS)
+        out.metadata["tensorrt_bindings"] = bindings
+    track = out.tracks.totals(_LAYERS)
     for number, layer in enumerate(layers if isinstance(layers, list) else [], 1):
         out.balance.read += 1
         args: dict[str, Any] = dict(layer) if isinstance(layer, dict) else {"Name": layer}
@@ -331,8 +331,10 @@ class Tensorrt:
             )
         adder: _Profile | _Times
         if is_profile:
-            out.set_clock(ORDER_CLOCK.owned_by(out.info.name))
-            adder = _Profile(out, out.track("layers (synthetic)", out.process("TensorRT"), description=_SYNTHETIC))
+            out.clocks.set_default(ORDER_CLOCK.owned_by(out.info.name))
+            adder = _Profile(
+                out, out.tracks.add("layers (synthetic)", out.tracks.process("TensorRT"), description=_SYNTHETIC)
+            )
             out.note(_SYNTHETIC)
         else:
             adder = _Times(out)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.model.builder import join_args
+from traceconv.model.args import join_args
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import renumbered, sort_events
 from traceconv.model.trace import NO_TRACK, Args, Instants, Slices, SourceInfo, Trace, TrackId, TrackKind, take

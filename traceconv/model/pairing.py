@@ -21,7 +21,7 @@ from traceconv import kernel
 from traceconv.io.spill import forget
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import pieces, stable_order
-from traceconv.model.trace import I32, I64
+from traceconv.model.trace import I32, I64, U8
 
 _UNNAMED = 0  # the interned string ""
 #: So many marks are Python integers at a time.
@@ -48,19 +48,6 @@ class Pairs(NamedTuple):
     begin: I64
     end: I64
     misnamed: npt.NDArray[np.bool_]
-
-
-class MarkColumns(NamedTuple):
-    """Slices made of a begin and an end; times in ns, name and category as interned strings."""
-
-    track: I32
-    ts: I64
-    dur: I64
-    name: I32
-    category: I32
-    args_at: I64
-    args_len: I32
-    origin: I64
 
 
 class Marks:
@@ -108,15 +95,7 @@ class Marks:
         columns["args_len"].append(args[1])
 
     def extend(
-        self,
-        track: I32,
-        ts: I64,
-        is_begin: npt.NDArray[np.uint8],
-        name: I32,
-        category: I32,
-        args_at: I64,
-        args_len: I32,
-        at: I64,
+        self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
     ) -> None:
         """Add many marks, in the order of the input."""
         columns = self.columns
@@ -143,13 +122,13 @@ class Marks:
         for mapping in self._mappings:
             forget(mapping)
 
-    def plain_pairs(self, begin: I64, end: I64) -> MarkColumns:
-        """The slices of whole pairs, as columns."""
+    def plain_pairs(self, begin: I64, end: I64) -> tuple[npt.NDArray[Any], ...]:
+        """The slices of whole pairs: the columns of their table."""
         ts = np.frombuffer(self.ts, np.int64)
-        return MarkColumns(
-            np.frombuffer(self.track, np.int32)[begin],
+        return (
             ts[begin],
             ts[end] - ts[begin],
+            np.frombuffer(self.track, np.int32)[begin],
             np.frombuffer(self.name, np.int32)[begin],
             np.frombuffer(self.category, np.int32)[begin],
             np.frombuffer(self.args_at, np.int64)[begin],

@@ -8,6 +8,7 @@ number of the event, line or row in the input that its track belongs to.
 from __future__ import annotations
 
 import enum
+import math
 import mmap
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -20,12 +21,13 @@ import numpy.typing as npt
 from traceconv.io.spill import forget
 from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
-from traceconv.model.diagnostics import Balance, Diagnostics
+from traceconv.model.diagnostics import Balance, Code, Diagnostics
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import pieces
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
+U8 = npt.NDArray[np.uint8]
 F64 = npt.NDArray[np.float64]
 
 TrackId = NewType("TrackId", int)
@@ -339,6 +341,28 @@ class SourceInfo:
         if self.rank is None:
             return ""
         return f"rank {self.rank}" if self.world_size is None else f"rank {self.rank} of {self.world_size}"
+
+    def problem(self, code: Code, at: int | str = "", detail: str = "", count: int = 1, skipped: int = 0) -> None:
+        """Count a problem.
+
+        Args:
+            code: what happened.
+            at: the number of the event or line, or a place in words.
+            detail: what exactly was found.
+            count: how many occurrences this is.
+            skipped: how many events do not reach the trace because of it, which the balance does not count yet.
+        """
+        if isinstance(at, int) and self.diagnostics.count_late(code, count, at, skipped):
+            return
+        place, number = str(at), math.inf
+        if isinstance(at, int):
+            place, number = f"{self.name}:{self.unit} {at}", at
+        self.diagnostics.add(code, f"{place}: {detail}" if detail else place, count, number, skipped)
+
+    def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
+        """Count a problem because of which events do not reach the trace; the arguments are those of `problem`."""
+        self.problem(code, at, detail, count, count)
+        self.balance.skipped[code.skipped] += count
 
     def copy(self) -> SourceInfo:
         """One that may be added to without changing this one."""

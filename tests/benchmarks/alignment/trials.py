@@ -390,7 +390,7 @@ _WORK = ("convolution", "softmax", "pooling", "matmul")
 def recorded(events: Events, name: str, layer: Layer | None) -> Trace:
     """Events as a recording on a clock that nothing relates."""
     out = Builder(SourceInfo(name, name, layer=layer), ClockDomain(name, Zero.UNKNOWN, Clock.MONOTONIC, 1000))
-    track = out.thread(out.process("run", pid=1), 1, "work")
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "work")
     rows = zip(events.start.tolist(), events.dur.tolist(), events.kind.tolist(), strict=True)
     for at, (start, dur, kind) in enumerate(rows, 1):
         out.slice(track, events.zero_ns + int(start), int(dur), _WORK[kind], at=at)
@@ -590,11 +590,11 @@ def _watched(
     slices = outer(made if same else interrupted(rng, run(rng, shape, net), part=part)[0])
     truth = some_truth(rng)
     one = Builder(SourceInfo("slices.json", "slices"), ClockDomain("one", Zero.UNKNOWN, Clock.MONOTONIC, 1000))
-    thread = one.thread(one.process("run", pid=1), 1, "work")
+    thread = one.tracks.thread(one.tracks.process("run", pid=1), 1, "work")
     for start, dur, kind in zip(slices.start.tolist(), slices.dur.tolist(), slices.kind.tolist(), strict=True):
         one.slice(thread, int(start), int(dur), f"operator {kind}")
     other = Builder(SourceInfo("samples.txt", "samples"), ClockDomain("other", Zero.UNKNOWN, Clock.MONOTONIC))
-    thread = other.thread(other.process("run", pid=1), 1, "work")
+    thread = other.tracks.thread(other.tracks.process("run", pid=1), 1, "work")
     stacks = other.frame("main", "/usr/bin/python3"), other.frame("Compute", "/lib/libonnxruntime.so.1")
     labels = working ^ (rng.random(len(working)) < 0.02)
     for at, label in zip(truth.map(times).tolist(), labels.tolist(), strict=True):

@@ -29,7 +29,8 @@ from traceconv.families.chrome.json_reader import (
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten, may_be_deep
 from traceconv.families.chrome.rows import Rows, RowScanner
 from traceconv.families.common.numbers import number_of
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.times import LIMIT_NS, US, parse_ns
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, StackId, TrackId
@@ -128,7 +129,7 @@ class ChromeEvents:
         self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
         self._counters: dict[tuple[bytes, str, bytes, str], TrackId] = {}
         self._global = NO_TRACK
-        self._strings = _Known(out.string)
+        self._strings = _Known(out.tables.string)
         self._samples: list[tuple[int, TrackId, int, str, Raw, int, int]] = []
         self._handlers: dict[str, Callable[[Event, int, int], None]] = {
             "X": self.complete,
@@ -174,7 +175,7 @@ class ChromeEvents:
         self._look(rows)
         origin = np.arange(self._seen + 1, self._seen + 1 + len(rows))
         self._seen += len(rows)
-        args_start = self.out.args_part(rows.args)
+        args_start = self.out.tables.args_part(rows.args)
         args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
         is_flow = (rows.phase == _FLOW_START) | (rows.phase == _FLOW_STEP) | (rows.phase == _FLOW_END)
         is_slice = rows.phase == _COMPLETE
@@ -191,14 +192,14 @@ class ChromeEvents:
                 origin[own],
             )
             if own is is_slice:
-                self.out.slice_rows(track, ts, rows.dur[own], *others)
+                self.out.bulk.slice_rows(track, ts, rows.dur[own], *others)
             elif own is is_instant:
-                self.out.instants(track, ts, *others)
+                self.out.bulk.instants(track, ts, *others)
             else:
                 name, category, *rest = others
                 is_begin = rows.phase[own] == _BEGIN
                 category = np.where(is_begin, category, np.int32(0))
-                self.out.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
+                self.out.bulk.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
         self.out.balance.written += int(np.count_nonzero(is_slice | is_instant))
         if np.any(is_flow):
             self._add_flows(rows, np.flatnonzero(is_flow), origin)
@@ -236,7 +237,7 @@ class ChromeEvents:
             self._stand_tracks[stand] = self.track_of(*rows.scanner.stand(stand))
         if rows.phase[row] not in _FLOW_PHASES:
             for number in (name,) if rows.phase[row] == _END else (name, category):
-                self._text_strings[number] = self.out.string(rows.scanner.name(number))
+                self._text_strings[number] = self.out.tables.string(rows.scanner.name(number))
 
     def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
         texts: _Known[int, str] = _Known(rows.scanner.name)
@@ -279,7 +280,7 @@ class ChromeEvents:
             else:
                 self.dispatch(event, number)
         self._seen = number
-        self.out.slices(tracks, columns.ts, columns.dur, names, categories, columns.args, origins)
+        self.out.bulk.slices(tracks, columns.ts, columns.dur, names, categories, columns.args, origins)
         self.out.balance.written += len(plain)
 
     def _columns(self, plain: list[Event]) -> _Columns | None:
@@ -372,11 +373,13 @@ class ChromeEvents:
 
     def new_process(self, pid: int | str) -> TrackId:
         """The track for a pid that was not seen before; texts are names."""
-        return self.out.process(pid=pid) if isinstance(pid, int) else self.out.process(pid)
+        return self.out.tracks.process(pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
         """The track for a tid that was not seen before in its process."""
-        return self.out.thread(process, tid) if isinstance(tid, int) else self.out.thread(process, None, tid)
+        return (
+            self.out.tracks.thread(process, tid) if isinstance(tid, int) else self.out.tracks.thread(process, None, tid)
+        )
 
     def place(self, event: Event) -> TrackId:
         """The thread that an event stands on."""
@@ -396,7 +399,7 @@ class ChromeEvents:
     def global_track(self) -> TrackId:
         """The track for what concerns the whole trace."""
         if self._global == NO_TRACK:
-            self._global = self.out.track("Global events")
+            self._global = self.out.tracks.add("Global events")
         return self._global
 
     # -- args -------------------------------------------------------------------------------------------------
@@ -495,7 +498,7 @@ class ChromeEvents:
             name = event.name + (f"[{text_of(bytes(event.id))}]" if event.id is not ABSENT else "")
             if series not in ("value", event.name, ""):
                 name = f"{name} {series}"
-            track = self._counters[key] = self.out.counter_track(name, self.process(bytes(event.pid)))
+            track = self._counters[key] = self.out.tracks.counter(name, self.process(bytes(event.pid)))
         return track
 
     def asynchronous(self, event: Event, ts: int, number: int) -> None:
@@ -536,8 +539,8 @@ class ChromeEvents:
         key = (pid, event.cat, text_of(self.extra(event, "scope")), identity)
         track = self._async.get(key)
         if track is None:
-            track = self._async[key] = self.out.track(event.name, self.process(bytes(event.pid)))
-            self.out.track_info(track).shares_lanes = True
+            track = self._async[key] = self.out.tracks.add(event.name, self.process(bytes(event.pid)))
+            self.out.tracks[track].shares_lanes = True
         return track
 
     def flow(self, event: Event, ts: int, number: int) -> None:
@@ -591,27 +594,27 @@ class ChromeEvents:
         args = self.members(event)
         self.out.balance.merged["metadata"] += 1
         if event.name == "process_name":
-            self.out.track_info(self.process(bytes(event.pid))).name = _label(args.get("name"))
+            self.out.tracks[self.process(bytes(event.pid))].name = _label(args.get("name"))
         elif event.name == "thread_name":
-            self.out.track_info(self.place(event)).name = _label(args.get("name"))
+            self.out.tracks[self.place(event)].name = _label(args.get("name"))
         elif event.name == "process_labels":
             labels = _label(args.get("labels"))
-            self.out.track_info(self.process(bytes(event.pid))).labels = (labels,) if labels else ()
+            self.out.tracks[self.process(bytes(event.pid))].labels = (labels,) if labels else ()
         elif event.name == "process_sort_index":
-            self.out.track_info(self.process(bytes(event.pid))).rank = _rank(args.get("sort_index"))
+            self.out.tracks[self.process(bytes(event.pid))].rank = _rank(args.get("sort_index"))
         elif event.name == "thread_sort_index":
-            self.out.track_info(self.place(event)).rank = _rank(args.get("sort_index"))
+            self.out.tracks[self.place(event)].rank = _rank(args.get("sort_index"))
         else:
             place = f"pid {_number_or_text(bytes(event.pid))}"
             if event.tid is not ABSENT:
                 place += f", tid {_number_or_text(bytes(event.tid))}"
-            self.out.metadata(f"{event.name} ({place})", args)
+            self.out.metadata[f"{event.name} ({place})"] = args
 
     def global_fact(self, event: Event, number: int) -> None:
         """v, V, c: memory dumps and clock marks, which are kept as they are."""
         kind = "clock_sync" if event.ph == "c" else "memory_dump"
         fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": self.members(event)}
-        self.out.metadata(f"{kind} (event {number})", fact)
+        self.out.metadata[f"{kind} (event {number})"] = fact
         self.out.balance.kept["memory dumps and clock marks kept as metadata"] += 1
 
 

@@ -63,7 +63,7 @@ def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
         else:
             values[key] = decode_json(bytes(raw)) if key != "samples" else _elements(bytes(raw))
             if key not in _STRUCTURAL:
-                out.metadata(key, values[key])
+                out.metadata[key] = values[key]
     return values
 
 
@@ -129,14 +129,14 @@ def set_clock(
         bound_ns: how well times of this writer follow the wall clock; None if nobody has measured it.
         method: what the receipt says about a base time.
     """
-    out.set_clock(private)
+    out.clocks.set_default(private)
     base = base_time(top)
     if base is None:
         _note_bad_base(top, out)
-    if looks_like_unix_time(out.first_ts()):
+    if looks_like_unix_time(out.tables.first_ts()):
         if base is not None:
             out.note("the times count from 1970 by their size, so baseTimeNanoseconds was not added to them")
         snapshot = ClockSnapshot(private, 0, REALTIME, 0, bound_ns, "times since 1970, by their size")
-        out.snapshot(snapshot)
+        out.clocks.snapshot(snapshot)
     elif base is not None:
-        out.snapshot(ClockSnapshot(private, 0, REALTIME, base, bound_ns, method))
+        out.clocks.snapshot(ClockSnapshot(private, 0, REALTIME, base, bound_ns, method))

@@ -216,7 +216,7 @@ class _Resolution:
             return
         steps = steps[np.lexsort((self.ts[steps], self.track[steps]))]
         step_tracks = self.track[steps]
-        track, ts, dur = self._out.slice_columns("track", "ts", "dur")
+        track, ts, dur = self._out.tables.slice_columns("track", "ts", "dur")
         by_track = np.argsort(track, kind="stable")
         tracks = track[by_track]
         for number in occurring(step_tracks):
@@ -283,11 +283,11 @@ class _Resolution:
         met = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(kinds))].tolist()
         in_order = [self._kinds[kind] for kind in met]
         for text in [*(name for _, name in in_order), *(category for category, _ in in_order)]:
-            self._out.string(text)
+            self._out.tables.string(text)
         names, categories = np.zeros((2, len(self._kinds)), np.int32)
         for kind in met:
-            categories[kind], names[kind] = map(self._out.string, self._kinds[kind])
-        self._out.flows(self.row[sources], self.row[targets], names[kinds], categories[kinds], self.at[targets])
+            categories[kind], names[kind] = map(self._out.tables.string, self._kinds[kind])
+        self._out.bulk.flows(self.row[sources], self.row[targets], names[kinds], categories[kinds], self.at[targets])
 
 
 def _innermost(starts: I64, ends: I64, points: I64) -> I64:

@@ -84,6 +84,6 @@ class ChromeTrace:
         facts.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
         facts.set_clock(top, out, self.clock)
-        days = (out.last_ts() - out.first_ts()) // _DAY_NS
+        days = (out.tables.last_ts() - out.tables.first_ts()) // _DAY_NS
         if days >= _MANY_DAYS:
             out.note(f"the trace spans {days} days: if its times are not microseconds, say so with -O ts_unit=ns")

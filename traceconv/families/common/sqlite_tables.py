@@ -78,8 +78,8 @@ class Spans(NamedTuple):
     def add_to(self, out: Builder, kinds: Sequence[Described], args: Sequence[bytes]) -> tuple[I64, I64]:
         """Add them as slices: which of these they are, and their processes."""
         tracks, names, categories, _, processes = zip(*kinds, strict=True)
-        first = out.slice_count()
-        out.slices(tracks, self.ts, self.dur, names, categories, args, self.numbers)
+        first = out.tables.slice_count
+        out.bulk.slices(tracks, self.ts, self.dur, names, categories, args, self.numbers)
         out.balance.written += len(kinds)
         return np.arange(first, first + len(kinds)), np.array(processes, np.int64)
 

@@ -118,9 +118,9 @@ class _Layers:
 
     def __init__(self, out: Builder) -> None:
         self._out = out
-        out.set_clock(LAYER_CLOCK.owned_by(out.info.name))
-        self._process = out.process("DeepSparse model analysis", description=_HELP)
-        self._track = out.track("layers (synthetic)", self._process, description=_HELP)
+        out.clocks.set_default(LAYER_CLOCK.owned_by(out.info.name))
+        self._process = out.tracks.process("DeepSparse model analysis", description=_HELP)
+        self._track = out.tracks.add("layers (synthetic)", self._process, description=_HELP)
         self._apart: TrackId | None = None
         self._row = 0
         self.lines = IdleRows(out)
@@ -170,7 +170,7 @@ class _Layers:
         if sum(time or 0 for time in times) > dur:
             self._out.problem(OUTSIDE_PARENT, self._row, f"{layer.get('name')!s:.60}")
             if self._apart is None:
-                self._apart = self._out.track("sub-layers (synthetic)", self._process, description=_HELP)
+                self._apart = self._out.tracks.add("sub-layers (synthetic)", self._process, description=_HELP)
             track = self._apart
         for part in parts:
             start += self._layer(part, start, track)
@@ -187,7 +187,7 @@ class _Layers:
         """The measured iterations, end to end on a track of their own."""
         if not isinstance(times, list) or not times:
             return
-        track = self._out.track("iterations (synthetic)", self._process, description=_HELP)
+        track = self._out.tracks.add("iterations (synthetic)", self._process, description=_HELP)
         start = 0
         for number, time in enumerate(times):
             self._out.balance.read += 1
@@ -202,9 +202,9 @@ class _Layers:
 
     def describe(self, facts: dict[str, Any]) -> None:
         """What the report says about the whole."""
-        self._out.metadata("deepsparse_analysis", facts)
+        self._out.metadata["deepsparse_analysis"] = facts
         labels = {"batch_size": "batch size", "num_threads": "threads", "items_per_second": "items/s"}
-        self._out.track_info(self._process).labels = tuple(
+        self._out.tracks[self._process].labels = tuple(
             f"{label} {facts[key]}" for key, label in labels.items() if key in facts
         )
 
@@ -213,8 +213,8 @@ def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
     """Statistics only: no run has a time of its own."""
     result = report["benchmark_result"]
     out.belongs_to(("deepsparse",))
-    process = out.process("DeepSparse benchmark")
-    track = out.totals_track("benchmark result", process, description="Statistics over all runs; latencies are in ms.")
+    process = out.tracks.process("DeepSparse benchmark")
+    track = out.tracks.totals("benchmark result", process, description="Statistics over all runs; latencies are in ms.")
     facts = _finite({key: value for key, value in report.items() if key != "benchmark_result"}, out)
     for row, (key, value) in enumerate(result.items(), 1):
         out.balance.read += 1
@@ -223,8 +223,8 @@ def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
         args = _finite({f"{key}_ms" if latency else key: value}, out, row)
         out.totals(track, f"latency {key}" if latency else key, "benchmark", args, row)
     engine = str(facts.get("engine", "")).strip()
-    out.track_info(process).description = engine
-    out.metadata("deepsparse_benchmark", facts)
+    out.tracks[process].description = engine
+    out.metadata["deepsparse_benchmark"] = facts
     out.note("a benchmark report holds statistics only: no run has a time, so there is nothing for a timeline")
 
 

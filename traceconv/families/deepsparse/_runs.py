@@ -175,7 +175,7 @@ class LogReader:
 
     def read(self) -> None:
         """The whole log."""
-        self._out.set_clock(self._clock())
+        self._out.clocks.set_default(self._clock())
         for line in self._lines.read(self._source, keep_ends=True):
             self._line(line, self._lines.after)
         self._finish()
@@ -525,7 +525,7 @@ class LogReader:
     def _new_engine(self) -> _Engine:
         if self._engines:
             self._end_engine(self._engines[-1])
-        process = self._out.process("DeepSparse", description=_HELP if self._stamps is None else _STAMPED_HELP)
+        process = self._out.tracks.process("DeepSparse", description=_HELP if self._stamps is None else _STAMPED_HELP)
         self._engines.append(_Engine(process))
         self._owner = None
         return self._engines[-1]
@@ -552,13 +552,13 @@ class LogReader:
         engine = self._engine()
         if engine.output is None:
             engine.output = self._new_thread("other output")
-            self._out.track_info(engine.output.track).rank = 10**6
+            self._out.tracks[engine.output.track].rank = 10**6
         return engine.output
 
     def _new_thread(self, name: str) -> _Thread:
         synthetic = self._stamps is None
-        track = self._out.thread(self._engine().process, None, name + _SYNTHETIC if synthetic else name)
-        self._out.track_info(track).description = _HELP if synthetic else _STAMPED_HELP
+        track = self._out.tracks.thread(self._engine().process, None, name + _SYNTHETIC if synthetic else name)
+        self._out.tracks[track].description = _HELP if synthetic else _STAMPED_HELP
         return _Thread(track, self._floor)
 
     # -- the end ----------------------------------------------------------------------------------------------
@@ -567,10 +567,10 @@ class LogReader:
         if self._engines:
             self._end_engine(self._engines[-1])
         for engine in self._engines:
-            track = self._out.track_info(engine.process)
+            track = self._out.tracks[engine.process]
             track.name = f"DeepSparse {engine.facts.get('version', '')}".strip()
             track.labels = tuple(dict.fromkeys(f"{percent}% supported" for percent in engine.percents))
-        self._out.metadata("deepsparse_engines", [engine.describe() for engine in self._engines])
+        self._out.metadata["deepsparse_engines"] = [engine.describe() for engine in self._engines]
         self._notes()
 
     def _notes(self) -> None:

@@ -132,7 +132,7 @@ class Tracks:
     def process(self, pid: int | None) -> TrackId:
         """The process that was recorded; None if the output does not say its pid."""
         if pid not in self.processes:
-            self.processes[pid] = self._out.process("furiosa host", pid=pid)
+            self.processes[pid] = self._out.tracks.process("furiosa host", pid=pid)
         return self.processes[pid]
 
     def thread(self, pid: int | None, thread: int | str) -> TrackId:
@@ -140,13 +140,13 @@ class Tracks:
         process = self.process(pid)
         if (process, thread) not in self._threads:
             name = "threads that the table does not show" if thread == "" else f"thread {thread}"
-            self._threads[process, thread] = self._out.thread(process, None, name)
+            self._threads[process, thread] = self._out.tracks.thread(process, None, name)
         return self._threads[process, thread]
 
     def device(self, pid: int | None) -> TrackId:
         """An NPU, known by the pid that was invented for it; None if there is none."""
         if pid not in self.devices:
-            self.devices[pid] = self._out.track("NPU")
+            self.devices[pid] = self._out.tracks.add("NPU")
         return self.devices[pid]
 
     def element(self, pid: int | None, index: int | str | None) -> TrackId:
@@ -155,15 +155,15 @@ class Tracks:
         if index is None:
             return device
         if (device, index) not in self._threads:
-            track = self._threads[device, index] = self._out.track(f"PE {index}", device)
-            self._out.track_info(track).rank = index if isinstance(index, int) and index < 2**31 else None
+            track = self._threads[device, index] = self._out.tracks.add(f"PE {index}", device)
+            self._out.tracks[track].rank = index if isinstance(index, int) and index < 2**31 else None
         return self._threads[device, index]
 
     def name_thread(self, pid: int | None, thread: int | str, name: str) -> None:
         """Give a thread the name that it has in the recording; names of thread pools are all alike."""
         track = self._threads.get((self.processes.get(pid, NO_TRACK), thread))
         if track is not None and name:
-            self._out.track_info(track).name = f"{name} (thread {thread})"
+            self._out.tracks[track].name = f"{name} (thread {thread})"
 
 
 class Spans:
@@ -255,9 +255,9 @@ class Spans:
 
     def _draw(self, sources: I64, targets: I64) -> None:
         count = len(sources)
-        origins = self._out.slice_columns("origin")[0][targets].tolist()
-        name, category = [self._out.string("")] * count, [self._out.string("furiosa")] * count
-        self._out.flows(sources.tolist(), targets.tolist(), name, category, origins)
+        origins = self._out.tables.slice_columns("origin")[0][targets].tolist()
+        name, category = [self._out.tables.string("")] * count, [self._out.tables.string("furiosa")] * count
+        self._out.bulk.flows(sources.tolist(), targets.tolist(), name, category, origins)
 
 
 def _ids(span: Span) -> tuple[tuple[str, str], ...]:

@@ -264,7 +264,7 @@ class _Rows:
             if (title, table) not in tracks:
                 kinds[title] += 1
                 shown = f"{title}, table {kinds[title]}" if kinds[title] > 1 else title
-                tracks[title, table] = self._out.totals_track(shown, description=_HELP)
+                tracks[title, table] = self._out.tracks.totals(shown, description=_HELP)
             self._out.totals(tracks[title, table], name, "", args, at)
             self._out.balance.written += 1
 
@@ -385,7 +385,7 @@ def _parquet_rows(file: Any, columns: list[str], pyarrow: Any) -> Iterator[dict[
 
 def _read_cycles(source: Source, out: Builder) -> None:
     """The stages that ran on RNGD devices: rows without times, with the cycles that each took."""
-    out.set_clock(NO_TIME)
+    out.clocks.set_default(NO_TIME)
     out.belongs_to(("furiosa",))
     out.balance.unit, out.info.unit = "lines", "line"
     tracks: dict[str, TrackId] = {}
@@ -397,7 +397,7 @@ def _read_cycles(source: Source, out: Builder) -> None:
         count = number_of(cycles)
         if isinstance(count, int):
             if device not in tracks:
-                tracks[device] = out.totals_track(f"RNGD {device}")
+                tracks[device] = out.tracks.totals(f"RNGD {device}")
             name = name[1:-1].replace('""', '"') if name[:1] == name[-1:] == '"' else name
             out.totals(tracks[device], name or "[unknown]", "stage", {"cycles": count}, number)
             out.balance.written += 1
@@ -505,7 +505,7 @@ class FuriosaTable:
 def _set_clock(out: Builder, rows: _Rows) -> None:
     if not len(rows.spans):
         out.belongs_to(("furiosa",))
-        out.set_clock(NO_TIME)
+        out.clocks.set_default(NO_TIME)
         out.note(NO_TIMELINE)
     elif rows.has_floats:
-        out.set_clock(replace(_HOST_CLOCK, resolution_ns=_FLOAT_NS))
+        out.clocks.set_default(replace(_HOST_CLOCK, resolution_ns=_FLOAT_NS))

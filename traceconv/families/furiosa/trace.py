@@ -207,9 +207,9 @@ class FuriosaEvents(ChromeEvents):
             return
         name = str(args.get("name") or "")
         if kind == "process_name" and pid in self._tracks.devices:
-            self.out.track_info(self._tracks.devices[pid]).name = name or NPU
+            self.out.tracks[self._tracks.devices[pid]].name = name or NPU
         elif kind == "process_name" and pid in self._tracks.processes:
-            self.out.track_info(self._tracks.processes[pid]).name = name or "furiosa host"
+            self.out.tracks[self._tracks.processes[pid]].name = name or "furiosa host"
         elif kind == "thread_name":
             self._tracks.name_thread(pid, tid, name)
 
@@ -295,5 +295,5 @@ class Furiosa:
         facts.top_level(reader, out)
         events.finish()
         if not events.absolute:
-            out.set_clock(_FROM_FIRST)
+            out.clocks.set_default(_FROM_FIRST)
             out.note("the file has no start_ts (export_chrome_trace): its times count from the first span")

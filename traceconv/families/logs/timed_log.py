@@ -127,15 +127,15 @@ class _Tracks(msgspec.Struct):
         if track is None:
             number = fields.thread if len(fields.thread) < 10 and fields.thread.isdigit() else ""
             name = "" if number else fields.thread or "log"
-            track = self.out.thread(self._process(fields.pid), int(number) if number else None, name)
+            track = self.out.tracks.thread(self._process(fields.pid), int(number) if number else None, name)
             self.threads[key] = track
         return track
 
     def _process(self, pid: str) -> TrackId:
         if pid not in self.processes:
             number = int(pid) if pid and len(pid) < 10 else None
-            self.processes[pid] = process = self.out.process(self.name, pid=number)
-            self.out.track_info(process).unknown = number is None and self.real_tids
+            self.processes[pid] = process = self.out.tracks.process(self.name, pid=number)
+            self.out.tracks[process].unknown = number is None and self.real_tids
         return self.processes[pid]
 
 
@@ -405,7 +405,7 @@ class TimedLog:
         times = [record for record in map(timed_json.decode, sample) if record is not None and where.key in record]
         step_ns = min(map(where.step_ns, times), default=1)
         clock, ahead = self._clock(source, out, where.kind, self._first_year(), step_ns, self.host)
-        out.set_clock(clock)
+        out.clocks.set_default(clock)
         entries = _JsonReader(out, where, ahead).read(source)
         form = f" ({where.form.name})" if where.form else ""
         out.note(_said(f"the field {where.key!r}{form}", where.kind, entries, out.balance.read))
@@ -417,7 +417,7 @@ class TimedLog:
         year = _stated_year(sample) if year is None else year
         step_ns = _step_ns(form, sample)
         clock, ahead = self._clock(source, out, form.kind, year, step_ns, self.host or _stated_host(sample))
-        out.set_clock(clock)
+        out.clocks.set_default(clock)
         reader = _TextReader(
             out,
             TimeReader(form, year, ahead),
@@ -494,7 +494,9 @@ class TimedLog:
                 LOCAL_TIME, name="local wall clock", resolution_ns=step_ns, machine=host, exact_durations=True
             )
             method = f"local time read as {zone}" + (f", from {self.date} on" if self.date else "")
-            out.snapshot(ClockSnapshot(clock, 0, REALTIME, -local.ahead_ns, 0, method, local, Provenance.ASSUMED))
+            out.clocks.snapshot(
+                ClockSnapshot(clock, 0, REALTIME, -local.ahead_ns, 0, method, local, Provenance.ASSUMED)
+            )
             return clock, -_day_ns(self.date) if kind is Kind.TIME_OF_DAY else 0
         if self.clockid:
             return replace(CLOCKS[self.clockid], resolution_ns=step_ns, machine=host, exact_durations=True), 0

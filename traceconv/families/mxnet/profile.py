@@ -40,7 +40,8 @@ from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader, Event
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import FormatMarks
@@ -143,7 +144,7 @@ class MxnetEvents(ChromeEvents):
             self._keep_or_drop(copies, sorted(self._on_devices[key]))
         self._write_levels()
         for pid, track in self._devices.items():
-            self.out.track_info(track).name = self._device_names.get(pid, f"device {pid}")
+            self.out.tracks[track].name = self._device_names.get(pid, f"device {pid}")
         super().finish(frames)
 
     # -- tracks -----------------------------------------------------------------------------------------------
@@ -163,22 +164,22 @@ class MxnetEvents(ChromeEvents):
 
     def _process(self) -> TrackId:
         if self._root == NO_TRACK:
-            self._root = self.out.process("MXNet", pid=self._pid)
+            self._root = self.out.tracks.process("MXNet", pid=self._pid)
         return self._root
 
     def _device(self, pid: int) -> TrackId:
         track = self._devices.get(pid)
         if track is None:
-            track = self._devices[pid] = self.out.track("", self._process())
-            self.out.track_info(track).rank = pid
+            track = self._devices[pid] = self.out.tracks.add("", self._process())
+            self.out.tracks[track].rank = pid
         return track
 
     def _group(self, name: str, parent: TrackId = NO_TRACK) -> TrackId:
         track = self._groups.get((name, parent))
         if track is None:
             above = self._process() if parent == NO_TRACK else parent
-            track = self._groups[name, parent] = self.out.track(name, above)
-            self.out.track_info(track).rank = _GROUP_RANK.get(name)
+            track = self._groups[name, parent] = self.out.tracks.add(name, above)
+            self.out.tracks[track].rank = _GROUP_RANK.get(name)
         return track
 
     def _domain(self, event: Event) -> TrackId:
@@ -191,8 +192,8 @@ class MxnetEvents(ChromeEvents):
         if track is None:
             number = self._thread_number(tid)
             hint = f"MXNet prints threads as hashes only; this is {tid.decode('utf-8', 'replace')}."
-            track = self._lines[parent, tid] = self.out.track(f"thread {number}", parent, description=hint)
-            self.out.track_info(track).rank = number
+            track = self._lines[parent, tid] = self.out.tracks.add(f"thread {number}", parent, description=hint)
+            self.out.tracks[track].rank = number
         return track
 
     def _thread_number(self, tid: bytes) -> int:
@@ -283,7 +284,7 @@ class MxnetEvents(ChromeEvents):
             group = self._group(_GROUPS[event.cat]) if event.cat in _GROUPS else self._domain(event)
             name = event.name if series in (event.name, "") else f"{event.name} {series}"
             unit = "bytes" if event.cat == "Device Storage" else ""
-            track = self._counters[key] = self.out.counter_track(name, group, unit=unit)
+            track = self._counters[key] = self.out.tracks.counter(name, group, unit=unit)
         return track
 
     def _write_levels(self) -> None:
@@ -418,15 +419,15 @@ def _is_record(event: dict[str, Any]) -> bool:
 
 def _set_clock(out: Builder, is_old: bool) -> None:
     """Say what the times count from, by their size and by the kind of records."""
-    first = out.first_ts()
-    if out.last_ts() == 0:
+    first = out.tables.first_ts()
+    if out.tables.last_ts() == 0:
         return  # no events: nothing to tell a clock by
     if looks_like_unix_time(first):
-        out.set_clock(WALL_CLOCK)
+        out.clocks.set_default(WALL_CLOCK)
         out.note("the times are so large that they can only count microseconds since 1970: read as Unix time")
     elif is_old:
-        out.set_clock(RUN_CLOCK)
+        out.clocks.set_default(RUN_CLOCK)
         out.note("MXNet up to 1.1 counts time from the start of its profiler; when that was, the file does not say")
     else:
-        out.set_clock(BOOT_CLOCK)
+        out.clocks.set_default(BOOT_CLOCK)
         out.note("the times are too small for Unix time: taken as time since boot, as on Windows and macOS")

@@ -231,7 +231,7 @@ class _Reader:
             )
         self._out.note(NO_TIMELINE)
         if self._units:
-            self._out.metadata("mxnet_units", self._units)
+            self._out.metadata["mxnet_units"] = self._units
 
     def _line(self, number: int, line: str) -> bool:
         """Read a line; False if it belongs to no table."""
@@ -315,7 +315,7 @@ class _Reader:
         track = self._tracks.get((dump, row.section))
         if track is None:
             title = f"MXNet totals: {row.section}" + (f", dump {dump}" if dump > 1 else "")
-            track = self._tracks[dump, row.section] = self._out.totals_track(title, description=_HELP)
+            track = self._tracks[dump, row.section] = self._out.tracks.totals(title, description=_HELP)
         low = row.numbers[1]
         if row.kind != "memory" and low is not None and low >= _NO_MINIMUM:
             self._out.problem(NEVER_SET, number, repr(row.name))

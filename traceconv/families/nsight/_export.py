@@ -245,8 +245,8 @@ class Tracks:
         if track is None:
             pid = self._pids.get(number)
             pid = pid if isinstance(pid, int) else schema.pid_of(number)
-            track = self._out.process(self._process_names.get(number, ""), pid=pid)
-            self._out.track_info(track).labels = tuple(dict.fromkeys(self._labels.get(number, ())))
+            track = self._out.tracks.process(self._process_names.get(number, ""), pid=pid)
+            self._out.tracks[track].labels = tuple(dict.fromkeys(self._labels.get(number, ())))
             self._found["process", number] = track
         return track
 
@@ -257,7 +257,7 @@ class Tracks:
         track = self._found.get(("thread", number))
         if track is None:
             name = self.thread_names.get(number, (0, ""))[1]
-            track = self._out.thread(self.process(number), schema.tid_of(number), name)
+            track = self._out.tracks.thread(self.process(number), schema.tid_of(number), name)
             self._found["thread", number] = track
         return track
 
@@ -266,7 +266,7 @@ class Tracks:
         parent = self.process(number) if isinstance(number, int) and schema.pid_of(number) else NO_TRACK
         track = self._found.get(("group", parent, title))
         if track is None:
-            track = self._found["group", parent, title] = self._out.track(title, parent, description=description)
+            track = self._found["group", parent, title] = self._out.tracks.add(title, parent, description=description)
         return track
 
     def gpu(self, number: Any) -> TrackId:
@@ -281,7 +281,7 @@ class Tracks:
         if key not in self._found:
             pid = self._pid(process)
             name = self._devices_of.get((pid, device)) or self._device_names.get(device, "")
-            self._found[key] = track = self._out.track(f"GPU {_shown(device)} {name}".strip(), parent)
+            self._found[key] = track = self._out.tracks.add(f"GPU {_shown(device)} {name}".strip(), parent)
             self._rank(track, device)
         return self._found[key]
 
@@ -292,7 +292,7 @@ class Tracks:
         if key not in self._found:
             words = self._contexts.get((self._pid(process), number), [])
             title = f"Context {_shown(number)}" + (f" ({', '.join(words)})" if words else "")
-            self._found[key] = track = self._out.track(title, self.device(process, device))
+            self._found[key] = track = self._out.tracks.add(title, self.device(process, device))
             self._rank(track, number)
         return self._found[key]
 
@@ -306,7 +306,7 @@ class Tracks:
             name = next((self._stream_names[one] for one in keys if one in self._stream_names), "")
             words = [name] * bool(name) + next((self._streams[one] for one in keys if one in self._streams), [])
             title = f"Stream {_shown(stream)}" + (f" ({name})" if name else "")
-            self._found[key] = track = self._out.track(title, parent, description=", ".join(words))
+            self._found[key] = track = self._out.tracks.add(title, parent, description=", ".join(words))
             self._rank(track, stream)
         return self._found[key]
 
@@ -314,14 +314,14 @@ class Tracks:
         """A track below another one."""
         key = ("part", parent, title)
         if key not in self._found:
-            self._found[key] = self._out.track(title, parent, description=description)
+            self._found[key] = self._out.tracks.add(title, parent, description=description)
         return self._found[key]
 
     def counter(self, parent: TrackId, title: str, unit: str, *, description: str = "") -> TrackId:
         """A counter below another track."""
         key = ("counter", parent, title)
         if key not in self._found:
-            self._found[key] = self._out.counter_track(title, parent, unit=unit, description=description)
+            self._found[key] = self._out.tracks.counter(title, parent, unit=unit, description=description)
         return self._found[key]
 
     def _pid(self, process: Any) -> Any:
@@ -329,7 +329,7 @@ class Tracks:
 
     def _rank(self, track: TrackId, number: Any) -> None:
         if isinstance(number, int) and 0 <= number < 10**6:
-            self._out.track_info(track).rank = number
+            self._out.tracks[track].rank = number
 
 
 def _shown(number: Any) -> str:

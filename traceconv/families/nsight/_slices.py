@@ -88,7 +88,7 @@ class Slices:
         event = self.shape.describe(dict(zip(self.shape.described, described, strict=True)))
         comma = b"," if event.args and self.shape.varying else b""
         args = _encode(event.args)[:-1] + comma
-        name, category = self._out.string(event.name), self._out.string(event.category)
+        name, category = self._out.tables.string(event.name), self._out.tables.string(event.category)
         process = self._timeline.process_of_work if key[0] is None else key[0]
         known = schema.process_of(process) if isinstance(process, int) else _NO_PROCESS
         return sqlite_tables.Described(self.shape.track(*place), name, category, args, known)
@@ -198,7 +198,7 @@ class Timeline:
 
     def close(self) -> None:
         """Write the slices that have no end, up to the last instant of all that is there."""
-        last = max([self.out.last_ts(), *(row[0] for _, _, row in self.open)], default=0)
+        last = max([self.out.tables.last_ts(), *(row[0] for _, _, row in self.open)], default=0)
         for slices, number, row in self.open:
             self.out.problem(OPEN_END, f"{slices.shape.table} row {number}")
             slices.write(Spans([row], [number], [row[0]], [last - row[0]]), b'"unfinished":true')
@@ -207,6 +207,6 @@ class Timeline:
     def join(self) -> None:
         """Arrows from the calls to what they started."""
         calls, works, _, _ = self._launches.pairs()
-        name, category = self.out.string("launch"), self.out.string(LAUNCH_FLOW)
-        (origins,) = self.out.slice_columns("origin")
-        self.out.flows(calls, works, np.full(len(calls), name), np.full(len(calls), category), origins[works])
+        name, category = self.out.tables.string("launch"), self.out.tables.string(LAUNCH_FLOW)
+        (origins,) = self.out.tables.slice_columns("origin")
+        self.out.bulk.flows(calls, works, np.full(len(calls), name), np.full(len(calls), category), origins[works])

@@ -318,7 +318,7 @@ class _Reader:
 
     def _finish(self) -> None:
         out = self._out
-        track = out.totals_track("Nsight Compute", description=_HELP)
+        track = out.tracks.totals("Nsight Compute", description=_HELP)
         for kernel in self._kernels:
             out.totals(track, kernel.name, "kernel_metrics", kernel.args(), kernel.line)
         is_summary = any(heading.is_summary for heading in self._headings)

@@ -95,16 +95,16 @@ class _Reader:
         }
         machine = environment.get("Hostname", "")
         clock = replace(SESSION_CLOCK, machine=machine).owned_by(out.info.name)
-        out.set_clock(clock)
+        out.clocks.set_default(clock)
         for table in ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"):
             found = {as_text(name): _fact(value) for name, value in export.rows(table, ("name", "value"))}
             if found:
-                out.metadata(f"nsys_{schema.META_DATA.get(table, table).lower()}", found)
+                out.metadata[f"nsys_{schema.META_DATA.get(table, table).lower()}"] = found
         gpus = [{"id": number, "name": name} for number, name in self._tracks.gpus.items()]
         facts = {"hostname": machine, "gpus": gpus, "duration_ns": self._duration()}
         known = {key: value for key, value in facts.items() if value}
         if known:
-            out.metadata("nsys", known)
+            out.metadata["nsys"] = known
         self._anchor(clock)
 
     def _duration(self) -> int | None:
@@ -117,8 +117,8 @@ class _Reader:
         for epoch, text in self._export.rows("TARGET_INFO_SESSION_START_TIME", columns):
             if isinstance(epoch, int) and looks_like_unix_time(epoch):
                 method = "utcEpochNs of TARGET_INFO_SESSION_START_TIME"
-                self._out.snapshot(ClockSnapshot(clock, 0, REALTIME, epoch, None, method))
-                self._out.metadata("nsys_start", {"utc_epoch_ns": epoch, "utc": _fact(text)})
+                self._out.clocks.snapshot(ClockSnapshot(clock, 0, REALTIME, epoch, None, method))
+                self._out.metadata["nsys_start"] = {"utc_epoch_ns": epoch, "utc": _fact(text)}
                 return
         self._out.note(
             "the export does not say, in a time that can be, when the session began (TARGET_INFO_SESSION_START_TIME, "

@@ -20,7 +20,8 @@ from traceconv.families.common.sqlite_tables import IDS, Described, Known, Launc
 from traceconv.families.nvprof._cbids import DRIVER, RUNTIME
 from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import Tracks
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import I64
 
@@ -131,8 +132,8 @@ class ProcessLaunches(Launches):
         sources, targets, origins, missing = self.pairs()
         if missing:
             self._out.problem(NO_LAUNCH, place, count=missing)
-        same = np.full(len(sources), self._out.string(_cupti.LAUNCH_FLOW))
-        self._out.flows(sources, targets, same, same, origins)
+        same = np.full(len(sources), self._out.tables.string(_cupti.LAUNCH_FLOW))
+        self._out.bulk.flows(sources, targets, same, same, origins)
 
 
 class Calls:
@@ -180,7 +181,7 @@ class Calls:
     def _kind(self, table: str, row: Row) -> Described:
         pid, thread, cbid, result = row[3:7]
         names, category = _API[table]
-        category_string = self._out.string(category)
+        category_string = self._out.tables.string(category)
         name = names.get(cbid, f"{category}#{cbid!s:.20}")
         if cbid not in names and (table, cbid) not in self._unknown:
             self._unknown.add((table, cbid))
@@ -188,7 +189,7 @@ class Calls:
         facts = {"cbid": cbid} | ({"return_value": result} if result else {})
         args = b"," + _encode(facts)[1:]
         track = self._tracks.thread(pid, thread)
-        return Described(track, self._out.string(name), category_string, args, self._launches.number(pid))
+        return Described(track, self._out.tables.string(name), category_string, args, self._launches.number(pid))
 
     def _args(self, ids: I64, kinds: list[Described]) -> list[bytes]:
         args = [ID_ARG % (number, kind.args) for number, kind in zip(ids.tolist(), kinds, strict=True)]

@@ -23,7 +23,8 @@ from traceconv.families.common.sqlite_tables import Described, Known, Row, Spans
 from traceconv.families.nvprof._calls import ID_ARG, Extras, ProcessLaunches, correlation, correlations
 from traceconv.families.nvprof._tables import GRID, SHAPE, Activities
 from traceconv.families.nvprof._tracks import Tracks
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.trace import I64
 
 #: One of these, but for devices without concurrent kernels, holds all; the third those that kernels launched.
@@ -81,7 +82,7 @@ class DeviceWork:
         self, spans: Spans, category: str, name: Callable[[Row], str], args: Callable[[Row, int], dict[str, Any]]
     ) -> None:
         """Copies and memsets: their args are made one by one."""
-        string, tracks = self._out.string, Known(self._track)
+        string, tracks = self._out.tables.string, Known(self._track)
         places = tracks.of([row[3:6] for row in spans.rows], spans.rows)
         kinds = [
             Described(track, string(name(row)), string(category), b"", process)
@@ -125,7 +126,7 @@ class DeviceWork:
 
     def _kind(self, table: str, row: Row) -> Described:
         """What all launches of a kernel of one shape have in common."""
-        category, name = self._out.string(_cupti.KERNEL), self._kernel_name(table, row)
+        category, name = self._out.tables.string(_cupti.KERNEL), self._kernel_name(table, row)
         mangled = self._mangled.get(row[_SHAPE_FROM])
         args = _shape_args(row[_SHAPE_FROM:_SHAPE_TO]) | ({"mangled": mangled} if mangled else {})
         track, process = self._track(row)
@@ -150,7 +151,7 @@ class DeviceWork:
         name = self._names.get(number)
         if name is None:
             text = self._activities.text(number, self._activities.place(table, row[0])) or "kernel without a name"
-            name = self._names[number] = self._out.string(demangle(text))
+            name = self._names[number] = self._out.tables.string(demangle(text))
             if demangle(text) != text:
                 self._mangled[number] = text
         return name
@@ -166,9 +167,9 @@ class DeviceWork:
             for row, one in zip(spans.rows, slices.tolist(), strict=True)
             if row[parent_at:] and row[parent_at] and row[parent_at] in self._grids
         ]
-        same = [self._out.string(_cupti.LAUNCH_FLOW)] * len(pairs)
+        same = [self._out.tables.string(_cupti.LAUNCH_FLOW)] * len(pairs)
         sources, targets, origins = ([pair[column] for pair in pairs] for column in range(3))
-        self._out.flows(sources, targets, same, same, origins)
+        self._out.bulk.flows(sources, targets, same, same, origins)
 
     # -- events and metrics -----------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from traceconv.families.nvprof._calls import Extras
 from traceconv.families.nvprof._tables import NO_TIME, Activities
 from traceconv.families.nvprof._tracks import CONTEXT, DEVICE, PROCESS, STREAM, THREAD, ObjectId, Tracks
-from traceconv.model.builder import UNBEGUN_END, UNENDED, Builder
+from traceconv.model.builder import Builder
+from traceconv.model.paired_slices import UNBEGUN_END, UNENDED
 from traceconv.model.trace import TrackId
 
 CATEGORY = "nvtx"
@@ -102,7 +103,7 @@ class Marks:
 
     def close(self) -> None:
         """End all open ranges where the recording ends."""
-        last = self._out.last_ts()
+        last = self._out.tables.last_ts()
         for started in self._open.values():
             for one in started:
                 self._out.problem(UNENDED, self._activities.place("MARKER", one.row), repr(one.name))

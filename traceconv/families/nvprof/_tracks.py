@@ -131,7 +131,7 @@ class Tracks:
             return NO_TRACK
         key = ("process", pid)
         if key not in self._made:
-            self._made[key] = self._out.process(self._names.get(ObjectId(PROCESS, pid, 0, 0), ""), pid=pid)
+            self._made[key] = self._out.tracks.process(self._names.get(ObjectId(PROCESS, pid, 0, 0), ""), pid=pid)
         return self._made[key]
 
     def pids(self) -> list[int]:
@@ -148,16 +148,16 @@ class Tracks:
             process = self.process(pid)
             label = f"thread {number}"
             if process == NO_TRACK:
-                self._made[key] = self._out.track(name or label)
+                self._made[key] = self._out.tracks.add(name or label)
             else:
-                self._made[key] = self._out.thread(process, None, f"{name} ({label})" if name else label)
+                self._made[key] = self._out.tracks.thread(process, None, f"{name} ({label})" if name else label)
         return self._made[key]
 
     def below_process(self, pid: Any, name: str, description: str = "") -> TrackId:
         """A track of a process that is no thread."""
         key = ("other", pid, name)
         if key not in self._made:
-            self._made[key] = self._out.track(name, self.process(pid), description=description)
+            self._made[key] = self._out.tracks.add(name, self.process(pid), description=description)
         return self._made[key]
 
     def device(self, pid: Any, device: Any) -> TrackId:
@@ -166,7 +166,7 @@ class Tracks:
         if key not in self._made:
             name = self.devices.get(device, {}).get("name") or self._names.get(ObjectId(DEVICE, _u32(device), 0, 0))
             label = f"GPU {device}" if device is not None else "GPU"
-            self._made[key] = self._out.track(
+            self._made[key] = self._out.tracks.add(
                 f"{label}: {name}" if name else label, self.process(pid), description=self._device_words(device)
             )
         return self._made[key]
@@ -187,7 +187,7 @@ class Tracks:
         key = ("on device", pid, device, name)
         if key not in self._made:
             parent = self.device(pid, device) if device not in (None, _NONE, -1) else self.process(pid)
-            self._made[key] = self._out.track(name, parent, description=description)
+            self._made[key] = self._out.tracks.add(name, parent, description=description)
         return self._made[key]
 
     def counter(self, pid: Any, device: Any, name: str, unit: str, description: str = "") -> TrackId:
@@ -195,7 +195,7 @@ class Tracks:
         key = ("counter", pid, device, name)
         if key not in self._made:
             parent = self.device(pid, device)
-            self._made[key] = self._out.counter_track(name, parent, unit=unit, description=description)
+            self._made[key] = self._out.tracks.counter(name, parent, unit=unit, description=description)
         return self._made[key]
 
     def context(self, pid: Any, device: Any, context: Any) -> TrackId:
@@ -204,7 +204,7 @@ class Tracks:
         if key not in self._made:
             name = self._names.get(ObjectId(CONTEXT, _u32(device), _u32(context), 0), "")
             label = f"Context {context}" if context is not None else "no context"
-            self._made[key] = self._out.track(
+            self._made[key] = self._out.tracks.add(
                 f"{label}: {name}" if name else label,
                 self.device(pid, device),
                 description=self._contexts.get(context, ""),
@@ -221,7 +221,7 @@ class Tracks:
             label = f"Stream {stream}"
             default = "default stream" if (context, stream) in self._null_streams else ""
             words = [default, self._streams.get((context, stream), "")]
-            self._made[key] = self._out.track(
+            self._made[key] = self._out.tracks.add(
                 f"{label}: {name}" if name else label,
                 self.context(pid, device, context),
                 description=", ".join(word for word in words if word),

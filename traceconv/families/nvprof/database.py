@@ -183,10 +183,10 @@ def _count_unread(activities: Activities, out: Builder) -> None:
 
 def _set_clock(out: Builder) -> None:
     """The wall clock, unless some tool has moved the times."""
-    last = out.last_ts()
+    last = out.tables.last_ts()
     if looks_like_unix_time(last) or last == 0:
         return
-    out.set_clock(replace(_UNKNOWN_CLOCK, owner=out.info.name))
+    out.clocks.set_default(replace(_UNKNOWN_CLOCK, owner=out.info.name))
     out.note(
         "the times do not count from 1970, as those of nvprof do: another tool has moved them; "
         "they line up with other files by --offset only"
@@ -195,7 +195,7 @@ def _set_clock(out: Builder) -> None:
 
 def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) -> None:
     facts: dict[str, Any] = {"schema_version": activities.version, "devices": list(tracks.devices.values())}
-    out.metadata("nvprof", {key: value for key, value in facts.items() if value not in (None, [])})
+    out.metadata["nvprof"] = {key: value for key, value in facts.items() if value not in (None, [])}
     if calls.failed:
         out.note(f"calls that returned an error: {calls.failed}; see return_value in their args")
     if len(tracks.pids()) > 1:

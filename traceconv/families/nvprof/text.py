@@ -473,7 +473,7 @@ class _Reader:
             return NO_TRACK
         key = ("process", pid)
         if key not in self._tracks:
-            self._tracks[key] = self._out.process(pid=pid, description=command)
+            self._tracks[key] = self._out.tracks.process(pid=pid, description=command)
         return self._tracks[key]
 
     def _clock(self, table: _Table) -> ClockId:
@@ -482,8 +482,8 @@ class _Reader:
             words = f"of process {table.pid}" if table.pid is not None else f"table {len(self._clocks) + 1}"
             domain = ClockDomain(f"{CLOCK.name}, {words}", CLOCK.zero, CLOCK.run, 1, "", self._out.info.name)
             if not self._clocks:
-                self._out.set_clock(domain)
-            table.clock = self._out.clock(domain)
+                self._out.clocks.set_default(domain)
+            table.clock = self._out.clocks.add(domain)
             self._clocks[table.clock] = domain
         return table.clock
 
@@ -491,7 +491,7 @@ class _Reader:
         key = ("track", self._table.pid, path, clock)
         if key not in self._tracks:
             parent = self._track(path[:-1], clock) if len(path) > 1 else self._process()
-            self._tracks[key] = self._out.track(path[-1], parent, clock=clock)
+            self._tracks[key] = self._out.tracks.add(path[-1], parent, clock=clock)
         return self._tracks[key]
 
     def _stream(self, shape: _Shape, name: str, clock: ClockId) -> TrackId:
@@ -522,7 +522,7 @@ class _Reader:
                     title = f"{title} of process {table.pid}"
                 about = f"process {table.pid}: " if table.pid is not None else ""
                 command = self._commands.get(table.pid, "")
-                self._tracks[key] = self._out.totals_track(
+                self._tracks[key] = self._out.tracks.totals(
                     title, process, description=f"{about}{command}." if command else ""
                 )
             table.totals = self._tracks[key]
@@ -537,13 +537,13 @@ class _Reader:
         self._draw_launches()
         self._relate_clocks()
         commands = {str(pid) if pid is not None else "": command for pid, command in self._commands.items()}
-        self._out.metadata("nvprof_text", {"commands": commands, "tables": self._tables[:50]})
+        self._out.metadata["nvprof_text"] = {"commands": commands, "tables": self._tables[:50]}
         if not self._timed:
             self._out.belongs_to(("nvprof", "nsight-systems"))
         if len(self._clocks) == 1:
             (clock,) = self._clocks.values()
             exact = self._dur_step < self._step
-            self._out.set_clock(replace(clock, resolution_ns=self._step, exact_durations=exact))
+            self._out.clocks.set_default(replace(clock, resolution_ns=self._step, exact_durations=exact))
         if self._step > 1000:
             self._out.note(
                 f"starts are printed in steps of up to {self._step} ns: their order within one is that of the lines"
@@ -572,7 +572,9 @@ class _Reader:
                 )
             domains = self._clocks[clock], self._clocks[known[0]]
             who = Provenance.ASSUMED
-            self._out.snapshot(ClockSnapshot(domains[0], pair[0], domains[1], pair[1], None, method, provenance=who))
+            self._out.clocks.snapshot(
+                ClockSnapshot(domains[0], pair[0], domains[1], pair[1], None, method, provenance=who)
+            )
 
     def _closest_launch(self, clock: ClockId, other: ClockId) -> tuple[int, int] | None:
         """The launch with the least time to its kernel, if one table has the calls and the other the kernels: when it

@@ -123,7 +123,7 @@ class AlikeLines:
             self._forget()  # the line, too: it will be asked for again
             return True
         self._lines.add_last(kind, last, len(self._entries) // _COLUMNS)
-        self._entries.extend((kind - 1, *texts, dur, *self._out.keep_args(args_of(shape, duration, dur))))
+        self._entries.extend((kind - 1, *texts, dur, *self._out.tables.keep_args(args_of(shape, duration, dur))))
         return True
 
     def _forget(self) -> None:
@@ -150,7 +150,7 @@ class AlikeLines:
         for one in dict.fromkeys(kind.tolist()):  # tracks are made in the order of the lines
             places[one] = self._place(self._meanings[one])
         track, run = places[kind].T
-        self._out.slice_rows(track, ts, dur, name, category, args_at, args_len, origin)
+        self._out.bulk.slice_rows(track, ts, dur, name, category, args_at, args_len, origin)
         self._out.balance.read += row
         self._out.balance.written += row
         self._lines.clear()

@@ -253,7 +253,7 @@ class _Reader:
         last = rest.rpartition(b",")[2].rstrip()
         if comma or shape.kind is not Kind.TIMED or duration != last or record.marker == b"onednn_graph":
             return None
-        texts = self._out.string(shape.name), self._out.string(shape.group)
+        texts = self._out.tables.string(shape.name), self._out.tables.string(shape.group)
         return Fields(shape, exact, (record.marker, record.version), texts)
 
     def _place(self, fields: Fields) -> tuple[TrackId, int]:
@@ -445,19 +445,19 @@ class _Reader:
             return track
         clock_id = self._clock_id(clock)
         if engine.startswith("gpu"):
-            self._out.layer(Layer.DEVICE)
+            self._out.info.layer = Layer.DEVICE
         if run.root == NO_TRACK:
-            run.root = self._out.track("oneDNN", self._parent(), clock=clock_id)
+            run.root = self._out.tracks.add("oneDNN", self._parent(), clock=clock_id)
         name = engine if group == "exec" else f"{engine} {group}".strip()
         synthetic = clock is NO_CLOCK
         self._is_synthetic |= synthetic
-        track = self._out.track(
+        track = self._out.tracks.add(
             f"{name} (synthetic)" if synthetic else name,
             run.root,
             description=_SYNTHETIC_HELP if synthetic else "",
             clock=clock_id,
         )
-        self._out.track_info(track).rank = _GROUP_RANK.get(group, len(_GROUP_RANK))
+        self._out.tracks[track].rank = _GROUP_RANK.get(group, len(_GROUP_RANK))
         run.tracks[key] = track
         return track
 
@@ -465,16 +465,16 @@ class _Reader:
         if self._pid is None:
             return NO_TRACK
         if self._process is None:
-            self._process = self._out.process(pid=self._pid)
+            self._process = self._out.tracks.process(pid=self._pid)
         return self._process
 
     def _clock_id(self, clock: ClockDomain) -> ClockId:
         if clock is NO_CLOCK:
             clock = clock.owned_by(self._out.info.name)
         if not self._has_clock:
-            self._out.set_clock(clock)
+            self._out.clocks.set_default(clock)
             self._has_clock = True
-        return self._out.clock(clock)
+        return self._out.clocks.add(clock)
 
     # -- the end ----------------------------------------------------------------------------------------------
 
@@ -485,11 +485,11 @@ class _Reader:
         drawn = [run for run in self._runs if run.root != NO_TRACK]
         descriptions: dict[int, str] = {}  # one for the runs that share their facts
         for run in drawn:
-            root = self._out.track_info(run.root)
+            root = self._out.tracks[run.root]
             root.description = descriptions.setdefault(id(run.facts), run.describe())
             if len(drawn) > 1:
                 root.name = f"oneDNN run {run.number}"
-        self._out.metadata("onednn_runs", [run.facts for run in self._runs])
+        self._out.metadata["onednn_runs"] = [run.facts for run in self._runs]
         self._notes()
 
     def _notes(self) -> None:

@@ -151,7 +151,7 @@ class _Reader(msgspec.Struct):
                 hint=f"record them with {Openvino.record.splitlines()[0]}",
             )
         if len(self.blocks) == 1:
-            self.out.track_info(self.blocks[0].track).name = "performance counters (synthetic)"
+            self.out.tracks[self.blocks[0].track].name = "performance counters (synthetic)"
         if self.blocks:
             self.out.note(f"{_SYNTHETIC} In an average report the lengths are means over all runs.")
 
@@ -252,7 +252,7 @@ class _Reader(msgspec.Struct):
             self.out.skip(BAD_ROW, number, str(error))
             return
         if self.report == NO_TRACK:
-            self.report = self.out.totals_track(_BY_TIME)
+            self.report = self.out.tracks.totals(_BY_TIME)
         self.block.rows += 1
         self.block.total += times["real_time_ns"]
         args = {**times, "share": node.share, "exec_type": node.exec_type, "status": node.status}
@@ -294,13 +294,13 @@ class _Reader(msgspec.Struct):
             self.blocks_at = self.now
         number = len(self.blocks) if self.number_of_request is None else self.number_of_request
         self.number_of_request = None
-        track = self.out.track(f"infer request {number} (synthetic)", self._root(), description=_SYNTHETIC)
+        track = self.out.tracks.add(f"infer request {number} (synthetic)", self._root(), description=_SYNTHETIC)
         self.blocks.append(_Block(track, self.blocks_at))
         return self.blocks[-1]
 
     def _root(self) -> TrackId:
         if self.root == NO_TRACK:
-            self.root = self.out.process("OpenVINO")
+            self.root = self.out.tracks.process("OpenVINO")
         return self.root
 
     def _total(self, number: int, found: re.Match[bytes]) -> None:
@@ -332,8 +332,8 @@ class _Reader(msgspec.Struct):
 
     def _log(self, number: int, found: re.Match[bytes]) -> None:
         if self.log_track == NO_TRACK:
-            self.log_track = self.out.thread(self._root(), None, "benchmark_app (synthetic)")
-            self.out.track_info(self.log_track).description = "The log has no times: its lines stand 1 µs apart."
+            self.log_track = self.out.tracks.thread(self._root(), None, "benchmark_app (synthetic)")
+            self.out.tracks[self.log_track].description = "The log has no times: its lines stand 1 µs apart."
         request = _REQUEST.match(found[2] or b"")
         if request is not None:
             self.block, self.number_of_request = None, int(request[1][:9])
@@ -355,7 +355,7 @@ class _Reader(msgspec.Struct):
     def _add_setting(self, number: int, name: str, value: str) -> None:
         """A parameter, a setting or a result."""
         if self.report == NO_TRACK:
-            self.report = self.out.totals_track("OpenVINO benchmark report")
+            self.report = self.out.tracks.totals("OpenVINO benchmark report")
         self.out.totals(self.report, name, self.section, {"value": value}, number)
         self.out.balance.written += 1
 
@@ -429,5 +429,5 @@ class Openvino:
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole file."""
-        out.set_clock(self.clock.owned_by(out.info.name))
+        out.clocks.set_default(self.clock.owned_by(out.info.name))
         _Reader(out).read(source)

@@ -176,8 +176,8 @@ class PerfTracks:
         if thread.track == NO_TRACK:
             pid = thread.pid = 0 if tid == 0 else self._default_pid if thread.pid is None else thread.pid
             if pid is None and self._knows_pids:
-                thread.spare = self._out.process()
-            thread.track = self._out.thread(self._process(pid), tid if tid >= 0 else None)
+                thread.spare = self._out.tracks.process()
+            thread.track = self._out.tracks.thread(self._process(pid), tid if tid >= 0 else None)
             self._tids[thread.track] = tid
         return thread.track
 
@@ -195,7 +195,7 @@ class PerfTracks:
     def _process(self, pid: int | None) -> TrackId:
         process = self._processes.get(pid)
         if process is None:
-            process = self._processes[pid] = self._out.process(pid=pid)
+            process = self._processes[pid] = self._out.tracks.process(pid=pid)
         return process
 
     def _learn(self, thread: _Thread, pid: int) -> None:
@@ -209,12 +209,12 @@ class PerfTracks:
         process = self._processes.setdefault(pid, thread.spare)
         if process > thread.spare:  # parents are declared before their children
             for track in self._tids:
-                if self._out.track_info(track).parent == process:
-                    self._out.track_info(track).parent = thread.spare
-            self._out.track_info(process).pid = None
+                if self._out.tracks[track].parent == process:
+                    self._out.tracks[track].parent = thread.spare
+            self._out.tracks[process].pid = None
             process = self._processes[pid] = thread.spare
-        self._out.track_info(process).pid = pid
-        self._out.track_info(thread.track).parent = process
+        self._out.tracks[process].pid = pid
+        self._out.tracks[thread.track].parent = process
         thread.spare = NO_TRACK
 
     # -- samples --------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class PerfTracks:
             return
         self.samples[event] += len(ts)
         self.event_counts[event] += sum(weight.tolist())
-        self._out.samples(thread, ts, stack, np.full(len(ts), self._out.string(event)), weight, cpu, at)
+        self._out.bulk.samples(thread, ts, stack, np.full(len(ts), self._out.tables.string(event)), weight, cpu, at)
 
     def child(self, parent: StackId, frame: tuple[str, str]) -> StackId:
         """The call stack of a (symbol, file) pair that was called from another one, NO_STACK if from nowhere."""
@@ -361,7 +361,7 @@ class PerfTracks:
             return
         track = self._state_tracks.get(tid)
         if track is None:
-            track = self._state_tracks[tid] = self._out.track("state", self.thread(None, tid))
+            track = self._state_tracks[tid] = self._out.tracks.add("state", self.thread(None, tid))
         args = {**state.args, **more}
         self._out.slice(track, state.since, ts - state.since, state.name, _STATE_CATEGORY, args, state.at)
 
@@ -370,7 +370,7 @@ class PerfTracks:
     def finish(self) -> None:
         """End the states that are open, and name what is drawn by its last name."""
         if self._states:
-            end = max(self._out.last_ts(), *(state.since for state in self._states.values()))
+            end = max(self._out.tables.last_ts(), *(state.since for state in self._states.values()))
             for tid, state in list(self._states.items()):
                 if state.name == _RUNNING and tid not in self._active:
                     self._forget(tid, state.at)
@@ -379,23 +379,22 @@ class PerfTracks:
             if thread.track != NO_TRACK:
                 self._name(tid, thread)
         if None in self._processes:
-            process = self._out.track_info(self._processes[None])
+            process = self._out.tracks[self._processes[None]]
             process.name, process.description = "threads seen by perf", _NO_PID_HELP
         if self.samples:
-            self._out.metadata(
-                "perf_samples",
-                {name: {"samples": n, "event_count": self.event_counts[name]} for name, n in self.samples.items()},
-            )
+            self._out.metadata["perf_samples"] = {
+                name: {"samples": n, "event_count": self.event_counts[name]} for name, n in self.samples.items()
+            }
 
     def _name(self, tid: int, thread: _Thread) -> None:
-        track = self._out.track_info(thread.track)
+        track = self._out.tracks[thread.track]
         track.name = thread.names[-1] if thread.names else ""
         earlier = list(dict.fromkeys(name for name in thread.names if name != track.name))
         if earlier and tid > 0:
             track.description = f"earlier called {', '.join(earlier)}"
         if tid == 0:
             track.name = "swapper"
-        process = self._out.track_info(track.parent)
+        process = self._out.tracks[track.parent]
         process.unknown = process.pid is None
         if process.pid == tid or not process.name:
             process.name = track.name
@@ -440,17 +439,17 @@ class Header(msgspec.Struct):
             relative: whether the times were printed as those since the first event.
         """
         if self.facts:
-            out.metadata("perf_header", self.facts)
+            out.metadata["perf_header"] = self.facts
         known = SINCE_FIRST if relative else self._domain(out, chosen)
         domain = replace(known, resolution_ns=resolution_ns, machine=self.machine)
-        out.set_clock(domain)
+        out.clocks.set_default(domain)
         if relative:
             out.note("the times count from the first event (--reltime): print them without it to merge with others")
         elif self.reference is not None and domain.zero is not Zero.UNIX_EPOCH:
             wall, here = self.reference
             wall_clock = replace(REALTIME, machine=self.machine)
             method = "reference time in the perf header"
-            out.snapshot(ClockSnapshot(domain, here, wall_clock, wall, PAIR_BOUND_NS, method))
+            out.clocks.snapshot(ClockSnapshot(domain, here, wall_clock, wall, PAIR_BOUND_NS, method))
         return domain
 
     def _domain(self, out: Builder, chosen: str) -> ClockDomain:
@@ -460,7 +459,7 @@ class Header(msgspec.Struct):
             return CLOCKS.get(self.clockid, PERF_CLOCK)
         if chosen:
             return CLOCKS[CLOCK_NAMES[chosen]]
-        if looks_like_unix_time(out.first_ts()):
+        if looks_like_unix_time(out.tables.first_ts()):
             out.note("the times count from 1970 by their size: taken as CLOCK_REALTIME (-k CLOCK_REALTIME)")
             return REALTIME
         out.note(

@@ -77,7 +77,7 @@ class PerfHeader:
                 source.display, "", "no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record
             )
         out.balance.kept["header lines kept as metadata"] += out.balance.read
-        table = out.totals_track("perf header")
+        table = out.tracks.totals("perf header")
         for name, value in header.facts.items():
             out.totals(table, name, "fact", {"value": value})
         header.tell(out)

@@ -80,8 +80,8 @@ class _Reader:
                 hint="write it with perf report --stdio",
             )
         if self._header.facts:
-            self._out.metadata("perf_header", self._header.facts)
-        self._out.metadata("perf_report", self._events)
+            self._out.metadata["perf_header"] = self._header.facts
+        self._out.metadata["perf_report"] = self._events
 
     def _line(self, number: int, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
@@ -106,7 +106,7 @@ class _Reader:
         elif count is not None and self._events:
             self._events[-1]["event_count"] = int(count[1])
         elif lost is not None:
-            self._out.metadata("perf_lost_samples", int(lost[1]))
+            self._out.metadata["perf_lost_samples"] = int(lost[1])
         elif _RULE.fullmatch(line) and self._heading:
             self._begin_table(text)
         else:
@@ -123,7 +123,7 @@ class _Reader:
         ]
         event = self._events[-1] if self._events else {}
         about = f"{event.get('samples', '?')} samples, {event.get('event_count', '?')} events (approx.)"
-        track = self._out.totals_track(f"perf report: {event.get('event', 'samples')}", description=f"{about}.")
+        track = self._out.tracks.totals(f"perf report: {event.get('event', 'samples')}", description=f"{about}.")
         self._table = _Table(track, columns)
 
     def _row(self, number: int, text: str) -> None:

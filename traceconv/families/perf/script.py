@@ -588,9 +588,11 @@ class PerfScript:
             wall = local_ns(moment.decode(), zone)
             method = f"time of day in the text, read as {zone}"
             local = local_time(zone)
-            out.snapshot(ClockSnapshot(domain, ts, REALTIME, wall, PAIR_BOUND_NS, method, local, Provenance.ASSUMED))
+            out.clocks.snapshot(
+                ClockSnapshot(domain, ts, REALTIME, wall, PAIR_BOUND_NS, method, local, Provenance.ASSUMED)
+            )
         else:
-            out.metadata("perf_local_time_of_first_event", moment.decode())
+            out.metadata["perf_local_time_of_first_event"] = moment.decode()
             out.note("the time of day in the text is local time: -O utc_offset=+02:00 puts it on the wall clock")
 
 

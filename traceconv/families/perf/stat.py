@@ -158,7 +158,7 @@ class _Reader:
                 "no count found, expected lines such as `43.91 msec task-clock`, those of -x or of -j",
                 hint=f"record some with {PerfStat.record}",
             )
-        self._out.metadata("perf_stat", [recording.facts for recording in self.recordings])
+        self._out.metadata["perf_stat"] = [recording.facts for recording in self.recordings]
 
     def _line(self, number: int, line: bytes) -> None:
         text, separator = line.decode("utf-8", "replace"), self._separator
@@ -329,7 +329,7 @@ class _Reader:
         if track is None:
             parent = self._group(recording, row.place)
             unit = row.unit or "count"
-            track = self._out.counter_track(row.label, parent, unit=unit, description=_COUNT_HELP)
+            track = self._out.tracks.counter(row.label, parent, unit=unit, description=_COUNT_HELP)
             recording.counters[key] = track
         return track
 
@@ -342,7 +342,7 @@ class _Reader:
             return
         if track is None:
             parent = self._group(recording, row.place)
-            track = self._out.counter_track(f"{row.label} running", parent, unit="%", description=_RUNNING_HELP)
+            track = self._out.tracks.counter(f"{row.label} running", parent, unit="%", description=_RUNNING_HELP)
             recording.shares[key] = track
             if recording.before:
                 self._out.counter(track, recording.start, 100.0, number)
@@ -355,7 +355,7 @@ class _Reader:
             track = recording.interval_tracks.get(place)
             if track is None:
                 group = self._group(recording, place)
-                track = recording.interval_tracks[place] = self._out.track("intervals", group)
+                track = recording.interval_tracks[place] = self._out.tracks.add("intervals", group)
             start, dur = recording.start + recording.before, recording.last - recording.before
             args = {label: row.args() for label, row in events.items()}
             self._out.slice(track, start, dur, "interval", "perf stat", args, recording.seen_at)
@@ -367,12 +367,12 @@ class _Reader:
         """The track of a CPU, core, socket or thread below that of the recording."""
         if recording.root == NO_TRACK:
             name = "perf stat" if recording.number == 1 else f"perf stat {recording.number}"
-            recording.root = self._out.track(name)
+            recording.root = self._out.tracks.add(name)
         if not place:
             return recording.root
         group = recording.groups.get(place)
         if group is None:
-            group = recording.groups[place] = self._out.track(place, recording.root)
+            group = recording.groups[place] = self._out.tracks.add(place, recording.root)
         return group
 
     def _close(self) -> None:
@@ -384,7 +384,7 @@ class _Reader:
             self._out.counter(track, recording.start + recording.last, 0)
         length = recording.elapsed or recording.last
         if recording.root != NO_TRACK or recording.whole:
-            root = self._out.track_info(self._group(recording, ""))
+            root = self._out.tracks[self._group(recording, "")]
             root.description = str(recording.facts.get("command", ""))
         if length and (recording.whole or recording.elapsed):
             self._draw_run(recording, length)
@@ -399,7 +399,7 @@ class _Reader:
         if not places:
             places[""] = {}
         for place, events in places.items():
-            track = self._out.track("whole run", self._group(recording, place))
+            track = self._out.tracks.add("whole run", self._group(recording, place))
             facts = {} if place else recording.facts
             name = str(recording.facts.get("command") or "summary")
             at = recording.whole[0][0] if recording.whole else 0
@@ -415,7 +415,7 @@ class _Reader:
             table = tables.get(row.place)
             if table is None:
                 parent = self._group(recording, row.place)
-                table = tables[row.place] = self._out.totals_track("whole run", parent)
+                table = tables[row.place] = self._out.tracks.totals("whole run", parent)
             self._out.totals(table, row.label, "perf stat", row.args(), number)
         self._out.note("one count for the whole run, whose length is not told: a table without a timeline")
 
@@ -522,4 +522,6 @@ class PerfStat:
         wall = seconds_since_1970(first.started, zone) * 10**9 + _START_BOUND_NS // 2
         method = f"`started on` of the file in whole seconds (local time read as {zone})"
         local = local_time(zone)
-        out.snapshot(ClockSnapshot(STAT_CLOCK, 0, REALTIME, wall, _START_BOUND_NS, method, local, Provenance.ASSUMED))
+        out.clocks.snapshot(
+            ClockSnapshot(STAT_CLOCK, 0, REALTIME, wall, _START_BOUND_NS, method, local, Provenance.ASSUMED)
+        )

@@ -20,7 +20,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
 )
 from traceconv.families.perfetto._sequence import Sequence
-from traceconv.model.builder import join_args
+from traceconv.model.args import join_args
 
 _STEP_US, _CATEGORY_IID, _ANNOTATION, _LEGACY, _TYPE, _NAME_IID, _TRACK, _EXTRA, _TIME_US = (
     1,

@@ -32,7 +32,8 @@ from traceconv.families.perfetto._sequence import Sequence
 from traceconv.families.perfetto._tracks import DEFAULT_TRACK, Tracks
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import CPU_UNKNOWN, Damage, PacketBuffer, Readable, read_packets
-from traceconv.model.builder import Builder, join_args
+from traceconv.model.args import join_args
+from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import NO_CPU, Level, StackId
 
@@ -457,27 +458,27 @@ class PacketReader:
         if time is None or not -_SIGN <= time[0] < _SIGN:
             self._out.skip(BAD_TIME, self._number)
             return
-        name = sequence.name(event.name_iid) if event.name_iid else self._out.string(event.name)
+        name = sequence.name(event.name_iid) if event.name_iid else self._out.tables.string(event.name)
         category = (
             sequence.category(tuple(event.category_iids)) if not event.categories else self._category(event, sequence)
         )
         track = self.tracks.number(event.track) if event.track is not None else self._default_track(sequence)
         self._typed.update(event.unknown)
         if event.type == _COUNTER:
-            self._value(event, sequence, track, *time)
+            self._value(event, sequence, track, time)
         elif event.type in _KINDS:
-            self._named(event, sequence, _KINDS[event.type], track, *time, name, category)
+            self._named(event, sequence, _KINDS[event.type], track, time, name, category)
             if rest and event.is_plain and len(self._known) < _MEMO and not self.clocks.is_incremental(time[1]):
                 self._known[rest] = (sequence, _KINDS[event.type], track, name, category)
         elif event.legacy is not None:
-            self._legacy(event, Message(event.legacy), sequence, track, *time, name, category)
+            self._legacy(event, Message(event.legacy), sequence, track, time, name, category)
         else:
             self._out.skip(BAD_TYPE, self._number, f"type {event.type}")
         if event.extra or event.double_extra:
-            self._extra_values(event, sequence, *time)
+            self._extra_values(event, sequence, time)
 
     def _category(self, event: Event, sequence: Sequence) -> int:
-        return self._out.string(",".join([*sequence.categories(event.category_iids), *event.categories]))
+        return self._out.tables.string(",".join([*sequence.categories(event.category_iids), *event.categories]))
 
     def _default_track(self, sequence: Sequence) -> int:
         thread = ("thread", *sequence.thread) if sequence.thread else DEFAULT_TRACK
@@ -493,7 +494,7 @@ class PacketReader:
         return sequence.time_ns, TRACE_TIME
 
     def _named(
-        self, event: Event, sequence: Sequence, kind: Kind, track: int, ts: int, clock: int, name: int, category: int
+        self, event: Event, sequence: Sequence, kind: Kind, track: int, time: tuple[int, int], name: int, category: int
     ) -> None:
         """A begin, end, instant or state, with its args, its arrows and its log entry."""
         args = event.args(sequence)
@@ -503,13 +504,13 @@ class PacketReader:
             own_name = sequence.event_name(event.name_iid) if event.name_iid else event.name
             if own_name not in ("", entry.text):
                 args = join_args(args, {"event": own_name})
-            self.rows.add(Kind.LOG, track, ts, clock, name, category, args, at)
+            self.rows.add(Kind.LOG, track, time, name, category, args, at)
             self.rows.entries[self.rows.last] = entry
             return
         # An arrow joins slices: an instant with an arrow becomes a slice of length 0.
         if kind is Kind.INSTANT and event.flows:
             kind = Kind.SLICE
-        self.rows.add(kind, track, ts, clock, name, category, args, at)
+        self.rows.add(kind, track, time, name, category, args, at)
         if kind is Kind.END:
             if event.flows:
                 self._out.problem(FLOW_OF_END, at, f"flow {event.flows[0][0]}", count=len(event.flows))
@@ -517,7 +518,7 @@ class PacketReader:
             for id, ends in event.flows:
                 self.rows.add_flow(id, ends)
         if entry is not None:
-            self.rows.add(Kind.LOG, track, ts, clock, name, category, b"", at, counts=False)
+            self.rows.add(Kind.LOG, track, time, name, category, b"", at, counts=False)
             self.rows.entries[self.rows.last] = entry
 
     def _entry(self, log: Message, event: Event, sequence: Sequence) -> Entry:
@@ -527,18 +528,18 @@ class PacketReader:
         known = Level(level) if level in Level._value2member_map_ else Level.INFO
         return Entry(sequence.body(log.unsigned(2)), known, place_of(location) if location else "")
 
-    def _value(self, event: Event, sequence: Sequence, track: int, ts: int, clock: int) -> None:
+    def _value(self, event: Event, sequence: Sequence, track: int, time: tuple[int, int]) -> None:
         if event.value is None:
             self._out.skip(NO_VALUE, self._number)
             return
-        self.rows.add_value(track, ts, clock, event.value, self._series_of(sequence), self._number)
+        self.rows.add_value(track, time, event.value, self._series_of(sequence), self._number)
 
     def _series_of(self, sequence: Sequence) -> int:
         """Differences add up within a sequence, until its state begins anew."""
         key = sequence.number, sequence.generation
         return self._series.setdefault(key, len(self._series))
 
-    def _extra_values(self, event: Event, sequence: Sequence, ts: int, clock: int) -> None:
+    def _extra_values(self, event: Event, sequence: Sequence, time: tuple[int, int]) -> None:
         """Counter values that ride on another event."""
         series = self._series_of(sequence)
         for values, uuids in (
@@ -546,7 +547,7 @@ class PacketReader:
             (event.double_extra, event.double_tracks or sequence.extra_double),
         ):
             for value, uuid in zip(values, uuids, strict=False):
-                self.rows.add_value(self.tracks.number(uuid), ts, clock, value, series, self._number, counts=False)
+                self.rows.add_value(self.tracks.number(uuid), time, value, series, self._number, counts=False)
             if len(values) > len(uuids):
                 self._out.problem(NO_VALUE, self._number, count=len(values) - len(uuids))
 
@@ -558,8 +559,7 @@ class PacketReader:
         legacy: Message,
         sequence: Sequence,
         track: int,
-        ts: int,
-        clock: int,
+        time: tuple[int, int],
         name: int,
         category: int,
     ) -> None:
@@ -579,7 +579,7 @@ class PacketReader:
             track = self.tracks.thread(legacy.signed(18, pid), legacy.signed(19, tid))
         args, at = event.args(sequence), self._number
         dur, bind, direction, encloses = (legacy.signed(field) for field in (3, 8, 13, 12))
-        self.rows.add(_PHASES[phase], track, ts, clock, name, category, args, at)
+        self.rows.add(_PHASES[phase], track, time, name, category, args, at)
         row = self.rows.last
         id = b"%d" % bind
         if phase in "stf":
@@ -615,9 +615,11 @@ class PacketReader:
             total = sample.unsigned(7 if is_hidden else 6)
             weight = total - sequence.sample_totals.get(cpu, 0)
             sequence.sample_totals[cpu] = total
-        name = self._out.string(sequence.sample_name.removesuffix(CPU_UNKNOWN) if is_hidden else sequence.sample_name)
+        name = self._out.tables.string(
+            sequence.sample_name.removesuffix(CPU_UNKNOWN) if is_hidden else sequence.sample_name
+        )
         thread = sample.signed(2), sample.signed(3)
-        self.rows.add(Kind.SAMPLE, 0, *time, name, 0, b"", self._number)
+        self.rows.add(Kind.SAMPLE, 0, time, name, 0, b"", self._number)
         self.rows.samples[self.rows.last] = Taken(thread, StackId(stack), weight, cpu)
 
 

@@ -117,7 +117,7 @@ class Rows:
         self.at = array("q")
         self.counts = array("B")
         self._args = bytearray()  # since the last part
-        self.args_size = out.args_part(b"")
+        self.args_size = out.tables.args_part(b"")
         self.args_end = array("q", [self.args_size])
         self.durations: dict[int, int] = {}
         self.values = array("q")  # whole ones, of others the bits of a double
@@ -133,15 +133,15 @@ class Rows:
         self,
         kind: int,
         track: int,
-        ts: int,
-        clock: int,
+        time: tuple[int, int],
         name: int,
         category: int,
         args: bytes,
         at: int,
         counts: bool = True,
     ) -> None:
-        """Add an event; `track` and `clock` are the numbers of Tracks and Clocks, `name` and `category` strings."""
+        """Add an event; `track` is a number of Tracks, `time` ns and a number of Clocks, the names are strings."""
+        ts, clock = time
         self.ts.append(ts)
         self.kind.append(kind)
         self.track.append(track)
@@ -163,7 +163,7 @@ class Rows:
 
     def part_args(self) -> None:
         """Hand the args so far to the builder, which may need no memory for them."""
-        self._out.args_part(self._args, len(self.kind))
+        self._out.tables.args_part(self._args, len(self.kind))
         self._args = bytearray()
 
     @property
@@ -172,10 +172,10 @@ class Rows:
         return len(self.kind) - 1
 
     def add_value(
-        self, track: int, ts: int, clock: int, value: float, series: int, at: int, counts: bool = True
+        self, track: int, time: tuple[int, int], value: float, series: int, at: int, counts: bool = True
     ) -> None:
         """Add a counter value; those of one series and track belong together if they are differences."""
-        self.add(Kind.COUNTER, track, ts, clock, len(self.values), series, b"", at, counts)
+        self.add(Kind.COUNTER, track, time, len(self.values), series, b"", at, counts)
         whole = isinstance(value, int)
         self.values.append(int(value) if whole else int.from_bytes(_DOUBLE.pack(value), "little", signed=True))
         self.is_integer.append(whole)
@@ -198,7 +198,7 @@ class Emission:
 
     def __init__(self, rows: Rows, clocks: Clocks, tracks: Tracks, out: Builder) -> None:
         self._rows, self._clocks, self._tracks, self._out = rows, clocks, tracks, out
-        self._strings = out.strings()
+        self._strings = out.tables.strings()
         self._beside: dict[tuple[TrackId, TrackKind], TrackId] = {}
 
     def run(self, shift: int) -> None:
@@ -215,7 +215,7 @@ class Emission:
         self._made = self._tracks.build(self._out, np.unique(np.frombuffer(rows.track, np.int32)).tolist())
         kinds = np.frombuffer(rows.kind, np.uint8)
         rows.part_args()
-        self._args = self._out.kept_args()
+        self._args = self._out.tables.kept_args()
         self._marks(np.flatnonzero(kept & (kinds <= Kind.END)))
         self._instants(np.flatnonzero(kept & (kinds == Kind.INSTANT)))
         for kind, handle in (
@@ -272,9 +272,9 @@ class Emission:
         """A track of another kind for events that cannot stand on a track."""
         beside = self._beside.get((track, kind))
         if beside is None:
-            info = self._out.track_info(track)
+            info = self._out.tracks[track]
             parent = info.parent if info.kind is TrackKind.COUNTER else track
-            add = self._out.counter_track if kind is TrackKind.COUNTER else self._out.track
+            add = self._out.tracks.counter if kind is TrackKind.COUNTER else self._out.tracks.add
             beside = self._beside[track, kind] = add(info.name, parent)
         return beside
 
@@ -300,7 +300,7 @@ class Emission:
         rows = self._rows
         ends = np.frombuffer(rows.args_end, np.int64)
         is_begin = np.frombuffer(rows.kind, np.uint8)[indices] == Kind.BEGIN
-        self._out.begins_and_ends(
+        self._out.bulk.begins_and_ends(
             self._drawn_tracks(indices),
             self._ts[indices],
             is_begin.astype(np.uint8),
@@ -314,7 +314,7 @@ class Emission:
     def _instants(self, indices: _Indices) -> None:
         rows = self._rows
         ends = np.frombuffer(rows.args_end, np.int64)
-        self._out.instants(
+        self._out.bulk.instants(
             self._drawn_tracks(indices),
             self._ts[indices],
             np.frombuffer(rows.name, np.int32)[indices],
@@ -333,7 +333,7 @@ class Emission:
 
     def _log(self, row: Row) -> None:
         track = self._drawn(row.track)
-        if self._out.track_info(track).kind is TrackKind.PROCESS:
+        if self._out.tracks[track].kind is TrackKind.PROCESS:
             track = self._beside_track(track, TrackKind.TRACK)
         self._out.log(track, row.ts, *self._rows.entries[row.place], row.args, row.at)
         self._out.balance.written += row.counts
@@ -353,7 +353,7 @@ class Emission:
         plain = indices[is_plain[where]]
         places = np.frombuffer(rows.name, np.int32)[plain]
         values = np.frombuffer(rows.values, np.int64)[places]
-        good = self._out.counters(
+        good = self._out.bulk.counters(
             np.array(made, np.int32)[np.frombuffer(rows.track, np.int32)[plain]],
             self._ts[plain],
             values,
@@ -410,7 +410,7 @@ class Emission:
             return
         origins = np.frombuffer(rows.at, np.int64)
         slice_of = np.full(int(np.max(origins)) + 1, -1, np.int64)
-        (origin,) = self._out.slice_columns("origin")
+        (origin,) = self._out.tables.slice_columns("origin")
         slice_of[origin] = np.arange(len(origin))
         row, ids = np.frombuffer(rows.flow_row, np.int64), np.frombuffer(rows.flow_id, np.int64)
         ends = np.frombuffer(rows.flow_ends, np.uint8)
@@ -426,7 +426,7 @@ class Emission:
         goes_on = np.append((flow[1:] == flow[:-1]) & (ends[:-1] == 0), False)
         joined = np.concatenate(([False], goes_on[:-1]))
         at, none = origins[row], np.zeros(int(joined.sum()), np.int32)
-        self._out.flows(
+        self._out.bulk.flows(
             here[:-1][joined[1:]].tolist(), here[joined].tolist(), none.tolist(), none.tolist(), at[joined].tolist()
         )
         is_last = np.append(flow[1:] != flow[:-1], True)

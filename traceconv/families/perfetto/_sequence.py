@@ -150,7 +150,7 @@ class Sequence:
         """The string of an interned event name."""
         found = self._names.get(iid)
         if found is None:
-            found = self._names[iid] = self._out.string(self.text(_NAMES, iid))
+            found = self._names[iid] = self._out.tables.string(self.text(_NAMES, iid))
         return found
 
     def event_name(self, iid: int) -> str:
@@ -162,7 +162,7 @@ class Sequence:
         found = self._categories.get(iids)
         if found is None:
             text = ",".join(self.categories(iids))
-            found = self._categories[iids] = self._out.string(text)
+            found = self._categories[iids] = self._out.tables.string(text)
         return found
 
     def body(self, iid: int) -> str:

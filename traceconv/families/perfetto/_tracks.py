@@ -245,7 +245,7 @@ class _Building(msgspec.Struct):
         track = self.known[number]
         if not track.declared and track.key != DEFAULT_TRACK:
             self.out.problem(UNDECLARED, f"uuid {track.key}")
-        self.made[number] = self.out.add_track(self._new(number, track))
+        self.made[number] = self.out.tracks.append(self._new(number, track))
 
     def _new(self, number: int, track: Descriptor) -> Track:
         rank = track.rank if self._ordering(track) == _EXPLICIT else None
@@ -280,7 +280,7 @@ class _Building(msgspec.Struct):
         key = track.machine, track.pid
         if key not in self.processes:
             name = self.names.get(("process", track.pid), "")
-            self.processes[key] = self.out.process(name, pid=track.pid)
+            self.processes[key] = self.out.tracks.process(name, pid=track.pid)
         return self.processes[key]
 
     def _declared_parent(self, number: int) -> int | None:
@@ -309,7 +309,7 @@ class _Building(msgspec.Struct):
                 children[track.parent].append(number)
         for siblings in children.values():
             for rank, number in enumerate(sorted(siblings, key=lambda one: self.known[one].name)):
-                self.out.track_info(self.made[number]).rank = rank
+                self.out.tracks[self.made[number]].rank = rank
 
     def _join_lanes(self) -> None:
         """Tracks that are drawn as one: lanes of the first, or of the thread or process that they lie in."""
@@ -317,11 +317,11 @@ class _Building(msgspec.Struct):
         mains: dict[tuple[TrackId, str, object], TrackId] = {}
         for number in sorted(self.made):
             track, made = self.known[number], self.made[number]
-            info = self.out.track_info(made)
+            info = self.out.tracks[made]
             if info.kind is not TrackKind.TRACK or not info.name or not track.declared or info.shares_lanes:
                 continue
             around = info.parent
-            above = self.out.track_info(around) if around != NO_TRACK else None
+            above = self.out.tracks[around] if around != NO_TRACK else None
             if above is not None and above.name == info.name and above.kind in (TrackKind.PROCESS, TrackKind.THREAD):
                 info.lane_of = around
                 continue

@@ -117,16 +117,16 @@ class Perfetto:
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(facts.get(_SHIFT, 0), out))
         self._set_clock(reader, facts, out)
         for key, value in facts.items():
-            out.metadata(key, value)
+            out.metadata[key] = value
 
     def _set_clock(self, reader: PacketReader, facts: dict[str, Any], out: Builder) -> None:
         domain = _own_domain(facts.get(_CLOCK)) or reader.clocks.domain
         machine = facts.get("machine_name")
         if isinstance(machine, str) and domain.zero in SINCE_BOOT:
             domain = replace(domain, machine=machine)
-        out.set_clock(domain)
+        out.clocks.set_default(domain)
         for snapshot in reader.clocks.snapshots(domain):
-            out.snapshot(snapshot)
+            out.clocks.snapshot(snapshot)
 
 
 def _fact(key: str, value: Any) -> Any:

@@ -81,12 +81,12 @@ def declare_collectives(out: Builder, info: Any) -> None:
         out: the input, which knows its place in the job.
         info: `distributedInfo`, as it was decoded.
     """
-    kinds = _kinds(out.strings())
+    kinds = _kinds(out.tables.strings())
     if kinds:
         size = out.info.world_size
         world = None if size is None or size > _MOST_RANKS else tuple(range(size))
         groups, only = _groups(info, world)
-        out.collectives(Collectives(kinds, _ARGS, _SAID, groups, only, world))
+        out.collectives = Collectives(kinds, _ARGS, _SAID, groups, only, world)
 
 
 def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:

@@ -162,7 +162,7 @@ class PytorchKineto:
         facts.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
         job = _top(reader, "distributedInfo")
-        out.of_rank(*_place_in(job))
+        out.info.rank, out.info.world_size = _place_in(job)
         declare_collectives(out, job)
         events.name_tracks(_device_names(reader), out.info.rank)
         self._set_clock(top, out)
@@ -170,7 +170,7 @@ class PytorchKineto:
     def _set_clock(self, top: dict[str, Any], out: Builder) -> None:
         """Times count from 1970, or from the base that the file states."""
         machine = top.get("host_name")
-        ts, dur = out.slice_columns("ts", "dur")
+        ts, dur = out.tables.slice_columns("ts", "dur")
         whole = len(ts) > 0 and not np.any(ts % 1000)
         domain = replace(
             self.clock,
@@ -264,20 +264,24 @@ class KinetoEvents(ChromeEvents):
     def new_process(self, pid: int | str) -> TrackId:
         """A process of the host, or what else stands at the place of a pid."""
         if isinstance(pid, int) and pid >= 0:
-            return self.out.process(pid=pid)
+            return self.out.tracks.process(pid=pid)
         if isinstance(pid, int):
-            return self.out.track("Profiler overhead")
-        return self.out.track(pid.replace(_DEVICE_PID, "GPU ", 1) if pid.startswith(_DEVICE_PID) else pid or "Trace")
+            return self.out.tracks.add("Profiler overhead")
+        return self.out.tracks.add(
+            pid.replace(_DEVICE_PID, "GPU ", 1) if pid.startswith(_DEVICE_PID) else pid or "Trace"
+        )
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
         """A thread of the host, a stream of a device, or a row of what the profiler says about itself."""
-        if self.out.track_info(process).kind is TrackKind.PROCESS:
+        if self.out.tracks[process].kind is TrackKind.PROCESS:
             return super().new_thread(process, pid, tid)
         if isinstance(pid, int):
-            return process if tid == 0 else self.out.track(f"thread {tid}", process)
+            return process if tid == 0 else self.out.tracks.add(f"thread {tid}", process)
         if not pid.startswith(_DEVICE_PID):
-            return self.out.track(str(tid), process)
-        return self.out.track(tid if isinstance(tid, str) and tid.startswith("stream ") else f"stream {tid}", process)
+            return self.out.tracks.add(str(tid), process)
+        return self.out.tracks.add(
+            tid if isinstance(tid, str) and tid.startswith("stream ") else f"stream {tid}", process
+        )
 
     # -- events -----------------------------------------------------------------------------------------------
 
@@ -328,7 +332,7 @@ class KinetoEvents(ChromeEvents):
         process = self.process(pid)
         track = self._memory_tracks.get((process, name))
         if track is None:
-            track = self.out.counter_track(name, process, unit="bytes", description=_MEMORY_HELP)
+            track = self.out.tracks.counter(name, process, unit="bytes", description=_MEMORY_HELP)
             self._memory_tracks[process, name] = track
         return track
 
@@ -341,7 +345,7 @@ class KinetoEvents(ChromeEvents):
             track = self._threads[on_device] if on_device in self._threads else self.thread(pid, tid)
             self.flows.settle(placeholder, track)
         values = np.array(self._memory_values, np.int64).reshape(-1, 4).T.copy()
-        self.out.counters(
+        self.out.bulk.counters(
             values[0].astype(np.int32), values[1], values[2], np.ones(len(values[0]), np.uint8), values[3]
         )
         super().finish(frames)
@@ -374,11 +378,11 @@ class KinetoEvents(ChromeEvents):
                 labels[pid].append(value)
         devices = {pid for pid, found in labels.items() if self._is_device_by_label(pid, found)}
         for pid in devices:
-            track = self.out.track_info(self._processes[pid])
+            track = self.out.tracks[self._processes[pid]]
             track.kind, track.pid, track.name = TrackKind.TRACK, None, str(labels[pid][-1])
         for (pid, tid), thread in self._threads.items():
             if pid in devices:
-                row = self.out.track_info(thread)
+                row = self.out.tracks[thread]
                 row.kind, row.tid, row.name = TrackKind.TRACK, None, f"stream {text_of(tid)}"
 
     def _is_device_by_label(self, pid: bytes, labels: list[Any]) -> bool:
@@ -387,7 +391,7 @@ class KinetoEvents(ChromeEvents):
 
     def _name_process(self, kind: str, pid: bytes, value: Any) -> None:
         """One fact, for the process or the device that it is about; both may have the same number."""
-        track = self.out.track_info(self._processes[pid])
+        track = self.out.tracks[self._processes[pid]]
         is_process = track.kind is TrackKind.PROCESS
         is_device = not is_process and (pid.isdigit() or text_of(pid).startswith(_DEVICE_PID))
         if kind == "process_sort_index" and isinstance(value, int):
@@ -401,7 +405,7 @@ class KinetoEvents(ChromeEvents):
             track.name = str(value or track.name)
 
     def _name_thread(self, kind: str, key: tuple[bytes, bytes], value: Any) -> None:
-        track = self.out.track_info(self._threads[key])
+        track = self.out.tracks[self._threads[key]]
         if kind == "thread_sort_index":
             track.rank = value if isinstance(value, int) else None
             return
@@ -414,7 +418,7 @@ class KinetoEvents(ChromeEvents):
 
     def _complete_process(self, pid: str, track_id: TrackId, devices: dict[str, str], rank: int | None) -> None:
         """What the top level of the file says about a process or a device."""
-        track = self.out.track_info(track_id)
+        track = self.out.tracks[track_id]
         if track.kind is TrackKind.PROCESS:
             track.labels += (f"rank {rank}",) if rank is not None else ()
             return

@@ -202,7 +202,7 @@ class _Reader:
         if self._others:
             self._out.skip(OTHER_LINE, count=self._others)
         self._out.note(NO_TIMELINE)
-        self._out.metadata("pytorch_tables", self._totals)
+        self._out.metadata["pytorch_tables"] = self._totals
 
     def _line(self, number: int, line: str) -> bool:
         """Read a line; False if it belongs to no table."""
@@ -299,7 +299,7 @@ class _Reader:
             return
         if table.track is None:
             title = "PyTorch key averages" + (f", table {table.number}" if table.number > 1 else "")
-            table.track = self._out.totals_track(title, description=_HELP)
+            table.track = self._out.tracks.totals(title, description=_HELP)
         if row.name.endswith("..."):
             self._out.problem(SHORTENED, row.number, row.name)
         if row.stack:

@@ -118,11 +118,11 @@ class _Events(ChromeEvents):
 
     def new_process(self, pid: int | str) -> TrackId:
         """A plane."""
-        return self.out.process(pid if isinstance(pid, str) else "")
+        return self.out.tracks.process(pid if isinstance(pid, str) else "")
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
         """A line."""
-        return self.out.thread(process, None, f"line {tid}")
+        return self.out.tracks.thread(process, None, f"line {tid}")
 
     def complete(self, event: Event, ts: int, number: int) -> None:
         """X: an event with a duration, which rounds to nothing where the exporter had to invent one."""
@@ -148,14 +148,12 @@ class _Events(ChromeEvents):
     def sort_out_devices(self) -> None:
         """Planes that are no hosts are no processes."""
         for track in self._processes.values():
-            process = self.out.track_info(track)
+            process = self.out.tracks[track]
             if not process.name.startswith(HOST):
                 process.kind = TrackKind.TRACK
         for track in self._threads.values():
-            line = self.out.track_info(track)
-            line.kind = (
-                TrackKind.THREAD if self.out.track_info(line.parent).kind is TrackKind.PROCESS else TrackKind.TRACK
-            )
+            line = self.out.tracks[track]
+            line.kind = TrackKind.THREAD if self.out.tracks[line.parent].kind is TrackKind.PROCESS else TrackKind.TRACK
 
 
 def _typed(value: Any) -> Any:

@@ -179,7 +179,7 @@ class _Space:
                 out.problem(code, name, text)
         hosts = [as_text(value) for number, value in space if number == 4]
         if hosts:
-            out.metadata("hostnames", hosts)
+            out.metadata["hostnames"] = hosts
         self._timeline.flows.resolve(out)
         if self._rounded:
             out.problem(ROUNDED, name, count=self._rounded)
@@ -190,11 +190,11 @@ class _Space:
     def _set_clock(self, hosts: list[str]) -> None:
         out = self._out
         domain = replace(Xplane.clock, machine=hosts[0] if len(hosts) == 1 else "")
-        out.set_clock(domain)
-        if looks_like_unix_time(out.first_ts()):
-            out.snapshot(ClockSnapshot(domain, 0, REALTIME, 0, None, "times since 1970, by their size"))
+        out.clocks.set_default(domain)
+        if looks_like_unix_time(out.tables.first_ts()):
+            out.clocks.snapshot(ClockSnapshot(domain, 0, REALTIME, 0, None, "times since 1970, by their size"))
         elif self._start is not None:
-            out.snapshot(ClockSnapshot(domain, 0, REALTIME, self._start, None, _METHOD))
+            out.clocks.snapshot(ClockSnapshot(domain, 0, REALTIME, self._start, None, _METHOD))
 
     def _plane(self, data: Value, source: str) -> None:
         try:
@@ -207,7 +207,7 @@ class _Space:
         if plane.name == _ENVIRONMENT and isinstance(stats.get(_START), int):
             self._start = stats[_START]
         if stats:
-            self._out.metadata(plane.name, stats)
+            self._out.metadata[plane.name] = stats
         lines = plane.message.all(3)
         if lines:
             self._lines(plane, lines, stats.get(_PID))
@@ -215,9 +215,9 @@ class _Space:
     def _lines(self, plane: _Plane, lines: list[Value], pid: object) -> None:
         is_host = plane.name.startswith(HOST)
         if is_host:
-            parent = self._out.process(plane.name, pid=pid if isinstance(pid, int) else None)
+            parent = self._out.tracks.process(plane.name, pid=pid if isinstance(pid, int) else None)
         else:
-            parent = self._out.track(plane.name)
+            parent = self._out.tracks.add(plane.name)
         for value in lines:
             try:
                 line = Message(value)
@@ -226,7 +226,7 @@ class _Space:
             except BadWire as error:
                 self._out.problem(NOT_A_MESSAGE, plane.name, f"a line: {error}")
                 continue
-            track = self._out.thread(parent, None, name) if is_host else self._out.track(name, parent)
+            track = self._out.tracks.thread(parent, None, name) if is_host else self._out.tracks.add(name, parent)
             self._events(plane, line.all(4), start, track, name)
 
     def _events(self, plane: _Plane, events: list[Value], start_ns: int, track: TrackId, line: str) -> None:
@@ -246,7 +246,7 @@ class _Space:
             args = more | {key: stat for key, stat in stats.items() if key not in INTERNAL}
             if event.occurrences is not None:
                 if totals == NO_TRACK:
-                    totals = self._out.totals_track(line, track)
+                    totals = self._out.tracks.totals(line, track)
                 self._out.totals(totals, name, args=args | {"num_occurrences": event.occurrences}, at=number)
                 balance.written += 1
                 continue

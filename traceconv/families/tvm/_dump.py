@@ -293,7 +293,7 @@ def find_dump(
         dump = Dump(graph, nodes, f"{device['kind']} {device['number']}" if device else "")
         out.note(f"joined by node name with {shown}")
         operators = sum(not node.is_parameter for node in graph.nodes)
-        out.metadata("tvm_graph", {"file": shown, "operators": operators, "parameters": len(graph.nodes) - operators})
+        out.metadata["tvm_graph"] = {"file": shown, "operators": operators, "parameters": len(graph.nodes) - operators}
         _add_tensors(dump, path.parent / TENSORS_FILE, source, out)
         return dump
     for misfit in misfits:
@@ -356,7 +356,7 @@ def _add_tensors(dump: Dump, path: Path, source: Source, out: Builder) -> None:
     for tensor in listing.tensors:
         node, _ = node_of(tensor.name)
         dump._tensors.setdefault(node, []).append(tensor)
-    out.metadata("tvm_output_tensors", {"file": shown, **summary(listing.tensors)})
+    out.metadata["tvm_output_tensors"] = {"file": shown, **summary(listing.tensors)}
     out.note(f"{len(listing.tensors)} output tensors listed from {shown} (names, shapes and dtypes only)")
 
 

@@ -131,7 +131,7 @@ class _Writer:
         """Number the runs if there are several."""
         if len(self._roots) > 1:
             for number, root in enumerate(self._roots, 1):
-                self._out.track_info(root).name += f" run {number}"
+                self._out.tracks[root].name += f" run {number}"
 
     def _find_dump(self, table: Table) -> Dump | None:
         """The dump folder that fits the rows; looked for once for all runs of a graph."""
@@ -178,16 +178,16 @@ class _Writer:
         description = f"{len(table.rows)} nodes, their {mean}times add up to {format_us(total)} us"
         if table.prefix:
             description += f"; lines with prefix {table.prefix.decode('utf-8', 'replace')}"
-        return self._out.track("TVM debugger", NO_TRACK, description=description, clock=clock)
+        return self._out.tracks.add("TVM debugger", NO_TRACK, description=description, clock=clock)
 
     def _clock_id(self, clock: ClockDomain) -> ClockId:
         if not self._has_clock:
-            self._out.set_clock(clock)
+            self._out.clocks.set_default(clock)
             self._has_clock = True
-        return self._out.clock(clock)
+        return self._out.clocks.add(clock)
 
     def _track(self, name: str, root: TrackId, description: str) -> TrackId:
-        return self._out.track(name, root, description=description, clock=self._out.track_info(root).clock)
+        return self._out.tracks.add(name, root, description=description, clock=self._out.tracks[root].clock)
 
     # -- rows -------------------------------------------------------------------------------------------------
 
@@ -352,7 +352,7 @@ class TvmDebugger:
             method = f"local time read as {zone}, from {self.date} on"
             clock = TIME_OF_DAY.owned_by(out.info.name)
             local = local_time(zone, guessed=not self.utc_offset)
-            out.snapshot(ClockSnapshot(clock, 0, REALTIME, midnight, 1000, method, local, Provenance.ASSUMED))
+            out.clocks.snapshot(ClockSnapshot(clock, 0, REALTIME, midnight, 1000, method, local, Provenance.ASSUMED))
 
     def _midnight(self) -> int | None:
         """The Unix time in ns of the midnight that Start Time counts from, if the user gives the day."""
@@ -373,7 +373,7 @@ class TvmDebugger:
             if table.total:
                 fact["total_time_us"] = table.total.decode()
         if facts:
-            out.metadata("tvm_tables", facts)
+            out.metadata["tvm_tables"] = facts
         if any(not table.rows for table in found):
             out.note("a table has no rows: the run failed, or its output was cut")
         if any(table.is_sorted and not table.total and not table.has_clock for table in found):

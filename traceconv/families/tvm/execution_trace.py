@@ -103,7 +103,7 @@ class _NodeEvents(ChromeEvents):
 
     def new_process(self, pid: int | str) -> TrackId:
         """All pids are 1: what does not fit is drawn beside the nodes."""
-        return self.out.process("events that are no nodes")
+        return self.out.tracks.process("events that are no nodes")
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class TvmExecutionTrace:
 
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
-        out.set_clock(NO_CLOCK.owned_by(out.info.name))
+        out.clocks.set_default(NO_CLOCK.owned_by(out.info.name))
         reader = ChromeReader(source, out)
         nodes: list[_Node] = []
         events = _NodeEvents(out, nodes)
@@ -215,8 +215,8 @@ def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None
     balance = out.balance
     device = dump.device if dump else ""
     total = nodes[-1].end - nodes[0].start if nodes else 0
-    root = out.track("TVM debugger", description=f"mean times of the nodes add up to {format_us(total)} us")
-    track = out.track(f"{device or 'nodes'} (synthetic)", root, description=_TRACK_HELP)
+    root = out.tracks.add("TVM debugger", description=f"mean times of the nodes add up to {format_us(total)} us")
+    track = out.tracks.add(f"{device or 'nodes'} (synthetic)", root, description=_TRACK_HELP)
     slices: dict[int, SliceId] = {}
     for place, node in enumerate(nodes):
         known = dump.nodes[place] if dump else None

@@ -66,11 +66,11 @@ class TvmGraph:
         if graph.strangers:
             out.problem(dumps.UNKNOWN_INPUT, out.info.name, count=graph.strangers)
         out.belongs_to(("tvm-debugger", "tvm-execution-trace"))
-        track = out.totals_track("TVM graph", description="Nodes in order of execution.")
+        track = out.tracks.totals("TVM graph", description="Nodes in order of execution.")
         for node in graph.nodes:
             out.balance.read += 1
             out.balance.written += 1
             category = "parameter" if node.is_parameter else "operator"
             out.totals(track, node.name, category, {"node": node.index} | graph.facts_of(node), node.index + 1)
         parameters = sum(node.is_parameter for node in graph.nodes)
-        out.metadata("tvm_graph", {"operators": len(graph.nodes) - parameters, "parameters": parameters})
+        out.metadata["tvm_graph"] = {"operators": len(graph.nodes) - parameters, "parameters": parameters}

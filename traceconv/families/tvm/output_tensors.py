@@ -58,7 +58,7 @@ class TvmOutputTensors:
         with source.open() as stream:
             listing = tensors.read_listing(stream, source.display)
         out.belongs_to(("tvm-debugger", "tvm-execution-trace"))
-        track = out.totals_track("TVM output tensors", description="Outputs of nodes, parameters among them.")
+        track = out.tracks.totals("TVM output tensors", description="Outputs of nodes, parameters among them.")
         for number, tensor in enumerate(listing.tensors, 1):
             node, name = dumps.node_of(tensor.name)
             args: dict[str, Any] = {"tensor": tensor.name} if name != tensor.name else {}
@@ -72,4 +72,4 @@ class TvmOutputTensors:
             missing = listing.names - len(listing.tensors)
             out.skip(CUT_TENSORS, f"{out.info.name}: {listing.cut}", count=missing)
         facts = dumps.summary(listing.tensors)
-        out.metadata("tvm_output_tensors", {"count": facts["count"], "bytes": facts["bytes"]})
+        out.metadata["tvm_output_tensors"] = {"count": facts["count"], "bytes": facts["bytes"]}

@@ -79,14 +79,16 @@ class _Writer:
         total_ns = sum(one.dur or 0 for one in placed)
         outer = self._nest(placed, in_order) if _is_nested(report, total_ns) else None
         config = "; ".join(f"{key}: {value}" for key, value in report.configuration.items())
-        root = self._out.track("TVM profile", description=f"{_size(report, total_ns)}. {config}".rstrip(". "))
+        root = self._out.tracks.add("TVM profile", description=f"{_size(report, total_ns)}. {config}".rstrip(". "))
         self._roots.append(root)
         devices: dict[str, TrackId] = {}
         counters: dict[tuple[str, str], TrackId] = {}
         for one in placed:
             device = one.call.text(DEVICE)
             if device not in devices:
-                devices[device] = self._out.track(f"{device or 'calls'} (synthetic)", root, description=_help(in_order))
+                devices[device] = self._out.tracks.add(
+                    f"{device or 'calls'} (synthetic)", root, description=_help(in_order)
+                )
             self._call(one, devices[device])
             if in_order and one.dur is not None and one is not outer:
                 self._counters(one, device, devices[device], counters)
@@ -100,9 +102,9 @@ class _Writer:
         """Number the runs if there are several; keep their settings."""
         if len(self._roots) > 1:
             for number, root in enumerate(self._roots, 1):
-                self._out.track_info(root).name += f" run {number}"
+                self._out.tracks[root].name += f" run {number}"
         if any(report.configuration for report in found):
-            self._out.metadata("tvm_configuration", [report.configuration for report in found])
+            self._out.metadata["tvm_configuration"] = [report.configuration for report in found]
 
     def _call(self, one: _Placed, track: TrackId) -> None:
         call = one.call
@@ -126,7 +128,7 @@ class _Writer:
                 value = 0
             track = counters.get((device, column))
             if track is None:
-                track = self._out.counter_track(column, parent, description=_COUNTER_HELP)
+                track = self._out.tracks.counter(column, parent, description=_COUNTER_HELP)
                 counters[device, column] = track
                 if one.ts:
                     self._out.counter(track, 0, 0, one.call.at)
@@ -139,7 +141,7 @@ class _Writer:
         """Sum and Total, beside the timeline."""
         if not report.totals:
             return
-        track = self._out.totals_track("totals", root, description="Total is the time of the whole run on a device.")
+        track = self._out.tracks.totals("totals", root, description="Total is the time of the whole run on a device.")
         for call in report.totals:
             name = " ".join(filter(None, (call.text(NAME) or "Total", call.text(DEVICE))))
             self._out.totals(track, name, "total", _args(call, None), call.at)
@@ -281,7 +283,7 @@ class TvmProfile:
     def read(self, source: Source, out: Builder) -> None:
         """Read all reports of the input."""
         form = reports.form_of(source.head().text)
-        out.set_clock(NO_CLOCK.owned_by(out.info.name))
+        out.clocks.set_default(NO_CLOCK.owned_by(out.info.name))
         out.info.unit = out.balance.unit = "call" if form == "json" else "line"
         out.balance.unit += "s"
         if form == "json":

@@ -127,8 +127,8 @@ class _Reader:
         self._heading = heading
         wanted = len(heading.counters) or 2
         self._cut = lines_but(holds(b"tsc"), holds(re.escape(heading.mark.encode()), wanted + heading.ids))
-        self._out.set_clock(self._clock(heading))
-        self._out.metadata("vtune_external", {"clock": heading.clock, "frequency_hz": self._frequency})
+        self._out.clocks.set_default(self._clock(heading))
+        self._out.metadata["vtune_external"] = {"clock": heading.clock, "frequency_hz": self._frequency}
 
     def _clock(self, heading: External) -> ClockDomain:
         host = _HOST.search(self._source.name)
@@ -227,7 +227,7 @@ class _Reader:
         if pid is None:
             return NO_TRACK
         if ("process", pid) not in self._tracks:
-            self._tracks["process", pid] = self._out.process(pid=pid)
+            self._tracks["process", pid] = self._out.tracks.process(pid=pid)
         return self._tracks["process", pid]
 
     def _track(self, pid: int | None, tid: int | None) -> TrackId:
@@ -235,11 +235,11 @@ class _Reader:
         if key not in self._tracks:
             parent = self._process(pid)
             if parent == NO_TRACK:
-                self._tracks[key] = self._out.track("Frames")
+                self._tracks[key] = self._out.tracks.add("Frames")
             elif tid is None:
-                self._tracks[key] = self._out.track("Tasks of the process", parent)
+                self._tracks[key] = self._out.tracks.add("Tasks of the process", parent)
             else:
-                self._tracks[key] = self._out.thread(parent, tid)
+                self._tracks[key] = self._out.tracks.thread(parent, tid)
         return self._tracks[key]
 
     def _counter(self, name: str, kind: str, whose: tuple[int | None, int | None]) -> TrackId:
@@ -249,7 +249,7 @@ class _Reader:
             parent = self._track(pid, tid) if tid is not None else self._process(pid)
             is_total = kind == "COUNT"
             help_text = "How much the running total grew until the next row." if is_total else ""
-            self._tracks[key] = self._out.counter_track(
+            self._tracks[key] = self._out.tracks.counter(
                 name, parent, unit="count" if is_total else "", description=help_text
             )
         return self._tracks[key]

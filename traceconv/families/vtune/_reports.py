@@ -360,7 +360,7 @@ class _Reader:
 
     def _timeline(self, report: Report) -> None:
         out = self._out
-        out.set_clock(RUN_CLOCK.owned_by(out.info.name))
+        out.clocks.set_default(RUN_CLOCK.owned_by(out.info.name))
         start_at, end_at = report.columns.index("Bin Start Time"), report.columns.index("Bin End Time")
         groups = [at for at in range(1, len(report.columns)) if at < start_at]
         metrics = [at for at in range(len(report.columns)) if at > max(start_at, end_at)]
@@ -401,9 +401,9 @@ class _Reader:
             for depth in range(len(whose)):
                 group = ("group", *whose[: depth + 1])
                 if group not in tracks:
-                    tracks[group] = self._out.track(whose[depth] or "[unknown]", parent)
+                    tracks[group] = self._out.tracks.add(whose[depth] or "[unknown]", parent)
                 parent = tracks[group]
-            tracks[key] = self._out.counter_track(metric, parent, unit=unit or ("%" if "%" in metric else ""))
+            tracks[key] = self._out.tracks.counter(metric, parent, unit=unit or ("%" if "%" in metric else ""))
         return tracks[key]
 
     # -- call trees -------------------------------------------------------------------------------------------------
@@ -411,13 +411,13 @@ class _Reader:
     def _tree(self, report: Report) -> None:
         out = self._out
         clock = TREE_CLOCK.owned_by(out.info.name)
-        out.set_clock(clock)
+        out.clocks.set_default(clock)
         roots = self._nodes(report)
         for root in roots:
             _measure(root)
         if report.has_shares:
             self._check_shares(report, roots)
-        track = out.track("Call tree (synthetic)", description=_TREE_HELP)
+        track = out.tracks.add("Call tree (synthetic)", description=_TREE_HELP)
         start = 0
         for root in roots:
             if start + root.length > LIMIT_NS:
@@ -476,7 +476,7 @@ class _Reader:
     def _table(self, report: Report) -> None:
         out = self._out
         title = f"VTune {report.kind}" if report.kind == "summary" else f"VTune by {report.columns[0]}"
-        track = out.totals_track(title)
+        track = out.tracks.totals(title)
         path: list[str] = []
         above = ""  # the function whose stacks follow, in a report of call stacks
         for number, indent, fields in self._rows(report):

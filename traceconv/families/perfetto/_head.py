@@ -1,0 +1,232 @@
+"""What a Perfetto trace holds before its events: its clock, what is said of it as a whole, and its tracks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from traceconv.families.perfetto import _fields as proto
+from traceconv.families.perfetto import _wire as wire
+from traceconv.model.clocks import Zero
+from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
+from traceconv.writers.facts import facts
+from traceconv.writers.ids import Identity, groups_above, identities
+
+_ROOT_UUID = 0
+_LONG_PATH = 1000
+_REALTIME, _MONOTONIC, _BOOTTIME = 1, 3, 6
+_UNITS = {"ns": 1, "count": 2, "bytes": 3}
+
+
+class Head:
+    """The packets before the first event, and what events need of them.
+
+    Attributes:
+        ids: how each track is shown.
+        shift: what is added to all times, ns.
+        clock_id: the number that Perfetto has for the clock, None for a private clock.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.ids = identities(trace)
+        self._uuids = track_uuids(trace)
+        self._first, self.shift = _start(trace)
+        self.clock_id = None if self.shift else _clock_id(trace)
+
+    def track(self, index: int) -> bytes:
+        """How events name their track."""
+        return wire.integer(proto.TRACK_UUID, self._uuids[index])
+
+    def task(self, index: int) -> bytes:
+        """The process and the thread of the samples on a track."""
+        identity = self.ids[index]
+        tid = identity.pid if self._trace.tracks[index].kind is TrackKind.PROCESS else identity.tid
+        return wire.integer(2, identity.pid) + wire.integer(3, tid)
+
+    def packets(self) -> Iterator[bytes]:
+        """The packets before the first event."""
+        yield self._first_packet()
+        yield from _attributes(self._trace, self.shift)
+        for fields in self._descriptors():
+            yield self._descriptor_packet(fields)
+
+    def _first_packet(self) -> bytes:
+        payload = proto.in_sequence(proto.SEQUENCE, proto.CLEARED)
+        payload += wire.integer(proto.FIRST_PACKET, 1)
+        if self.clock_id is not None:
+            payload += wire.blob(proto.DEFAULTS, wire.integer(proto.DEFAULT_CLOCK, self.clock_id))
+            payload += wire.blob(proto.CLOCK_SNAPSHOT, self._snapshot(self.clock_id))
+        return wire.packet(payload)
+
+    def _snapshot(self, clock_id: int) -> bytes:
+        """The clock of the trace; for the wall clock this gives the UI its ruler."""
+        reading = wire.blob(1, wire.integer(1, clock_id) + wire.integer(2, self._first))
+        return reading + wire.integer(2, clock_id)
+
+    def _descriptor_packet(self, fields: bytes) -> bytes:
+        """A track, outside of the sequence: there, Perfetto would take the last thread for that of all events."""
+        clock = wire.integer(proto.TIMESTAMP_CLOCK, self.clock_id) if self.clock_id is not None else b""
+        return wire.packet(
+            wire.integer(proto.TIMESTAMP, self._first) + clock + wire.blob(proto.TRACK_DESCRIPTOR, fields)
+        )
+
+    def _descriptors(self) -> Iterator[bytes]:
+        # Perfetto sorts processes and threads by rank from v57 on, and the other tracks in all versions.
+        yield (
+            wire.integer(proto.UUID, _ROOT_UUID)
+            + wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT)
+            + wire.integer(proto.PROCESS_ORDERING, 1)
+            + wire.integer(proto.THREAD_ORDERING, 1)
+        )
+        for index, track in enumerate(self._trace.tracks):
+            identity = self.ids[index]
+            if identity.native and identity.process == index and track.kind is not TrackKind.PROCESS:
+                yield self._process_without_track(index)
+            fields = wire.integer(proto.UUID, self._uuids[index]) + self._kind_fields(index, track, identity)
+            fields += wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT) + wire.integer(
+                proto.ORDER_RANK, identity.position
+            )
+            if track.description:
+                fields += wire.text(proto.DESCRIPTION, track.description)
+            if not identity.native:
+                fields += wire.integer(proto.MERGE_BEHAVIOR, proto.MERGE_BY_KEY) + wire.integer(
+                    proto.MERGE_KEY, self._row(index)
+                )
+            yield fields
+
+    def _row(self, index: int) -> int:
+        """A number for the row that a track is drawn in: its own one, but lanes share that of their main track.
+
+        Perfetto draws siblings with equal keys as one, whatever their names.
+        """
+        main = self._trace.tracks[index].lane_of
+        return self._uuids[index if main == NO_TRACK else main]
+
+    def _process_without_track(self, index: int) -> bytes:
+        """A process for a sampled track that belongs to none."""
+        uuid = _hash(["process of", str(self._uuids[index])])
+        return wire.integer(proto.UUID, uuid) + self._process_field(index, self._trace.tracks[index])
+
+    def _process_field(self, index: int, track: Track) -> bytes:
+        identity = self.ids[index]
+        process = wire.integer(1, identity.pid)
+        if identity.name:
+            process += wire.text(6, identity.name)
+        for label in [*groups_above(self._trace, index), *track.labels]:
+            process += wire.text(8, label)
+        return wire.blob(proto.PROCESS, process)
+
+    def _kind_fields(self, index: int, track: Track, identity: Identity) -> bytes:
+        if identity.native and track.kind is TrackKind.PROCESS:
+            return self._process_field(index, track)
+        if identity.native and track.kind is not TrackKind.COUNTER:
+            name = wire.text(5, identity.name) if identity.name else b""
+            return wire.blob(proto.THREAD, wire.integer(1, identity.pid) + wire.integer(2, identity.tid) + name)
+        fields = wire.text(proto.NAME, ", ".join([identity.name, *track.labels]))
+        if identity.parent != NO_TRACK:
+            fields += wire.integer(proto.PARENT, self._uuids[identity.parent])
+        if track.kind is TrackKind.COUNTER:
+            fields += wire.blob(proto.COUNTER, _unit(track.unit))
+        return fields
+
+
+def _start(trace: Trace) -> tuple[int, int]:
+    """The first time in the file in ns, and what is added to all times: Perfetto drops events before 0."""
+    span = trace.span()
+    first = span[0] if span else 0
+    return max(first, 0), max(-first, 0)
+
+
+def _clock_id(trace: Trace) -> int | None:
+    """The number that Perfetto has for the clock, None for a private clock."""
+    if not trace.clocks:
+        return None
+    clock = trace.clocks[0]
+    return {Zero.UNIX_EPOCH: _REALTIME, Zero.BOOT: _MONOTONIC, Zero.BOOT_AND_SLEEP: _BOOTTIME}.get(clock.zero)
+
+
+def _attributes(trace: Trace, shift: int) -> list[bytes]:
+    """The packet of what is said of the whole trace, in pieces: there may be much of it."""
+    values: dict[str, Any] = {f"traceconv.{key}": value for key, value in facts(trace).items()}
+    if shift:
+        values["traceconv.time_shift_ns"] = shift
+    pieces = []
+    for key, value in {**values, **trace.metadata}.items():
+        shown = wire.utf8(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        pieces += wire.headed(1, [wire.text(1, key), *wire.headed(3, [shown])])
+    return wire.headed(proto.PACKET, [*wire.headed(proto.ATTRIBUTES, pieces), proto.STATE])
+
+
+def _unit(unit: str) -> bytes:
+    if unit in _UNITS:
+        return wire.integer(3, _UNITS[unit])
+    return wire.text(6, unit) if unit else b""
+
+
+def track_uuids(trace: Trace) -> Sequence[int]:
+    """A number for each track that depends on what it is, so that files put together do not mix their tracks up."""
+    paths = _Paths(trace)
+    firsts = array("q", (_hash([*paths.of(index), "0"]) for index in range(len(trace.tracks))))
+    numbers = np.sort(np.frombuffer(firsts, np.int64))
+    if not (len(numbers) and (numbers[0] == _ROOT_UUID or np.any(numbers[1:] == numbers[:-1]))):
+        return firsts
+    del numbers
+    repeated: dict[int, int] = defaultdict(int)
+    uuids = array("q")
+    used = {_ROOT_UUID}
+    for index, uuid in enumerate(firsts):
+        if uuid in used:  # another one of that path
+            repeated[uuid] += 1
+            uuid = _hash([*paths.of(index), str(repeated[uuid])])
+        while uuid in used:
+            uuid += 1
+        used.add(uuid)
+        uuids.append(uuid)
+    return uuids
+
+
+class _Paths:
+    """What tells the tracks of a trace apart: what each is, and what it is inside of."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._has_children = np.zeros(len(trace.tracks), bool)
+        for track in trace.tracks:
+            if track.parent != NO_TRACK:
+                self._has_children[track.parent] = True
+        self._kept: dict[int, list[str]] = {}  # of tracks inside of others, with children
+
+    def of(self, index: int) -> list[str]:
+        """The path of a track, once those of the tracks around it were asked for."""
+        track = self._trace.tracks[index]
+        above = [_origin(self._trace, track)] if track.parent == NO_TRACK else self._above(track.parent)
+        path = [*above, track.kind.name, track.name, str(track.pid), str(track.tid)]
+        if track.parent != NO_TRACK and self._has_children[index]:
+            self._kept[index] = _short(path)
+        return path
+
+    def _above(self, index: int) -> list[str]:
+        """The path that those of children begin with."""
+        return self._kept[index] if index in self._kept else _short(self.of(index))
+
+
+def _short(path: list[str]) -> list[str]:
+    """What lies deep needs no longer path than what lies at the top."""
+    return path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
+
+
+def _origin(trace: Trace, track: Track) -> str:
+    return trace.sources[track.source].name if track.source < len(trace.sources) else ""
+
+
+def _hash(parts: list[str]) -> int:
+    """62 bits, so that it stays positive everywhere and takes nine bytes."""
+    data = wire.utf8(json.dumps(parts))
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 2

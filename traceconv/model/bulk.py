@@ -1,0 +1,162 @@
+"""How importers write many events at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.model.args import join_args
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.drawable import beyond, possible_slice, possible_times
+from traceconv.model.tables import Tables
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import I32, I64, U8, SourceInfo
+
+Numbers = Sequence[int] | I64 | I32
+
+NOT_A_NUMBER = declare(
+    "counter.not_a_number",
+    ProblemKind.LOST,
+    "a counter value is infinite, too large for a double or no number at all: it was left out",
+)
+
+
+class Bulk:
+    """Adds many events to the tables of an input, given as columns of equal length.
+
+    `name` and `category` are interned strings (`Tables.string`); `args_at` and `args_len` tell where the args are, of
+    those that `Tables.args_part` or `Tables.keep_args` was given.
+    """
+
+    def __init__(self, tables: Tables, info: SourceInfo) -> None:
+        self._tables, self._info = tables, info
+
+    def slices(
+        self,
+        track: Numbers,
+        ts: Numbers,
+        dur: Numbers,
+        name: Numbers,
+        category: Numbers,
+        args: Sequence[bytes],
+        origin: Numbers,
+    ) -> None:
+        """Slices with the args of each.
+
+        Raises:
+            TypeError: for a time or duration that is no integer.
+        """
+        if not len(ts):
+            return
+        if not _all_possible(ts, dur):
+            possible = [
+                possible_slice(self._info, *row)
+                for row in zip(map(index, ts), map(index, dur), args, origin, strict=True)
+            ]
+            ts, dur, args = zip(*possible, strict=True)
+        lengths = np.array([len(piece) for piece in args], np.int32)
+        ends = np.cumsum(lengths, dtype=np.int64)
+        self.slice_rows(
+            np.asarray(track, np.int32),
+            _integers(ts),
+            _integers(dur),
+            np.asarray(name, np.int32),
+            np.asarray(category, np.int32),
+            self._tables.args_part(b"".join(args)) + ends - lengths,
+            lengths,
+            np.asarray(origin, np.int64),
+        )
+
+    def slice_rows(
+        self, track: I32, ts: I64, dur: I64, name: I32, category: I32, args_at: I64, args_len: I32, origin: I64
+    ) -> None:
+        """Slices whose args were kept before."""
+        if not len(ts):
+            return
+        if not _all_possible(ts, dur):
+            ts, dur, args_at, args_len = ts.copy(), dur.copy(), args_at.copy(), args_len.copy()
+            kept = self._tables.kept_args()
+            for row in np.flatnonzero((dur < 0) | (dur > LIMIT_NS) | beyond(ts) | (ts > LIMIT_NS - dur)).tolist():
+                args = kept.get(int(args_at[row]), int(args_len[row]))
+                ts[row], dur[row], args = possible_slice(
+                    self._info, int(ts[row]), int(dur[row]), args, int(origin[row])
+                )
+                args_at[row], args_len[row] = self._tables.keep_args(args)
+        self._tables.extend("slices", ts, dur, track, name, category, args_at, args_len, origin)
+
+    def begins_and_ends(
+        self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
+    ) -> None:
+        """Begins and ends in the order of the input; the name of an end says which slice it ends."""
+        args_len = np.where(args_len > len(b"{}"), args_len, 0).astype(np.int32)
+        args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: mark_key(bool(is_begin[row])))
+        self._tables.marks.extend(
+            track, possible_times(self._info, ts, at), is_begin, name, category, args_at, args_len, at
+        )
+        self._tables.added(len(at))
+
+    def instants(self, track: I32, ts: I64, name: I32, category: I32, args_at: I64, args_len: I32, at: I64) -> None:
+        """Points in time."""
+        args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: "ts_ns")
+        ts = possible_times(self._info, ts, at)
+        self._tables.extend("instants", ts, track, name, category, args_at, args_len, at)
+
+    def counters(self, track: I32, ts: I64, value: I64, is_integer: U8, at: I64) -> npt.NDArray[np.bool_]:
+        """Values of counters; which of them were not left out.
+
+        Args:
+            value: integers, and where `is_integer` is 0 the bits of doubles.
+        """
+        doubles = np.where(is_integer, value.astype(np.float64), value.view(np.float64))
+        good = np.isfinite(doubles)
+        for row in np.flatnonzero(~good).tolist():
+            self._info.problem(NOT_A_NUMBER, int(at[row]), str(float(doubles[row])))
+        whole = np.where(is_integer, value, 0)
+        ts = possible_times(self._info, ts[good], at[good])
+        self._tables.extend("counters", ts, track[good], doubles[good], whole[good], is_integer[good], at[good])
+        return good
+
+    def flows(self, from_slice: Numbers, to_slice: Numbers, name: Numbers, category: Numbers, origin: Numbers) -> None:
+        """Arrows between slices."""
+        self._tables.extend("flows", *map(np.asarray, (from_slice, to_slice, name, category, origin)))
+
+    def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, cpu: I32, origin: I64) -> None:
+        """Call stacks; a `stack` of -1 is none, a `cpu` is NO_CPU or a number that a column holds."""
+        self._tables.extend("samples", possible_times(self._info, ts, origin), track, stack, name, weight, cpu, origin)
+
+    def _told_times(self, args_at: I64, args_len: I32, ts: I64, key: Callable[[int], str]) -> tuple[I64, I32]:
+        """Where the args are, once those of events at impossible times tell the time, by the key of their row."""
+        rows = np.flatnonzero(beyond(ts)).tolist()
+        if rows:
+            args_at, args_len, kept = args_at.copy(), args_len.copy(), self._tables.kept_args()
+            for row in rows:
+                args = kept.get(int(args_at[row]), int(args_len[row]))
+                args_at[row], args_len[row] = self._tables.keep_args(join_args(args, {key(row): str(ts[row])}))
+        return args_at, args_len
+
+
+def _all_possible(ts: Numbers, dur: Numbers) -> bool:
+    """Whether no slice needs a change; may doubt, but is never wrong about it."""
+    (first, last), (shortest, longest) = _range(ts), _range(dur)
+    return shortest >= 0 and longest <= LIMIT_NS and first >= -LIMIT_NS and last <= LIMIT_NS - longest
+
+
+def _range(column: Numbers) -> tuple[int, int]:
+    if isinstance(column, np.ndarray):
+        return index(np.min(column).item()), index(np.max(column).item())
+    return index(min(column)), index(max(column))
+
+
+def _integers(column: Numbers) -> I64:
+    found = np.asarray(column)
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"times are integers (ns), found {found.dtype}")
+    return found.astype(np.int64, copy=False)
+
+
+def mark_key(is_begin: bool) -> str:
+    """What args call the time of a begin or end that cannot be drawn there."""
+    return "ts_ns" if is_begin else "end_ts_ns"

@@ -1,0 +1,65 @@
+"""What cannot be drawn is drawn as near to it as can be, counted, and kept in the args where the row has any."""
+
+from __future__ import annotations
+
+from operator import index
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.model.args import AnyArgs, as_bytes, join_args
+from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import I64, SourceInfo
+
+NEGATIVE_DURATION = declare(
+    "slice.negative_duration",
+    ProblemKind.REPAIRED,
+    "a duration below zero (the clock stepped back): drawn with length 0, the value is kept in the args",
+)
+OUT_OF_RANGE = declare(
+    "time.out_of_range",
+    ProblemKind.REPAIRED,
+    "a time or duration beyond 146 years: drawn at that limit; of slices and instants the value is kept in the args",
+)
+
+
+def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) -> tuple[int, int, bytes]:
+    """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
+    if index(dur) < 0:
+        info.problem(NEGATIVE_DURATION, at)
+        args = join_args(args, {"negative_dur_ns": dur})
+        dur = 0
+    if dur > LIMIT_NS or not -LIMIT_NS <= index(ts) <= LIMIT_NS - dur:
+        info.problem(OUT_OF_RANGE, at)
+        args = join_args(args, {"ts_ns": str(ts), "dur_ns": str(dur)})
+        ts = _limited(ts)
+        dur = min(dur, LIMIT_NS, LIMIT_NS - ts)
+    return ts, dur, as_bytes(args)
+
+
+def possible_ts(info: SourceInfo, ts: int, at: int) -> int:
+    """The time of an event without length, likewise."""
+    possible = _limited(index(ts))
+    if possible != ts:
+        info.problem(OUT_OF_RANGE, at, f"{ts} ns")
+    return possible
+
+
+def possible_times(info: SourceInfo, ts: I64, at: I64) -> I64:
+    """The times of many events without length, likewise."""
+    rows = np.flatnonzero(beyond(ts)).tolist()
+    if not rows:
+        return ts
+    for row in rows:
+        possible_ts(info, int(ts[row]), int(at[row]))
+    return np.clip(ts, -LIMIT_NS, LIMIT_NS)
+
+
+def beyond(ts: I64) -> npt.NDArray[np.bool_]:
+    """Which times cannot be drawn."""
+    return (ts < -LIMIT_NS) | (ts > LIMIT_NS)
+
+
+def _limited(ts: int) -> int:
+    return max(-LIMIT_NS, min(ts, LIMIT_NS))

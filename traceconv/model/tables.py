@@ -1,0 +1,213 @@
+"""The tables of a trace in the making: their columns, and the strings and args that these refer to."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.io.spill import Memory
+from traceconv.model.args import AnyArgs, as_bytes
+from traceconv.model.columns import Column, finished
+from traceconv.model.ordering import pieces
+from traceconv.model.pairing import Marks
+from traceconv.model.trace import TABLES, TIMED, Args, Instants, SliceId, column_types
+from traceconv.model.tracks import Tracks
+
+_PART_BYTES = 4 << 20
+#: Of args that came one at a time, so many are looked for when others come, of at most so many bytes.
+_MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
+#: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
+_WORTH_A_FILE = 1 << 12
+#: What a text, a track and a row that an importer keeps take, about.
+_TEXT_BYTES, _TRACK_BYTES, _WAITING_BYTES = 250, 450, 48
+#: After so many more rows it is looked at whether they still fit into memory.
+_ROWS_BETWEEN_LOOKS = 1 << 14
+
+
+class Tables:
+    """The rows of one input. What does not fit into memory goes to temporary files.
+
+    Attributes:
+        columns: by table and name.
+        tracks: those declared so far.
+        marks: the begins and ends that are not slices yet.
+        slice_count: how many slices there are so far; the next one gets this id.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.columns = {
+            table: {name: Column(dtype) for name, dtype in column_types(cls).items()} for table, cls in TABLES.items()
+        }
+        names = column_types(Instants)
+        self._named = {table: [self.columns[table][name] for name in names] for table in ("slices", "instants")}
+        self.tracks = Tracks()
+        self.marks = Marks()
+        self.slice_count = self._rows = 0
+        self._waiting = 0  # rows that the importer itself keeps
+        self._strings: dict[str, int] = {"": 0}
+        self._args = bytearray()  # of events that came one at a time, since the last part
+        self._memory = memory
+        self._args_parts = memory.parts()
+        self._args_before = 0  # bytes in the parts
+        self._recent_args: dict[bytes, tuple[int, int]] = {}
+        self._look_at = _ROWS_BETWEEN_LOOKS  # rows
+
+    def string(self, text: str) -> int:
+        """The index of an interned string."""
+        index = self._strings.get(text)
+        if index is None:
+            index = self._strings[text] = len(self._strings)
+        return index
+
+    def strings(self) -> list[str]:
+        """The interned strings so far, by index."""
+        return list(self._strings)
+
+    def put(self, table: str, ts: int, track: int, name: int, category: int, args: tuple[int, int], at: int) -> None:
+        """Add an instant, or all of a slice but its length; `args` tells where they are kept, and their length."""
+        to_ts, to_track, to_name, to_category, to_args_at, to_args_len, to_origin = self._named[table]
+        to_ts.append(ts)
+        to_track.append(track)
+        to_name.append(name)
+        to_category.append(category)
+        to_args_at.append(args[0])
+        to_args_len.append(args[1])
+        to_origin.append(at)
+        self.added(1)
+
+    def put_slice(
+        self, ts: int, dur: int, track: int, name: int, category: int, args: tuple[int, int], at: int
+    ) -> SliceId:
+        """Add a slice."""
+        self.columns["slices"]["dur"].append(dur)
+        self.put("slices", ts, track, name, category, args, at)
+        self.slice_count += 1
+        return SliceId(self.slice_count - 1)
+
+    def added(self, rows: int) -> None:
+        """Count rows that were added. What does not fit into memory goes to a file."""
+        self._rows += rows
+        if self._rows >= self._look_at:
+            self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
+            self._tell_size()
+            self._spill_columns_if_short()
+
+    def _tell_size(self) -> None:
+        """Let the memory know what is kept beside the args."""
+        columns = sum(column.nbytes for column in [*self._all_columns(), *self.marks.columns.values()])
+        texts = _TEXT_BYTES * len(self._strings) + _TRACK_BYTES * len(self.tracks)
+        self._args_parts.rows = self._rows + self._waiting
+        self._args_parts.row_bytes = columns + texts + _WAITING_BYTES * self._waiting
+
+    def _spill_columns_if_short(self) -> None:
+        if self._exceeds_memory():
+            for column in [*self._all_columns(), *self.marks.columns.values()]:
+                column.spill()
+
+    def keep_args(self, args: AnyArgs) -> tuple[int, int]:
+        """Keep the args of one or several events: where, and how long they are.
+
+        Those that were kept lately are not kept again: a program does few different things many times.
+        """
+        args = as_bytes(args)
+        place = self._recent_args.get(args)
+        if place is None:
+            if len(self._args) > _PART_BYTES:
+                self.args_part(b"")
+            place = self._args_before + len(self._args), len(args)
+            self._args += args
+            if len(args) <= _LONGEST_RECENT:
+                if len(self._recent_args) >= _MOST_RECENT:
+                    self._recent_args.clear()
+                self._recent_args[args] = place
+        return place
+
+    def args_part(self, part: bytes | bytearray, waiting: int = 0) -> int:
+        """Keep the args of many events as they are, without copying what is there; where they begin.
+
+        Args:
+            part: JSON objects, one behind the other.
+            waiting: how many rows the importer itself still keeps.
+
+        Raises:
+            OutputError: they do not fit into memory, and cannot be written to a temporary file.
+        """
+        self._waiting = waiting
+        self._tell_size()
+        for one in (self._args, part):
+            self._args_parts.append(one)
+            self._args_before += len(one)
+        self._args = bytearray()
+        self._spill_columns_if_short()
+        return self._args_before - len(part)
+
+    def kept_args(self) -> Args:
+        """All args so far, to be read while others are added."""
+        self.args_part(b"")
+        return Args(self._args_parts.so_far())
+
+    def extend(self, table: str, *values: npt.NDArray[Any]) -> None:
+        """Append to all columns, in their order; the last of them says how many rows these are."""
+        for column, added in zip(self.columns[table].values(), values, strict=True):
+            column.put(added)
+        self.slice_count += len(values[-1]) if table == "slices" else 0
+        self.added(len(values[-1]))
+
+    def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
+        """Some columns of the slices so far, not copied, to be read only; no slice may be added while they are in use.
+
+        Raises:
+            OutputError: they are in a temporary file that cannot be written.
+        """
+        return [self.columns["slices"][name].numbers() for name in names]
+
+    def _exceeds_memory(self) -> bool:
+        """Whether the columns have to go to a file."""
+        return self._rows >= _WORTH_A_FILE and self._memory.is_short_for_columns()
+
+    def _all_columns(self) -> list[Column]:
+        return [column for columns in self.columns.values() for column in columns.values()]
+
+    def first_ts(self) -> int:
+        """The first instant seen so far, ns; 0 when there is none."""
+        earliest = [int(np.min(table["ts"].numbers())) for table in self._timed_tables()]
+        return min([*earliest, *self.marks.span()], default=0)
+
+    def last_ts(self) -> int:
+        """The last instant seen so far, ns; 0 when there is none."""
+        slices = self.columns["slices"]
+        latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
+        if len(slices["ts"]):
+            ts, dur = slices["ts"].numbers(), slices["dur"].numbers()
+            latest += [int(np.max(ts[rows] + dur[rows])) for rows in pieces(len(ts))]
+        return max([*latest, *self.marks.span()], default=0)
+
+    def _timed_tables(self) -> list[dict[str, Column]]:
+        tables = [self.columns[table] for table in TIMED]
+        return [table for table in tables if len(table["ts"])]
+
+    def take_marks(self) -> Marks:
+        """The begins and ends so far, which are none of the rows any more."""
+        marks, self.marks = self.marks, Marks()
+        self._rows -= len(marks)
+        self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
+        marks.settle()
+        return marks
+
+    def take_args(self) -> Args:
+        """All args, which alone holds them from here on."""
+        self.args_part(b"")
+        return Args(self._args_parts.take())
+
+    def take_columns(self) -> tuple[dict[str, Any], tuple[mmap.mmap, ...]]:
+        """The finished tables, which alone hold their columns from here on; and the files that they are in, if any."""
+        columns = self._all_columns()
+        in_file = self._exceeds_memory() or any(column.is_spilled for column in columns)
+        arrays, mappings = finished(columns, in_file=in_file)
+        each = iter(arrays)
+        tables = {name: cls(**{column: next(each) for column in self.columns[name]}) for name, cls in TABLES.items()}
+        self.columns, self._named = {}, {}
+        return tables, mappings
