@@ -62,6 +62,8 @@ class _Commands(click.Group):
             # BLAS has a thread for each core that spins while numpy starts; no large matrices are multiplied here.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         command = importlib.import_module(f"traceconv.cli.{name}_command").command
+        gc.freeze()
+        gc.enable()
         interrupts.raise_again()  # now something may be begun that has to be cleared away, such as temporary files
         assert isinstance(command, click.Command)
         return command
