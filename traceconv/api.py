@@ -161,7 +161,7 @@ def merge(
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
         memory: how many bytes of memory to aim at: beyond it args, and then columns, go to temporary files (in the
-            folder TMPDIR); by default half of what is free.
+            folder TMPDIR); by default what the inputs have and 500 MB, or half of what is free if that is less.
         limits: what each input may take.
 
     Raises:
@@ -379,6 +379,8 @@ def _read_all(
             recognised.append(recognise(source, one.format))
         except TraceconvError as error:
             errors.append(error)
+    for source in sources:
+        memory.add_input(partial(getattr, source, "size"))
     traces: list[Trace] = []
     if not errors:
         shared = _assign_options(options, names, [found.cls for found in recognised])

@@ -133,7 +133,10 @@ def read_recognised(
         TraceconvError: it cannot be read. If it has several writers: none of them can, and this is the first error.
     """
     importer = configure(found.cls, options)
-    name, memory = name or found.source.name, memory or Memory()
+    name = name or found.source.name
+    if memory is None:
+        memory = Memory()
+        memory.add_input(lambda: found.source.size)
     if not found.streams:
         return _read_one(found.source, importer, name, memory)
     traces: dict[str, Trace] = {}

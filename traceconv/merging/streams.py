@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from traceconv.merging.traces import concatenate_traces
 from traceconv.model.trace import NO_TRACK, ClockId, SourceInfo, Trace, Track, TrackKind
+from traceconv.model.tracks import Tracks
 
 
 def join_streams(traces: Sequence[Trace], writers: Sequence[str]) -> Trace:
@@ -14,10 +15,10 @@ def join_streams(traces: Sequence[Trace], writers: Sequence[str]) -> Trace:
     clocks = list(dict.fromkeys(clock for trace in traces for clock in trace.clocks))
     marked = [
         trace.with_tables(
-            tracks=[
+            tracks=Tracks(
                 replace(_marked(track, writer), clock=ClockId(clocks.index(trace.clocks[track.clock])))
                 for track in trace.tracks
-            ]
+            )
         )
         for trace, writer in zip(traces, writers, strict=True)
     ]
