@@ -103,7 +103,11 @@ FORMATS = {
     "perf-header": Format("perf.header:PerfHeader", (b"# captured on",)),
     "perf-json": Format("perf.json_export:PerfJson", (b'"linux-perf-json-version"',)),
     "perf-report": Format("perf.report:PerfReport", (b"# samples: ",)),
-    "perf-script": Format("perf.script:PerfScript", pattern=rb"\d\.\d{1,9}:\s"),
+    "perf-script": Format(
+        "perf.script:PerfScript",
+        pattern=rb"\d\.\d{1,9}:\s|(?:\A|[\r\n])\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?"
+        rb"[\w:.-]+:(?:\s*?(?:[\r\n]|\Z)|\s+[0-9a-f]{5,16} )",
+    ),
     "perf-stat": Format(
         "perf.stat:PerfStat",
         (b"performance counter stats for ", b'"counter-value"', b"counts unit events"),
