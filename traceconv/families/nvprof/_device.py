@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from traceconv.demangle import demangle
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.demangle import demangle
 from traceconv.families.nvprof._calls import ID_HEAD, IDS, Extras, Launches, correlation
 from traceconv.families.nvprof._tables import GRID, SHAPE, Activities, Row, Spans, spans_of
 from traceconv.families.nvprof._tracks import Tracks
