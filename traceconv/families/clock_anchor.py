@@ -41,13 +41,11 @@ from traceconv.model.clocks import (
     Run,
     Zero,
 )
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS
 
-BAD_READING = declare(
-    "clock-anchor.bad_reading", ProblemKind.LOST, "a time or a bound is out of range: it was left out"
-)
+BAD_READING = lost("clock-anchor.bad_reading", "a time or a bound is out of range: it was left out")
 
 FORMAT = 1
 _MARK = "traceconv-anchor"

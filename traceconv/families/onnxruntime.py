@@ -39,31 +39,27 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder, join_args
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
 #: The profiler stops recording after this many events of one session.
 EVENT_LIMIT = 1_000_000
 
-TRUNCATED = declare(
+TRUNCATED = absent(
     "onnxruntime.truncated",
-    ProblemKind.ABSENT,
     "the profiler reached its limit of events and recorded nothing after that: profile fewer runs",
 )
-ALL_ZERO = declare(
+ALL_ZERO = noted(
     "onnxruntime.counters_all_zero",
-    ProblemKind.NOTED,
     "all perf counters are 0 in every layer: the events did not fit into the counters of the CPU; ask for fewer",
 )
-NO_VALUE = declare(
+NO_VALUE = absent(
     "onnxruntime.counter_no_value",
-    ProblemKind.ABSENT,
     "a perf counter holds 2^64-1, which means that it could not be read: kept as text in the args only",
 )
-PERF_ERROR = declare(
+PERF_ERROR = noted(
     "onnxruntime.perf_error",
-    ProblemKind.NOTED,
     "the perf counters of a layer could not be read; the first line of the error is the arg `perf_error`",
 )
 

@@ -38,29 +38,22 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.marks import GPU_MARKS, FormatMarks
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
-BAD_ROW = declare(
-    "rocprof.bad_row", ProblemKind.LOST, "a row or record is cut, or has a time that is no number: it was left out"
-)
-FOREIGN_LINE = declare(
-    "rocprof.foreign_line", ProblemKind.SKIPPED, "a line before the heading of the table: left out", quiet=True
-)
-UNKNOWN_NAME = declare(
-    "rocprof.unknown_name",
-    ProblemKind.ABSENT,
-    "a record names an agent, kernel or operation that the file does not describe",
+BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is no number: it was left out")
+FOREIGN_LINE = skipped("rocprof.foreign_line", "a line before the heading of the table: left out", quiet=True)
+UNKNOWN_NAME = absent(
+    "rocprof.unknown_name", "a record names an agent, kernel or operation that the file does not describe"
 )
 
-NEVER_SET = declare(
+NEVER_SET = absent(
     "rocprof.no_begin",
-    ProblemKind.ABSENT,
     "the begin or end of a kernel was never set (0), so nobody knows when it ran: it is a row of a table without times",
 )
-PC_SAMPLE = declare("rocprof.pc_sample", ProblemKind.LOST, "samples of the program counter inside kernels are not read")
+PC_SAMPLE = lost("rocprof.pc_sample", "samples of the program counter inside kernels are not read")
 
 #: The default clock of ROCprofiler-SDK (source/lib/common/utility.hpp); early versions took CLOCK_MONOTONIC.
 CLOCK = BOOTTIME

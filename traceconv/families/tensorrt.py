@@ -35,18 +35,14 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, repaired
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import MS, format_time, parse_ns
 from traceconv.model.trace import SliceId, TrackId
 
-BAD_RECORD = declare(
-    "tensorrt.bad_record", ProblemKind.LOST, "an object is cut, or lacks a time that is a number: it was left out"
-)
-MENDED = declare(
-    "tensorrt.mended",
-    ProblemKind.REPAIRED,
-    "the file is no valid JSON (names without escapes, nan, cut): read object by object",
+BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or lacks a time that is a number: it was left out")
+MENDED = repaired(
+    "tensorrt.mended", "the file is no valid JSON (names without escapes, nan, cut): read object by object"
 )
 
 _OBJECT = regex(rb"\{[^{}]*\}")

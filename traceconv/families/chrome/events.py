@@ -30,43 +30,30 @@ from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten, may_be_de
 from traceconv.families.chrome.rows import Rows, RowScanner
 from traceconv.families.common.numbers import number_of
 from traceconv.model.builder import Builder, join_args
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.times import LIMIT_NS, US, parse_ns
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, StackId, TrackId
 
-BAD_TIME = declare(
+BAD_TIME = lost(
     "chrome.bad_time",
-    ProblemKind.LOST,
     "an event has no time that can be read, or one beyond 146 years (in ns? -O ts_unit=ns), and was skipped",
 )
-BAD_DURATION = declare(
+BAD_DURATION = repaired(
     "chrome.bad_duration",
-    ProblemKind.REPAIRED,
     "the duration of a complete event cannot be read: drawn with length 0 and marked `unfinished`",
 )
-NO_DURATION = declare(
-    "chrome.no_duration",
-    ProblemKind.ABSENT,
-    "a complete event has no duration: drawn with length 0 and marked `unfinished`",
+NO_DURATION = absent(
+    "chrome.no_duration", "a complete event has no duration: drawn with length 0 and marked `unfinished`"
 )
-UNKNOWN_PHASE = declare("chrome.unknown_phase", ProblemKind.LOST, "an event has a phase that the format does not know")
-EMPTY_EVENT = declare(
-    "chrome.empty_event",
-    ProblemKind.SKIPPED,
-    "empty objects, which some writers put after the last event, mean nothing",
-    quiet=True,
+UNKNOWN_PHASE = lost("chrome.unknown_phase", "an event has a phase that the format does not know")
+EMPTY_EVENT = skipped(
+    "chrome.empty_event", "empty objects, which some writers put after the last event, mean nothing", quiet=True
 )
-NO_VALUE = declare("chrome.counter_without_value", ProblemKind.ABSENT, "a counter event holds no number")
-NO_NUMBER = declare(
-    "chrome.empty_counter_value",
-    ProblemKind.ABSENT,
-    "one series of a counter event is null or NaN: nothing was measured",
-)
-BAD_VALUE = declare("chrome.bad_counter_value", ProblemKind.LOST, "one series of a counter event is not a number")
-NO_ID = declare("chrome.no_id", ProblemKind.LOST, "an event that belongs together with others by its id has none")
-BAD_ARGS = declare(
-    "chrome.bad_args", ProblemKind.REPAIRED, "args that are no JSON object were kept under the key `args`"
-)
+NO_VALUE = absent("chrome.counter_without_value", "a counter event holds no number")
+NO_NUMBER = absent("chrome.empty_counter_value", "one series of a counter event is null or NaN: nothing was measured")
+BAD_VALUE = lost("chrome.bad_counter_value", "one series of a counter event is not a number")
+NO_ID = lost("chrome.no_id", "an event that belongs together with others by its id has none")
+BAD_ARGS = repaired("chrome.bad_args", "args that are no JSON object were kept under the key `args`")
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _Key = TypeVar("_Key")

@@ -29,35 +29,26 @@ from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomple
 from traceconv.families.chrome.rows import Rows, RowScanner
 from traceconv.io.source import CHUNK_BYTES, Source
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, noted, repaired
 
-REPAIRED = declare(
+REPAIRED = repaired(
     "chrome.repaired",
-    ProblemKind.REPAIRED,
     "places that are not valid JSON were read as what the writer plainly meant (quotes, escapes, NaN, commas)",
 )
-CUT = declare(
-    "chrome.cut", ProblemKind.LOST, "the file ends inside an event, which was dropped; all events before it were kept"
+CUT = lost("chrome.cut", "the file ends inside an event, which was dropped; all events before it were kept")
+GARBLED = lost("chrome.garbled", "text between events that cannot be read as an event was skipped")
+NO_CLOSING = repaired(
+    "chrome.unclosed", "the closing bracket is missing: the writer was stopped; what stands before the end was read"
 )
-GARBLED = declare("chrome.garbled", ProblemKind.LOST, "text between events that cannot be read as an event was skipped")
-NO_CLOSING = declare(
-    "chrome.unclosed",
-    ProblemKind.REPAIRED,
-    "the closing bracket is missing: the writer was stopped; what stands before the end was read",
-)
-EXTRA_DOCUMENT = declare(
+EXTRA_DOCUMENT = noted(
     "chrome.extra_document",
-    ProblemKind.NOTED,
     "more events follow after the end of the JSON document (several dumps or writers in one file); they were read too",
 )
-BAD_ENCODING = declare(
-    "chrome.not_utf8",
-    ProblemKind.REPAIRED,
-    "bytes that are not UTF-8 were replaced by U+FFFD, the replacement character",
+BAD_ENCODING = repaired(
+    "chrome.not_utf8", "bytes that are not UTF-8 were replaced by U+FFFD, the replacement character"
 )
-REPEATED_VALUE = declare(
+REPEATED_VALUE = lost(
     "chrome.repeated_value",
-    ProblemKind.LOST,
     "a top-level key occurs again with another value (several documents in one file); the first value was kept",
 )
 

@@ -22,31 +22,21 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.times import LIMIT_NS, MS, parse_ns
 from traceconv.model.trace import TrackId
 
 LAYER_CLOCK = ClockDomain("order of the DeepSparse layers", Zero.UNKNOWN, Run.NONE)
 
-NO_TIME = declare(
-    "deepsparse.layer_without_time",
-    ProblemKind.LOST,
-    "a layer or an iteration has no time of 0 ms or more: it was left out",
-)
-NO_NUMBER = declare(
-    "deepsparse.not_a_number",
-    ProblemKind.ABSENT,
-    "a value is NaN or infinite: it was left out of the args",
-)
-NAIVE_THROUGHPUT = declare(
+NO_TIME = lost("deepsparse.layer_without_time", "a layer or an iteration has no time of 0 ms or more: it was left out")
+NO_NUMBER = absent("deepsparse.not_a_number", "a value is NaN or infinite: it was left out of the args")
+NAIVE_THROUGHPUT = skipped(
     "deepsparse.naive_throughput",
-    ProblemKind.SKIPPED,
     "layers that run in ONNX Runtime have no dimensions, and a throughput that means nothing: it was left out",
     quiet=True,
 )
-OUTSIDE_PARENT = declare(
+OUTSIDE_PARENT = noted(
     "deepsparse.sub_layers_exceed_layer",
-    ProblemKind.NOTED,
     "the sub-layers of a layer take longer than the layer: they are on a track of their own",
 )
 

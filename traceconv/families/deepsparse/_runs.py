@@ -23,7 +23,7 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Line, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost
 from traceconv.model.times import LIMIT_NS, MS, parse_ns
 from traceconv.model.trace import Level, TrackId
 
@@ -31,19 +31,16 @@ NO_CLOCK = ClockDomain("order of the DeepSparse lines", Zero.UNKNOWN, Run.NONE)
 #: What a line takes on the synthetic clock.
 LINE_NS = 1000
 
-BAD_DURATION = declare(
+BAD_DURATION = lost(
     "deepsparse.bad_duration",
-    ProblemKind.LOST,
     "the duration of a compute_func line is no number of milliseconds of 0 or more: its slice was left out",
 )
-CUT_LINE = declare(
+CUT_LINE = lost(
     "deepsparse.cut_line",
-    ProblemKind.LOST,
     "the text ends inside a line of the engine: the process was killed, or the log was copied too early",
 )
-UNENDED_PHASE = declare(
+UNENDED_PHASE = absent(
     "deepsparse.unended_phase",
-    ProblemKind.ABSENT,
     "a phase has no end in the log: its slice was closed at the last line of its thread and is marked `unfinished`",
 )
 

@@ -67,29 +67,23 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
-from traceconv.model.diagnostics import Code, ProblemKind, declare
+from traceconv.model.diagnostics import Code, noted, skipped
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import TrackId
 
-OTHER_LINE = declare(
-    "furiosa-table.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of the tables are the program's own output and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "furiosa-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True
 )
-FLOAT_TIMES = declare(
+FLOAT_TIMES = noted(
     "furiosa-table.float_times",
-    ProblemKind.NOTED,
     "times are floats, as pandas makes them of columns with gaps: they are off by up to 256 ns",
 )
-DURATION_DIFFERS = declare(
+DURATION_DIFFERS = noted(
     "furiosa-table.duration_differs",
-    ProblemKind.NOTED,
     "the duration of a row is not its end - start: the latter was taken, the former is in the args",
 )
-WAIT_DIFFERS = declare(
+WAIT_DIFFERS = noted(
     "furiosa-table.wait_differs",
-    ProblemKind.NOTED,
     "the wait of a row is not its total - run: the latter was taken, the former is in the args",
 )
 

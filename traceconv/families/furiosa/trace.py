@@ -45,18 +45,15 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import noted, repaired
 from traceconv.model.trace import TrackId
 
-TIMES_DIFFER = declare(
+TIMES_DIFFER = noted(
     "furiosa.times_differ",
-    ProblemKind.NOTED,
     "ts and dur of a span do not agree with start_ts and end_ts in its args to 1 µs: the latter were taken",
 )
-BAD_SPAN_TIME = declare(
-    "furiosa.bad_span_time",
-    ProblemKind.REPAIRED,
-    "start_ts or end_ts of a span is no number: ts and dur were taken instead",
+BAD_SPAN_TIME = repaired(
+    "furiosa.bad_span_time", "start_ts or end_ts of a span is no number: ts and dur were taken instead"
 )
 
 _WALL = replace(REALTIME)

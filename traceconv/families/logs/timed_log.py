@@ -52,7 +52,7 @@ from traceconv.model.clocks import (
     Zero,
     machine_name,
 )
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import format_time
 from traceconv.model.trace import TrackId
@@ -63,19 +63,15 @@ TIME_OF_DAY = replace(LOCAL_TIME, name="local time of day, date and zone not sta
 #: What -O clockid may say.
 CLOCKS = {"monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "boottime": BOOTTIME}
 
-STEP_BACK = declare(
+STEP_BACK = noted(
     "timed_log.step_back",
-    ProblemKind.NOTED,
     "the time goes back by more than a second: several runs in one log, the clock was set, or threads wrote late",
 )
-BAD_TIME = declare(
-    "timed_log.no_such_time",
-    ProblemKind.NOTED,
-    "a time is none (month 13, hour 25): the line was kept with the entry before it",
+BAD_TIME = noted(
+    "timed_log.no_such_time", "a time is none (month 13, hour 25): the line was kept with the entry before it"
 )
-LONG_ENTRY = declare(
+LONG_ENTRY = noted(
     "timed_log.long_entry",
-    ProblemKind.NOTED,
     "an entry has very many lines without a time: it goes on in further entries at the same time",
     quiet=True,
 )

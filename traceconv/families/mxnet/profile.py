@@ -43,7 +43,7 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder, join_args
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import NO_TRACK, Layer, TrackId
 
@@ -51,21 +51,16 @@ WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
 BOOT_CLOCK = ClockDomain("MXNet steady clock", Zero.BOOT, Run.MONOTONIC, 1000)
 RUN_CLOCK = ClockDomain("MXNet profiler time", Zero.RUN_START, Run.UNKNOWN, 1000)
 
-LONE_BEGIN = declare(
+LONE_BEGIN = absent(
     "mxnet.begin_without_end",
-    ProblemKind.ABSENT,
     "a begin is not followed by its end, which always is the next record: the file is cut or damaged there",
 )
-LONE_END = declare(
+LONE_END = absent(
     "mxnet.end_without_begin",
-    ProblemKind.ABSENT,
     "an end does not follow its begin, which always is the record before: the file is cut or damaged there",
 )
-NOT_WANTED = declare(
-    "mxnet.api_counter",
-    ProblemKind.SKIPPED,
-    "counters of the C API were left out, as the option api_counters=false asks",
-    quiet=True,
+NOT_WANTED = skipped(
+    "mxnet.api_counter", "counters of the C API were left out, as the option api_counters=false asks", quiet=True
 )
 
 _DEVICE_NAME = regex(r"cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/")

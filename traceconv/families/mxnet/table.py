@@ -35,24 +35,15 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.trace import TrackId
 
-OTHER_LINE = declare(
-    "mxnet-table.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of the tables are the program's own output and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "mxnet-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True
 )
-BAD_ROW = declare(
-    "mxnet-table.bad_row", ProblemKind.LOST, "a row does not have the numbers of its heading (a cut or mixed up line)"
-)
-CUT = declare("mxnet-table.cut", ProblemKind.LOST, "the JSON ends inside an entry: those before it were kept")
-NEVER_SET = declare(
-    "mxnet-table.minimum_never_set",
-    ProblemKind.ABSENT,
-    "a minimum was never set by MXNet (2147483.647), and was left out",
-)
+BAD_ROW = lost("mxnet-table.bad_row", "a row does not have the numbers of its heading (a cut or mixed up line)")
+CUT = lost("mxnet-table.cut", "the JSON ends inside an entry: those before it were kept")
+NEVER_SET = absent("mxnet-table.minimum_never_set", "a minimum was never set by MXNet (2147483.647), and was left out")
 
 _BEGIN = regex(r"Profile Statistics[.:]")
 _HEADING = regex(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")

@@ -33,32 +33,23 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.marks import GPU_MARKS, FormatMarks
 from traceconv.model.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
 
 CLOCK = ClockDomain("start of nvprof", Zero.RUN_START, Run.MONOTONIC)
 
-OTHER_LINE = declare(
-    "nvprof-text.other_line",
-    ProblemKind.SKIPPED,
-    "lines that nvprof did not print are the program's own and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "nvprof-text.other_line", "lines that nvprof did not print are the program's own and were left out", quiet=True
 )
-CUT_ROW = declare(
+CUT_ROW = lost(
     "nvprof-text.cut_row",
-    ProblemKind.LOST,
     "a row of a table has fewer cells than its header (cut, or text of another process inside it): left out",
 )
-BAD_ROW = declare(
-    "nvprof-text.bad_row", ProblemKind.LOST, "a row of a trace has a start but no duration that is a time: left out"
-)
-NO_LINE_END = declare(
-    "nvprof-text.no_line_end", ProblemKind.ABSENT, "the text ends inside a line: the name in the last row may be cut"
-)
-MOVED_START = declare(
+BAD_ROW = lost("nvprof-text.bad_row", "a row of a trace has a start but no duration that is a time: left out")
+NO_LINE_END = absent("nvprof-text.no_line_end", "the text ends inside a line: the name in the last row may be cut")
+MOVED_START = repaired(
     "nvprof-text.moved_start",
-    ProblemKind.REPAIRED,
     "a start was printed with so few digits that it lies inside the slice before it: moved to the end of that one, "
     "by no more than the last digit is worth",
     quiet=True,

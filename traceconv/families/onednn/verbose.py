@@ -37,7 +37,7 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, NO_TRACK, ClockId, Layer, TrackId, occurring
@@ -51,35 +51,25 @@ _EPOCH_FROM_NS = 10**17
 #: A line may appear late by its own duration, and by the time its thread waited before printing.
 _LATE_NS = 10**8
 
-FOREIGN_LINE = declare(
-    "onednn.other_line",
-    ProblemKind.SKIPPED,
-    "lines without a oneDNN marker are the program's own output and were left out",
-    quiet=True,
+FOREIGN_LINE = skipped(
+    "onednn.other_line", "lines without a oneDNN marker are the program's own output and were left out", quiet=True
 )
-DECIMAL_COMMA = declare(
+DECIMAL_COMMA = repaired(
     "onednn.decimal_comma",
-    ProblemKind.REPAIRED,
     "numbers are printed with a decimal comma (the locale of the program): the last two fields were read as one number",
 )
-UNUSABLE_TIMESTAMP = declare(
+UNUSABLE_TIMESTAMP = noted(
     "onednn.unusable_timestamp",
-    ProblemKind.NOTED,
     "a timestamp has too few digits to mean anything (gemm calls of 2.7 to 3.1): drawn on a synthetic track instead",
 )
-NO_DURATION = declare(
-    "onednn.no_duration",
-    ProblemKind.ABSENT,
-    "a call is printed without a duration (GPU in version 1.1): drawn as an instant",
+NO_DURATION = absent(
+    "onednn.no_duration", "a call is printed without a duration (GPU in version 1.1): drawn as an instant"
 )
-UNKNOWN_VERSION = declare(
-    "onednn.unknown_version",
-    ProblemKind.NOTED,
-    "the lines state a version of their format that is not known: read like v1",
+UNKNOWN_VERSION = noted(
+    "onednn.unknown_version", "the lines state a version of their format that is not known: read like v1"
 )
-TIME_STEP = declare(
+TIME_STEP = noted(
     "onednn.time_step",
-    ProblemKind.NOTED,
     "timestamps jump back by more than any slice lasts: the clock was set, or several processes write to one log",
 )
 

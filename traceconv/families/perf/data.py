@@ -53,51 +53,35 @@ from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost
 from traceconv.model.trace import StackId, TrackId
 
-DAMAGED = declare(
+DAMAGED = lost(
     "perf-data.damaged",
-    ProblemKind.LOST,
     "the records make no sense from here on (a cut file, or a disk that was full): what came before was read",
 )
-BROKEN_RECORD = declare(
-    "perf-data.broken_record",
-    ProblemKind.LOST,
-    "a record is shorter than what it should hold, or its time is impossible: left out",
+BROKEN_RECORD = lost(
+    "perf-data.broken_record", "a record is shorter than what it should hold, or its time is impossible: left out"
 )
-UNKNOWN_RECORD = declare(
-    "perf-data.unknown_record", ProblemKind.LOST, "a record of a type that is not known (a newer perf?): left out"
-)
-UNKNOWN_EVENT = declare(
-    "perf-data.unknown_event", ProblemKind.LOST, "a sample names an event that the file does not declare: left out"
-)
-NO_TIME = declare("perf-data.no_time", ProblemKind.LOST, "a sample says no time (perf record without -T): left out")
-LOST = declare(
+UNKNOWN_RECORD = lost("perf-data.unknown_record", "a record of a type that is not known (a newer perf?): left out")
+UNKNOWN_EVENT = lost("perf-data.unknown_event", "a sample names an event that the file does not declare: left out")
+NO_TIME = lost("perf-data.no_time", "a sample says no time (perf record without -T): left out")
+LOST = absent(
     "perf-data.lost",
-    ProblemKind.ABSENT,
     "the kernel could not store events while perf was recording: their number is drawn as an instant; "
     "record with a lower frequency or a larger buffer (perf record -m)",
 )
-PACKED = declare(
+PACKED = lost(
     "perf-data.packed",
-    ProblemKind.LOST,
     "records are compressed (perf record -z) and no zstd is at hand: left out; "
     "install zstandard (pip install zstandard; Python 3.14 has its own), or: perf inject -i perf.data -o plain.data",
 )
-BAD_PACKED = declare(
-    "perf-data.bad_packed",
-    ProblemKind.LOST,
-    "compressed records cannot be unpacked: these and all later are left out",
-)
-HARDWARE_TRACE = declare(
+BAD_PACKED = lost("perf-data.bad_packed", "compressed records cannot be unpacked: these and all later are left out")
+HARDWARE_TRACE = lost(
     "perf-data.hardware_trace",
-    ProblemKind.LOST,
     "the trace of a hardware unit (Intel PT, ARM SPE) is not decoded: left out; perf script --itrace does it",
 )
-UNREAD_HEADER = declare(
-    "perf-data.unread_header", ProblemKind.LOST, "a part of the header cannot be read: names or the clock may be absent"
-)
+UNREAD_HEADER = lost("perf-data.unread_header", "a part of the header cannot be read: names or the clock may be absent")
 
 _HARDWARE_TRACE = {Kind.AUX, Kind.ITRACE_START, Kind.AUXTRACE, Kind.AUXTRACE_ERROR, Kind.AUX_OUTPUT_HW_ID}
 #: What says nothing that the trace could show.

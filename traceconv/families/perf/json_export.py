@@ -31,17 +31,13 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, noted
 from traceconv.model.trace import StackId, TrackId
 
-BAD_SAMPLE = declare(
-    "perf-json.bad_sample", ProblemKind.LOST, "a sample is no JSON object with a time and a thread: left out"
-)
-CUT = declare("perf-json.cut", ProblemKind.LOST, "the file ends inside its samples: those that are whole were read")
-NEWER = declare(
-    "perf-json.unknown_version",
-    ProblemKind.NOTED,
-    "the file states a version of its format that is not known: read like version 1",
+BAD_SAMPLE = lost("perf-json.bad_sample", "a sample is no JSON object with a time and a thread: left out")
+CUT = lost("perf-json.cut", "the file ends inside its samples: those that are whole were read")
+NEWER = noted(
+    "perf-json.unknown_version", "the file states a version of its format that is not known: read like version 1"
 )
 
 _VERSION = regex(rb'"linux-perf-json-version"\s*:\s*(\d{1,9})')

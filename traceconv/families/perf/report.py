@@ -29,12 +29,11 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import skipped
 from traceconv.model.trace import TrackId
 
-CHAIN_LINE = declare(
+CHAIN_LINE = skipped(
     "perf-report.call_chain",
-    ProblemKind.SKIPPED,
     "lines of call chains are not read: convert the text of perf script, which has the stack of each sample",
 )
 

@@ -40,55 +40,39 @@ from traceconv.families.registry import Match, importer
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId
 
-MESSAGE = declare(
-    "perf-script.message",
-    ProblemKind.SKIPPED,
-    "messages of perf itself (warnings, its summary) are no data: left out",
-    quiet=True,
+MESSAGE = skipped(
+    "perf-script.message", "messages of perf itself (warnings, its summary) are no data: left out", quiet=True
 )
-OTHER_LINE = declare(
+OTHER_LINE = lost(
     "perf-script.other_line",
-    ProblemKind.LOST,
     "lines that are no event, frame, header or message of perf as far as known: output of another program, or of a "
     "version or choice of fields that is not read",
 )
-LONE_FRAME = declare(
-    "perf-script.frame_without_event",
-    ProblemKind.ABSENT,
-    "a frame of a call stack follows no event: the text was cut before it",
+LONE_FRAME = absent(
+    "perf-script.frame_without_event", "a frame of a call stack follows no event: the text was cut before it"
 )
-CUT_STACK = declare(
-    "perf-script.cut",
-    ProblemKind.ABSENT,
-    "the text ends inside the last event: its outer frames may be missing",
-)
-MORE_COLUMNS = declare(
+CUT_STACK = absent("perf-script.cut", "the text ends inside the last event: its outer frames may be missing")
+MORE_COLUMNS = skipped(
     "perf-script.more_columns",
-    ProblemKind.SKIPPED,
     "an event has columns that no track can show (data address, weight, branches, registers): they were left out",
 )
-BAD_PERIOD = declare(
-    "perf-script.period_out_of_range",
-    ProblemKind.REPAIRED,
-    "a period is too large for 63 bits: the sample counts as one event",
+BAD_PERIOD = repaired(
+    "perf-script.period_out_of_range", "a period is too large for 63 bits: the sample counts as one event"
 )
-UNKNOWN_SWITCH = declare(
+UNKNOWN_SWITCH = noted(
     "perf-script.unknown_switch",
-    ProblemKind.NOTED,
     "a sched_switch or sched_wakeup has fields of an unknown form: kept as an instant, not as states of threads",
 )
-LOST_EVENTS = declare(
+LOST_EVENTS = absent(
     "perf.lost_events",
-    ProblemKind.ABSENT,
     "the kernel could not store events (record of type LOST): samples are missing there; record with a larger -m",
 )
-SECOND_HEADER = declare(
+SECOND_HEADER = noted(
     "perf-script.second_header",
-    ProblemKind.NOTED,
     "a second recording begins in the file: its events are on the same tracks, and read with the clock of the first",
 )
 

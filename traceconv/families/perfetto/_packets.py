@@ -33,60 +33,39 @@ from traceconv.families.perfetto._tracks import DEFAULT_TRACK, Tracks
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import CPU_UNKNOWN, Damage, PacketBuffer, Readable, read_packets
 from traceconv.model.builder import Builder, join_args
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.trace import NO_CPU, Level, StackId
 
-NOT_A_PACKET = declare("perfetto.not_a_packet", ProblemKind.LOST, "a packet that is no protobuf message was skipped")
-TRUNCATED = declare(
-    "perfetto.truncated", ProblemKind.LOST, "the file ends inside a packet, which was dropped; all before it was read"
-)
-CORRUPT = declare(
-    "perfetto.corrupt", ProblemKind.LOST, "no packet where one must begin: the rest of the file was not read"
-)
-BAD_COMPRESSION = declare(
+NOT_A_PACKET = lost("perfetto.not_a_packet", "a packet that is no protobuf message was skipped")
+TRUNCATED = lost("perfetto.truncated", "the file ends inside a packet, which was dropped; all before it was read")
+CORRUPT = lost("perfetto.corrupt", "no packet where one must begin: the rest of the file was not read")
+BAD_COMPRESSION = lost(
     "perfetto.bad_compression",
-    ProblemKind.LOST,
     "compressed packets that cannot be unpacked, or not to their end: what is missing was skipped",
 )
-OTHER_SOURCE = declare(
+OTHER_SOURCE = lost(
     "perfetto.other_data_source",
-    ProblemKind.LOST,
     "packets of data sources that are not read; those that are: track events, perf samples, clocks, names of processes",
 )
-ABOUT_ITSELF = declare(
-    "perfetto.about_recording",
-    ProblemKind.SKIPPED,
-    "packets about the recording itself hold nothing that could be drawn",
-    quiet=True,
+ABOUT_ITSELF = skipped(
+    "perfetto.about_recording", "packets about the recording itself hold nothing that could be drawn", quiet=True
 )
-NO_STATE = declare(
+NO_STATE = absent(
     "perfetto.no_state",
-    ProblemKind.ABSENT,
     "a packet relies on texts that its sequence has not sent, or that were lost with an earlier packet: it was skipped",
 )
-DROPPED = declare(
-    "perfetto.packets_dropped", ProblemKind.ABSENT, "the recording lost packets: its buffer was full or overwritten"
-)
-BAD_TIME = declare("perfetto.bad_time", ProblemKind.LOST, "an event without a time, or with one beyond 2^63 ns")
-BAD_TYPE = declare(
-    "perfetto.unknown_event", ProblemKind.LOST, "a track event of no type, or of a phase that is not read"
-)
-NO_VALUE = declare(
-    "perfetto.counter_without_value", ProblemKind.LOST, "a counter event without value, or a value without track"
-)
-FLOW_OF_END = declare(
+DROPPED = absent("perfetto.packets_dropped", "the recording lost packets: its buffer was full or overwritten")
+BAD_TIME = lost("perfetto.bad_time", "an event without a time, or with one beyond 2^63 ns")
+BAD_TYPE = lost("perfetto.unknown_event", "a track event of no type, or of a phase that is not read")
+NO_VALUE = lost("perfetto.counter_without_value", "a counter event without value, or a value without track")
+FLOW_OF_END = lost(
     "perfetto.flow_of_end",
-    ProblemKind.LOST,
     "the end of a slice has flow ids of its own, and arrows join whole slices: these ids were left out",
 )
-TYPED_ARGS = declare(
-    "perfetto.typed_args",
-    ProblemKind.LOST,
-    "args of events that need a schema of their own (extensions, args of Chrome) were left out",
+TYPED_ARGS = lost(
+    "perfetto.typed_args", "args of events that need a schema of their own (extensions, args of Chrome) were left out"
 )
-NO_SAMPLE = declare(
-    "perfetto.lost_samples", ProblemKind.ABSENT, "samples that the kernel lost or that were not unwound: no call stack"
-)
+NO_SAMPLE = absent("perfetto.lost_samples", "samples that the kernel lost or that were not unwound: no call stack")
 
 # TracePacket
 _CLOCKS, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _INTERNED, _FLAGS = 6, 8, 10, 11, 12, 13

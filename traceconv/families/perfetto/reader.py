@@ -32,13 +32,12 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost
 from traceconv.model.marks import ANY_TOOL_MARKS
 from traceconv.model.times import LIMIT_NS
 
-BAD_SHIFT = declare(
+BAD_SHIFT = lost(
     "perfetto.bad_shift",
-    ProblemKind.LOST,
     "the file says that its times were moved, but not by how many nanoseconds: they were left as they are",
 )
 

@@ -39,19 +39,15 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, repaired
 from traceconv.model.marks import GPU_ARROWS, GPU_LAUNCHES, FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
-HALF_FLOW = declare(
-    "kineto.half_flow",
-    ProblemKind.ABSENT,
-    "a flow has only one end in the file, because the other was not recorded: no arrow",
+HALF_FLOW = absent(
+    "kineto.half_flow", "a flow has only one end in the file, because the other was not recorded: no arrow"
 )
-BACKSLASHES = declare(
-    "kineto.backslashes",
-    ProblemKind.REPAIRED,
-    "names of Python functions hold control characters: read as the backslashes of Windows paths",
+BACKSLASHES = repaired(
+    "kineto.backslashes", "names of Python functions hold control characters: read as the backslashes of Windows paths"
 )
 
 #: Between the zero of the file and the wall clock. Times are readings of the time stamp counter of the CPU, converted

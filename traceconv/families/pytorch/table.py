@@ -31,28 +31,20 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.times import MS, NS, US, S, parse_ns
 from traceconv.model.trace import TrackId
 
-OTHER_LINE = declare(
-    "pytorch-table.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of the tables are the program's own output and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "pytorch-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True
 )
-BAD_ROW = declare(
-    "pytorch-table.bad_row", ProblemKind.LOST, "a row does not fit the columns of its table (a cut or mixed up line)"
-)
-BAD_CELL = declare(
-    "pytorch-table.bad_cell", ProblemKind.NOTED, "a cell holds something else than its column says: kept as text"
-)
-SHORTENED = declare(
+BAD_ROW = lost("pytorch-table.bad_row", "a row does not fit the columns of its table (a cut or mixed up line)")
+BAD_CELL = noted("pytorch-table.bad_cell", "a cell holds something else than its column says: kept as text")
+SHORTENED = absent(
     "pytorch-table.shortened_name",
-    ProblemKind.ABSENT,
     "PyTorch cut a name and put ... behind it (max_name_column_width): several rows may bear the same name",
 )
-CUT = declare("pytorch-table.cut", ProblemKind.ABSENT, "a table has no end: the text was cut, or something is mixed in")
+CUT = absent("pytorch-table.cut", "a table has no end: the text was cut, or something is mixed in")
 
 _GAP = "  "
 _RULE = regex(r"-{4,}(?: {2}-{4,}){3,}")

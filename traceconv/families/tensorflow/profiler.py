@@ -30,13 +30,12 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
-LIMIT_REACHED = declare(
+LIMIT_REACHED = absent(
     "tensorflow-profiler.limit",
-    ProblemKind.ABSENT,
     "the exporter stops after a million events: later ones are missing (shorten the profile, or read the xplane.pb)",
 )
 

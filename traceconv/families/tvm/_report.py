@@ -28,16 +28,13 @@ from traceconv.families.tvm import _text as text
 from traceconv.io.patterns import regex
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, repaired
 
-REPAIRED = declare(
+REPAIRED = repaired(
     "tvm.repaired",
-    ProblemKind.REPAIRED,
     "TVM does not escape quotes and backslashes in names: places that are not valid JSON were read as what was meant",
 )
-CUT_REPORT = declare(
-    "tvm.cut_report", ProblemKind.LOST, "the JSON of a report ends early: the calls that are whole were read"
-)
+CUT_REPORT = lost("tvm.cut_report", "the JSON of a report ends early: the calls that are whole were read")
 
 NAME, DURATION, PERCENT, DEVICE, COUNT = "Name", "Duration (us)", "Percent", "Device", "Count"
 #: Columns whose cells are text, even if they look like numbers.

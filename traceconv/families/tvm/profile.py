@@ -35,16 +35,15 @@ from traceconv.families.tvm._report import COUNT, DEVICE, DURATION, NAME, PERCEN
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import TrackId
 
 NO_CLOCK = ClockDomain("order of TVM calls", Zero.UNKNOWN, Run.NONE)
 
-NO_READING = declare(
+NO_READING = absent(
     "tvm.counter_no_reading",
-    ProblemKind.ABSENT,
     "a hardware counter is -1: it overflowed or could not be read; drawn as 0, and -1 in the args",
 )
 

@@ -28,18 +28,15 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, skipped
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import NO_TRACK, TrackId
 
-BAD_ROW = declare(
+BAD_ROW = lost(
     "vtune.bad_external_row",
-    ProblemKind.LOST,
     "a row does not have the fields of the heading, or its times are none: cut, or mixed with other output",
 )
-FOREIGN_LINE = declare(
-    "vtune.empty_line", ProblemKind.SKIPPED, "empty lines, and headings that stand there again", quiet=True
-)
+FOREIGN_LINE = skipped("vtune.empty_line", "empty lines, and headings that stand there again", quiet=True)
 
 _CLOCKS = "QPC|CLOCK_MONOTONIC_RAW|RDTSC|TSC|UTC"
 INTERVALS = regex(

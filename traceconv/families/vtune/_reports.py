@@ -36,40 +36,32 @@ from traceconv.io.patterns import regex
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.times import LIMIT_NS, S, format_time, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
 RUN_CLOCK = ClockDomain("VTune collection", Zero.RUN_START, Run.MONOTONIC, 1000)
 TREE_CLOCK = ClockDomain("sums of a VTune call tree", Zero.UNKNOWN, Run.NONE)
 
-OTHER_LINE = declare(
-    "vtune.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of the report are VTune's own messages, and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "vtune.other_line", "lines outside of the report are VTune's own messages, and were left out", quiet=True
 )
-BAD_ROW = declare(
+BAD_ROW = lost(
     "vtune.bad_row",
-    ProblemKind.LOST,
     "a row has fewer fields than the heading, or numbers that are none: cut, or mixed with other output",
 )
-NO_NUMBER = declare(
-    "vtune.no_number", ProblemKind.LOST, "a value of the timeline is no number: its counter was not drawn there"
-)
+NO_NUMBER = lost("vtune.no_number", "a value of the timeline is no number: its counter was not drawn there")
 SHARES_ONLY = (
     "the report holds shares of the whole in per cent and no seconds: they are args of rows without times; "
     '`-column="CPU Time:Self"` adds the seconds'
 )
-BAD_INDENT = declare(
+BAD_INDENT = repaired(
     "vtune.bad_indentation",
-    ProblemKind.REPAIRED,
     "a row of a call tree is more than one level below the row before it: drawn one level below",
 )
 
-ROWS_MISSING = declare(
+ROWS_MISSING = absent(
     "vtune.rows_missing",
-    ProblemKind.ABSENT,
     "the seconds of a function and of all that it called do not make up its share in per cent: rows were left out of "
     "the report (-limit, -filter), and lengths are those of the rows that are there",
 )
