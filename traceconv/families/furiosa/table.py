@@ -276,7 +276,6 @@ class _Log:
         self._summary: dict[str, Any] = {}
         self._summary_at = 0
         self._summaries = 0
-        self._others = 0
 
     def read(self, source: Source) -> None:
         lines = IdleLines(self._out)
@@ -287,17 +286,13 @@ class _Log:
             if self._tables.line(number, text):
                 continue
             if self._tables.changed:
-                self._others += 1
+                lines.others += 1
             else:
                 known, or_blank = self._tables.known(), not self._tables.ends_blank
-                lines.idle(self._add_others, lines_but(_KNOWN, *known, or_blank=or_blank) if known else b"")
+                lines.other(lines_but(_KNOWN, *known, or_blank=or_blank) if known else b"")
         self._tables.end()
         self._end_summary()
-        if self._others:
-            self._out.skip(OTHER_LINE, count=self._others)
-
-    def _add_others(self, count: int) -> None:
-        self._others += count
+        lines.tell_others(OTHER_LINE)
 
     def _row(self, cells: dict[str, str], at: int, table: int) -> bool:
         return self._rows.add(cells, at, table)

@@ -194,13 +194,12 @@ class _Reader:
         self._dumps = 0
         self._tracks: dict[tuple[int, str], TrackId] = {}
         self._units: dict[str, str] = {}
-        self._others = 0
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
         for number, line in self._lines.read(source):
             if not self._line(number, text_of_line(line)):
-                self._others += 1
+                self._lines.others += 1
         if self._json is not None:
             self._out.problem(CUT, f"{source.name}: inside {' / '.join(self._json.path)!r}")
         if not self._dumps:
@@ -213,8 +212,7 @@ class _Reader:
         self._finish()
 
     def _finish(self) -> None:
-        if self._others:
-            self._out.skip(OTHER_LINE, count=self._others)
+        self._lines.tell_others(OTHER_LINE)
         if self._dumps > 1:
             self._out.note(
                 f"{self._dumps} dumps in one log: each has its own tracks; unless dumps(reset=True) was called, they "
@@ -247,11 +245,8 @@ class _Reader:
 
     def _other(self, like: bytes) -> bool:
         """Count a line that belongs to no table, and changes none."""
-        self._lines.idle(self._add_others, like)
+        self._lines.other(like)
         return True
-
-    def _add_others(self, count: int) -> None:
-        self._others += count
 
     def _merged(self, what: str, count: int = 1) -> bool:
         self._out.balance.merged[what] += count
@@ -298,7 +293,7 @@ class _Reader:
         """A line of = stands below the title of a section, one of - below the heading."""
         if line.startswith("=") and table.title:
             table.section, table.title = table.title, ""
-            self._others -= 1  # the title itself
+            self._lines.others -= 1  # the title itself
             self._merged("headings of tables")
         return self._merged("headings of tables")
 
@@ -320,7 +315,7 @@ class _Reader:
         if self._json is not None:
             self._out.problem(CUT, f"inside {' / '.join(self._json.path)!r}")
         if text_of_line(self._lines.before).removeprefix(prefix).strip() == "{":
-            self._others -= 1  # the bracket that opens the document
+            self._lines.others -= 1  # the bracket that opens the document
             self._merged("lines of JSON around the numbers")
         self._dumps += 1
         self._json = _Json(self._dumps, prefix.removesuffix("{"), kind, [kind])

@@ -184,7 +184,6 @@ class _Reader:
         self._dur_step = _NO_STEP
         self._rows = 0
         self._timed = 0
-        self._other = 0
         self._tables: list[str] = []
         self._lines = IdleLines(out)
 
@@ -237,10 +236,7 @@ class _Reader:
         elif _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
             self._lines.merged("titles and messages")
         else:
-            self._lines.idle(self._add_others, self._table.others)
-
-    def _add_others(self, count: int) -> None:
-        self._other += count
+            self._lines.other(self._table.others)
 
     def _prefixed(self, prefix: re.Match[bytes]) -> None:
         pid = int(prefix["pid"]) if prefix["pid"] else None
@@ -523,9 +519,7 @@ class _Reader:
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        if self._other:
-            self._out.balance.skipped["lines of the program"] += self._other
-            self._out.problem(OTHER_LINE, count=self._other)
+        self._lines.tell_others(OTHER_LINE, "lines of the program")
         self._draw_launches()
         self._relate_clocks()
         commands = {str(pid) if pid is not None else "": command for pid, command in self._commands.items()}

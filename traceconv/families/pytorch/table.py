@@ -174,14 +174,13 @@ class _Reader:
         self._out = out
         self._tables: OpenTables[_Table] = OpenTables()
         self._count = 0
-        self._others = 0
         self._totals: list[dict[str, int]] = []
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
         for number, line in self._lines.read(source):
             if not self._line(number, text_of_line(line)):
-                self._others += 1
+                self._lines.others += 1
         for table in self._tables.all():
             self._end(table)
         if not self._count:
@@ -191,8 +190,7 @@ class _Reader:
                 "no table of key_averages() found, expected dashes and a heading Name, Self CPU %, ... between them",
                 hint=f"record one with {PytorchTable.record}",
             )
-        if self._others:
-            self._out.skip(OTHER_LINE, count=self._others)
+        self._lines.tell_others(OTHER_LINE)
         self._out.note(NO_TIMELINE)
         self._out.metadata("pytorch_tables", self._totals)
 
@@ -221,11 +219,8 @@ class _Reader:
 
     def _other(self, like: bytes) -> bool:
         """Count a line that belongs to no table, and changes none."""
-        self._lines.idle(self._add_others, like)
+        self._lines.other(like)
         return True
-
-    def _add_others(self, count: int) -> None:
-        self._others += count
 
     def _merged(self, what: str) -> bool:
         self._out.balance.merged[what] += 1

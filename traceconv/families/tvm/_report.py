@@ -306,7 +306,6 @@ class TextReader:
         self._in_totals = False
         self._settings: dict[str, str] | None = None
         self._sums: Report | None = None  # the table of a version before 0.8 that is being read
-        self._others = 0
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> list[Report]:
@@ -314,10 +313,8 @@ class TextReader:
         for number, line in self._lines.read(source):
             content = text.clean(line)
             if len(content) > text.MAX_LINE or not self._take(number, content):
-                self._others += 1
-        if self._others:
-            self._out.balance.skipped["lines outside of tables"] += self._others
-            self._out.problem(text.OTHER_LINE, count=self._others)
+                self._lines.others += 1
+        self._lines.tell_others(text.OTHER_LINE, "lines outside of tables")
         for report in self.reports:
             _type_columns(report)
         return self.reports
@@ -355,11 +352,8 @@ class TextReader:
             known = (*known, holds(DIGIT))
         elif self._columns is not None:
             known = (*known, holds(rb"(?:--|  |\t|Total|Sum)"), holds(rb"[ \t\f\v]", 4))
-        self._lines.idle(self._add_others, lines_but(*known, or_blank=self._columns is None))
+        self._lines.other(lines_but(*known, or_blank=self._columns is None))
         return True
-
-    def _add_others(self, count: int) -> None:
-        self._others += count
 
     def _merged(self, what: str) -> bool:
         self._out.balance.merged[what] += 1
