@@ -31,8 +31,9 @@ import numpy.typing as npt
 from msgspec import Raw
 
 from traceconv.families.chrome import facts
+from traceconv.families.chrome.event import Event, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, Event, text_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of
 from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex

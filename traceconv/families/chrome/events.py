@@ -15,17 +15,9 @@ import numpy as np
 from msgspec import Raw
 
 from traceconv.families.chrome._times import microseconds
+from traceconv.families.chrome.event import ABSENT, Empties, Event, compact, decode_event, decode_json, text_of
 from traceconv.families.chrome.flows import FlowSteps
-from traceconv.families.chrome.json_reader import (
-    ABSENT,
-    ChromeReader,
-    Empties,
-    Event,
-    compact,
-    decode_event,
-    decode_json,
-    text_of,
-)
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten, may_be_deep
 from traceconv.families.chrome.rows import Rows, RowScanner
 from traceconv.families.common.numbers import number_of

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from traceconv.families.chrome.event import decode_json, event_of
 from traceconv.families.chrome.events import ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, decode_json, event_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match
 from traceconv.io.patterns import regex
 from traceconv.io.source import Head

@@ -27,8 +27,9 @@ from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.chrome import facts
+from traceconv.families.chrome.event import ABSENT, Event, decode_json, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ABSENT, ChromeReader, Event, decode_json, text_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.furiosa._spans import (
     INDICES,
     LARGEST_PID,

@@ -36,8 +36,9 @@ from typing import Any
 from msgspec import Struct, structs
 
 from traceconv.families.chrome import facts
+from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, Event
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source

@@ -29,9 +29,10 @@ from msgspec import Raw, Struct
 
 from traceconv.families.chrome import facts
 from traceconv.families.chrome._viztracer_marks import is_of_viztracer
+from traceconv.families.chrome.event import Event, decode_json, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.flows import FlowSteps
-from traceconv.families.chrome.json_reader import ChromeReader, Event, decode_json, text_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.chrome.rows import Rows
 from traceconv.families.pytorch._collectives import declare_collectives
 from traceconv.families.registry import Match, importer

@@ -22,8 +22,9 @@ from typing import Any
 from msgspec import Struct
 
 from traceconv.families.chrome import facts
+from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, Event
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match, importer
 from traceconv.families.tensorflow._xprof import HOST, Timeline
 from traceconv.io.patterns import regex

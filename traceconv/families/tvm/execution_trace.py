@@ -21,8 +21,9 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.families.chrome import facts
+from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, Event
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match, importer
 from traceconv.families.tvm import _dump as dumps
 from traceconv.io.patterns import regex
