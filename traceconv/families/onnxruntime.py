@@ -32,7 +32,7 @@ from msgspec import Raw
 
 from traceconv.families.chrome import facts
 from traceconv.families.chrome.event import Event, text_of
-from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of
 from traceconv.families.registry import Match, importer
@@ -259,7 +259,7 @@ class OnnxRuntimeEvents(ChromeEvents):
 
     def complete(self, event: Event, ts: int, number: int) -> None:
         """X: anything that the profiler records."""
-        raw = self.args(event, number)
+        raw = args_of(self.out, event, number)
         args = _decode_object(raw) if raw else {}
         if bytes(event.pid) == _DEVICE and bytes(event.tid) == _DEVICE:
             self._device_event(event, args, ts, number)

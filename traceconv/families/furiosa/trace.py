@@ -27,8 +27,8 @@ from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.chrome import facts
-from traceconv.families.chrome.event import ABSENT, Event, decode_json, text_of
-from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.event import ABSENT, Event, decode_json, members_of, text_of
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.furiosa._spans import (
     INDICES,
@@ -95,7 +95,7 @@ class FuriosaEvents(ChromeEvents):
     def _find_offset(self, batch: list[Event]) -> int:
         """What is to be added to `ts` for the time since 1970, ns; 0 if no event tells."""
         for event in batch:
-            times = _own_times(self.members(event)) if event.ph == "X" else None
+            times = _own_times(members_of(event)) if event.ph == "X" else None
             try:
                 if times is not None:
                     return times[0] - self.time(bytes(event.ts))
@@ -117,9 +117,9 @@ class FuriosaEvents(ChromeEvents):
 
     def complete(self, event: Event, ts: int, number: int) -> None:
         """X: a span, by the times in its args if it has them."""
-        args = self.members(event)
+        args = members_of(event)
         if event.extra or event.id is not ABSENT or (not args and event.args is not ABSENT):
-            args = decode_json(self.args(event, number) or b"{}")
+            args = decode_json(args_of(self.out, event, number) or b"{}")
         own = _own_times(args)
         times = self._span_times(event, ts, own, args, number)
         if times is None:
@@ -164,7 +164,7 @@ class FuriosaEvents(ChromeEvents):
             if not 2**63 <= exact < 2**64:
                 raise
             value = int(exact)
-            if "start_ts" not in self.members(event):
+            if "start_ts" not in members_of(event):
                 self.out.problem(WRAPPED, number, f"{event.name!r} has dur {text_of(raw)}: {unwrapped(value)} ns")
             return unwrapped(value)
 
@@ -200,7 +200,7 @@ class FuriosaEvents(ChromeEvents):
             return
         self.out.balance.merged["metadata"] += 1
         pid, tid = (whole_number(text_of(bytes(raw))) for raw in (event.pid, event.tid))
-        self._names.append((event.name, pid, tid, self.members(event)))
+        self._names.append((event.name, pid, tid, members_of(event)))
 
     def _name(self, kind: str, pid: int | str, tid: int | str, args: dict[str, Any]) -> None:
         if not isinstance(pid, int):

@@ -36,8 +36,8 @@ from typing import Any
 from msgspec import Struct, structs
 
 from traceconv.families.chrome import facts
-from traceconv.families.chrome.event import Event
-from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.event import Event, members_of
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex
@@ -235,7 +235,7 @@ class MxnetEvents(ChromeEvents):
 
     def own_args(self, event: Event, number: int) -> bytes:
         """The args of an event of the user with its thread, which is no track there; of others as they are."""
-        args = self.args(event, number, ("id", "s"))
+        args = args_of(self.out, event, number, ("id", "s"))
         if event.cat in _OPERATORS or event.cat in _GROUPS:
             return args
         return join_args(args, {"thread": self._thread_number(bytes(event.tid))})
@@ -268,7 +268,7 @@ class MxnetEvents(ChromeEvents):
         if not self._api_counters and event.cat == "MXNET_C_API":
             self.out.skip(NOT_WANTED, number)
             return
-        for series, value in self.values(event, number).items():
+        for series, value in values_of(self.out, event, number).items():
             wrapped = isinstance(value, int) and 2**63 <= value < 2**64
             self._levels[self.counter_track(event, series)].append((ts, value - 2**64 if wrapped else value, number))
 
@@ -309,7 +309,7 @@ class MxnetEvents(ChromeEvents):
             return
         self.out.balance.merged["metadata"] += 1
         if pid.isdigit() and int(pid) < _DEVICES:
-            self._device_names[int(pid)] = str(self.members(event).get("name", ""))
+            self._device_names[int(pid)] = str(members_of(event).get("name", ""))
 
 
 def _belong_together(begin: Event, end: Event) -> bool:

@@ -29,7 +29,7 @@ from msgspec import Raw, Struct
 
 from traceconv.families.chrome import facts
 from traceconv.families.chrome._viztracer_marks import is_of_viztracer
-from traceconv.families.chrome.event import Event, decode_json, text_of
+from traceconv.families.chrome.event import Event, decode_json, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -284,14 +284,14 @@ class KinetoEvents(ChromeEvents):
             super().metadata(event, number)
             return
         self.out.balance.merged["metadata"] += 1
-        values = list(self.members(event).values())
+        values = list(members_of(event).values())
         self._facts.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
 
     def instant(self, event: Event, ts: int, number: int) -> None:
         """i: a point in time; one of the allocator also is a value of its counters."""
         super().instant(event, ts, number)
         if event.name in _MEMORY:
-            self._memory(bytes(event.pid), self.members(event), ts, number)
+            self._memory(bytes(event.pid), members_of(event), ts, number)
 
     def watch(self, rows: Rows, row: int, number: int) -> None:
         """An instant of the allocator: there may be as many of them as of anything else."""

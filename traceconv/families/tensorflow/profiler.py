@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from traceconv.families.chrome import facts
-from traceconv.families.chrome.event import Event
+from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match, importer
@@ -143,7 +143,7 @@ class _Events(ChromeEvents):
         if event.extra or event.cat:  # not by this exporter: keep all there is
             (super().complete if event.ph == "X" else super().instant)(event, ts, number)
             return
-        args = {key: _typed(value) for key, value in self.members(event).items()}
+        args = {key: _typed(value) for key, value in members_of(event).items()}
         self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
 
     def sort_out_devices(self) -> None:
