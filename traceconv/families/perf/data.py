@@ -44,7 +44,7 @@ from traceconv.families.perf._file import (
     records,
     text_of,
 )
-from traceconv.families.perf._maps import AddressSpace, Mapping, frames_of
+from traceconv.families.perf._maps import Mapping, Spaces
 from traceconv.families.perf._tracks import NO_CPU_HELP, NO_STACK, PERF_CLOCK, PerfTracks, Task, is_possible_pair
 from traceconv.families.perf._tracks import Header as Facts
 from traceconv.families.perf._zstd import NoZstd, Unpacker
@@ -150,9 +150,8 @@ class _Reader:
         self._by_id: dict[int, Event] = {}
         self._comms: dict[int, str] = {0: "swapper"}
         self._threads: dict[int, TrackId] = {}
-        self._spaces: dict[int, AddressSpace] = {}
-        self._kernel = AddressSpace()
         self._symbols = Symbols(file.build_ids) if symbols else None
+        self._spaces = Spaces(file.order, self._tracks, self._symbols)
         #: Time, number, record: what waits for its turn.
         self._pending: list[tuple[int, int, _Sample | _Other]] = []
         self._number = 0
@@ -300,7 +299,7 @@ class _Reader:
 
     def _take(self, sample: _Sample) -> None:
         event = sample.event
-        stack = self._stack(sample)
+        stack = self._spaces.stack(sample.pid, sample.misc & _MODE_MASK, sample.ip, sample.chain)
         if event.is_tracepoint:
             self._tracepoint(sample, stack if sample.chain else NO_STACK)
         elif sample.readings:
@@ -357,27 +356,6 @@ class _Reader:
         if name in ("sched:sched_wakeup", "sched:sched_wakeup_new") and "pid" in values:
             self._tracks.wakeup(sample.ts, _task(values, ""), sample.at)
 
-    # -- stacks -----------------------------------------------------------------------------------------------
-
-    def _stack(self, sample: _Sample) -> StackId:
-        space = self._spaces.get(sample.pid)
-        if space is None:
-            space = self._space(sample.pid)
-        mode = sample.misc & _MODE_MASK
-        key: object = sample.chain or (sample.ip, mode)
-        found = space.stacks.get(key)
-        if found is None:
-            chain = struct.unpack(f"{self._file.order}{len(sample.chain) // 8}Q", sample.chain)
-            frames = frames_of(chain, sample.ip, mode, space, self._kernel, self._symbols)
-            found = space.stacks[key] = self._tracks.stack(frames)
-        return found
-
-    def _space(self, pid: int) -> AddressSpace:
-        space = self._spaces.get(pid)
-        if space is None:
-            space = self._spaces[pid] = AddressSpace()
-        return space
-
     # -- other records ----------------------------------------------------------------------------------------
 
     def _event(self, record: _Other) -> None:
@@ -392,7 +370,9 @@ class _Reader:
         elif kind in (Kind.FORK, Kind.EXIT):
             self._begin_or_end(record)
         elif kind == Kind.KSYMBOL:
-            self._kernel_symbol(record.body)
+            start, size, _, flags = struct.unpack_from(f"{self._file.order}QIHH", record.body)
+            if size and not flags & 1:  # 1: taken away
+                self._spaces.map(None, Mapping(start, start + size, 0, text_of(record.body[16:])))
             merged["symbols that the kernel added"] += 1
         elif kind in (Kind.LOST, Kind.LOST_SAMPLES):
             self._lost(record)
@@ -416,27 +396,15 @@ class _Reader:
         if not size:
             return
         new = Mapping(start, start + size, offset, name)
-        if pid in _KERNEL_PIDS or record.misc & _MODE_MASK in _KERNEL_MODES:
-            self._kernel_map(new)
-        else:
-            self._space(pid).map(new)
-
-    def _kernel_map(self, new: Mapping) -> None:
-        self._kernel.map(new)
-        for space in self._spaces.values():
-            space.stacks = {}
-
-    def _kernel_symbol(self, body: bytes) -> None:
-        start, size, _, flags = struct.unpack_from(f"{self._file.order}QIHH", body)
-        if size and not flags & 1:  # 1: taken away
-            self._kernel_map(Mapping(start, start + size, 0, text_of(body[16:])))
+        is_kernel = pid in _KERNEL_PIDS or record.misc & _MODE_MASK in _KERNEL_MODES
+        self._spaces.map(None if is_kernel else pid, new)
 
     def _comm(self, record: _Other) -> None:
         """A thread has a name from now on; one that was drawn gets it at once."""
         pid, tid = struct.unpack_from(f"{self._file.order}ii", record.body)
         comm = self._comms[tid] = text_of(record.body[8:])
         if record.misc & _MISC_EXEC:
-            self._spaces.pop(pid, None)
+            self._spaces.forget(pid)
         if self._threads.pop(tid, None) is not None:
             self._thread(pid, tid)
         self._instant(record, {"comm": comm})
@@ -445,8 +413,7 @@ class _Reader:
         pid, parent, tid, parent_tid = struct.unpack_from(f"{self._file.order}4i", record.body)
         self._instant(record, {"pid": pid, "tid": tid, "parent_pid": parent, "parent_tid": parent_tid})
         if record.kind == Kind.FORK:
-            if pid != parent and parent in self._spaces:
-                self._spaces[pid] = AddressSpace(list(self._spaces[parent].mappings))
+            self._spaces.copy(parent, pid)
             self._threads.pop(tid, None)
             self._comms[tid] = self._comms.get(parent_tid, self._comms.get(parent, ""))
 
