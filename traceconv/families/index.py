@@ -27,7 +27,7 @@ MODULES = {
     "perfetto": "perfetto.reader",
     "pytorch-kineto": "pytorch.kineto",
     "pytorch-table": "pytorch.table",
-    "rocprof": "rocprof",
+    "rocprof": "rocprof.traces",
     "tensorflow-profiler": "tensorflow.profiler",
     "tensorrt": "tensorrt",
     "timed-log": "logs.timed_log",

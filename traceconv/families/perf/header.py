@@ -12,6 +12,7 @@ command ran: its facts are a table without a timeline, and metadata.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from msgspec import Struct
@@ -83,3 +84,47 @@ class PerfHeader(Struct, frozen=True):
             out.totals(table, name, "fact", {"value": value})
         header.tell(out)
         out.note("a header without events: only its facts and its clocks are used")
+
+
+def header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
+    """The header of this recording in another file: the given one, or one beside it whose samples have these times."""
+    candidates = [given] if given is not None else [Source(path) for path in _header_paths(source)]
+    for candidate in candidates:
+        if not begins_header(candidate.head().text):
+            if given is not None:
+                raise MalformedInput(
+                    candidate.display,
+                    "line 1",
+                    "no header of perf, expected `# ========` and `# captured on`",
+                    hint="write it with perf script --header-only",
+                )
+            continue
+        header = Header()
+        for _, line in candidate.lines():
+            if not line.startswith(b"#"):
+                break
+            add_header_line(header, line)
+        covers = _covers(header, span)
+        if given is not None or covers:
+            verdict = "lie" if covers else "do not all lie"
+            out.note(f"the header was read from {candidate.name}; the samples {verdict} in the times that it tells")
+            return header
+    return None
+
+
+def _header_paths(source: Source) -> list[Path]:
+    """Files beside the input that may be its header, by their names."""
+    if source.path is None or "script" not in source.path.name:
+        return []
+    before, _, after = source.path.name.partition("script")
+    suffix = after[after.rindex(".") :] if "." in after else ""
+    names = dict.fromkeys([f"{before}header{after}", f"{before}header{suffix}", f"{before}script_header{suffix}"])
+    paths = [source.path.with_name(name) for name in names]
+    return [path for path in paths if path.is_file() and not source.is_same_file(path)]
+
+
+def _covers(header: Header, span: tuple[int, int] | None) -> bool:
+    """Whether the samples lie between the first and the last one that the header tells (in microseconds)."""
+    if header.span is None or span is None:
+        return False
+    return header.span[0] - 1000 <= span[0] and span[1] <= header.span[1] + 1000

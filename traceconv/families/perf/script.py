@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
@@ -36,6 +35,7 @@ from traceconv.families.perf._tracks import (
     Task,
     checked_clock,
 )
+from traceconv.families.perf.header import header_beside
 from traceconv.families.registry import Match, importer
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -113,6 +113,43 @@ class _Event(msgspec.Struct):
     has_fields: bool = False
 
 
+class _Names:
+    """What threads and events are called, by what stands on their lines."""
+
+    def __init__(self, tracks: PerfTracks) -> None:
+        self._tracks = tracks
+        self._tasks: dict[tuple[bytes | None, bytes | None, bytes | None], tuple[int | None, Task]] = {}
+        self._threads: dict[tuple[int | None, Task], TrackId] = {}
+        self._names: dict[bytes, tuple[str, bool]] = {}
+
+    def task(self, comm: bytes | None, one: bytes | None, two: bytes | None) -> tuple[int | None, Task]:
+        """The process, and the thread with its name; a single number is the thread, two are process and thread."""
+        found = self._tasks.get((comm, one, two))
+        if found is None:
+            pid = None if two is None or one is None else int(one)
+            number = two if two is not None else one
+            tid = _NO_TID - len(self._tasks) if number is None else int(number)
+            found = self._tasks[comm, one, two] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
+        return found
+
+    def thread(self, pid: int | None, task: Task) -> TrackId:
+        """The track of a thread, called as it was there."""
+        found = self._threads.get((pid, task))
+        if found is None:
+            found = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
+        return found
+
+    def event(self, name: bytes | None) -> tuple[str, bool]:
+        """The name of an event, and whether it is a tracepoint."""
+        if name is None:
+            return _NO_NAME, False
+        known = self._names.get(name)
+        if known is None:
+            shown = name.decode("utf-8", "replace")
+            known = self._names[name] = shown, text.is_tracepoint(shown)
+        return known
+
+
 class _Reader:
     """Reads one text into a builder."""
 
@@ -126,9 +163,7 @@ class _Reader:
         self._delta = delta
         self._now = 0
         self._event: _Event | None = None
-        self._tasks: dict[tuple[bytes | None, bytes | None, bytes | None], tuple[int | None, Task]] = {}
-        self._threads: dict[tuple[int | None, Task], TrackId] = {}
-        self._names: dict[bytes, tuple[str, bool]] = {}
+        self._names = _Names(self._tracks)
         self._frames: dict[bytes, tuple[str, str]] = {}
         self._frame_lines = self._field_lines = self._ends = self._header_lines = self._events = 0
         self._first = self._latest = 0
@@ -285,14 +320,14 @@ class _Reader:
             ts = self._time(ts)
         if moment is not None and self.time_of_day is None:
             self.time_of_day = (moment, ts)
-        pid, task = self._task(comm, first_id, second_id)
+        pid, task = self._names.task(comm, first_id, second_id)
         on_cpu = None if cpu is None else int(cpu)
         if record is not None:
             self._record(number, ts, (pid, task.tid), task, on_cpu, record.decode(), rest.decode("utf-8", "replace"))
             return
         self.sample_span = (self.sample_span[0] if self.sample_span else ts, ts)
-        shown, is_tracepoint = self._name(name)
-        event = self._event = _Event(number, ts, self._thread(pid, task), on_cpu, 1, shown, "", is_tracepoint)
+        shown, is_tracepoint = self._names.event(name)
+        event = self._event = _Event(number, ts, self._names.thread(pid, task), on_cpu, 1, shown, "", is_tracepoint)
         if name is None and period is not None:  # there is no column for the event: this was an address
             rest = period + b" " + rest
         elif period is not None:
@@ -313,33 +348,6 @@ class _Reader:
         self._steps_back += ts < self._latest
         self._latest = ts
         return ts
-
-    def _task(self, comm: bytes | None, one: bytes | None, two: bytes | None) -> tuple[int | None, Task]:
-        """The process, and the thread with its name; a single number is the thread, two are process and thread."""
-        found = self._tasks.get((comm, one, two))
-        if found is None:
-            pid = None if two is None or one is None else int(one)
-            number = two if two is not None else one
-            tid = _NO_TID - len(self._tasks) if number is None else int(number)
-            found = self._tasks[comm, one, two] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
-        return found
-
-    def _thread(self, pid: int | None, task: Task) -> TrackId:
-        """The track of a thread, called as it was there."""
-        found = self._threads.get((pid, task))
-        if found is None:
-            found = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
-        return found
-
-    def _name(self, name: bytes | None) -> tuple[str, bool]:
-        """The name of an event, and whether it is a tracepoint."""
-        if name is None:
-            return _NO_NAME, False
-        known = self._names.get(name)
-        if known is None:
-            shown = name.decode("utf-8", "replace")
-            known = self._names[name] = shown, text.is_tracepoint(shown)
-        return known
 
     def _period(self, number: int, digits: bytes) -> int:
         period = int(digits)
@@ -558,7 +566,7 @@ class PerfScript(msgspec.Struct, frozen=True):
         reader = _Reader(out, self.pid, self.deltatime)
         reader.read(source)
         if not reader.header.facts:
-            reader.header = _header_beside(source, beside, reader.sample_span, out) or reader.header
+            reader.header = header_beside(source, beside, reader.sample_span, out) or reader.header
         domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)
         if reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:
             refuse_zone(self.name, self.utc_offset, source.name, "its clock is related to the wall clock already")
@@ -594,47 +602,3 @@ def _are_bare_events(lines: Sequence[bytes]) -> bool:
     first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
     found = [text.EVENT.fullmatch(line) for line in first]
     return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
-
-
-def _header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
-    """The header of this recording in another file: the given one, or one beside it whose samples have these times."""
-    candidates = [given] if given is not None else [Source(path) for path in _header_paths(source)]
-    for candidate in candidates:
-        if not text.begins_header(candidate.head().text):
-            if given is not None:
-                raise MalformedInput(
-                    candidate.display,
-                    "line 1",
-                    "no header of perf, expected `# ========` and `# captured on`",
-                    hint="write it with perf script --header-only",
-                )
-            continue
-        header = Header()
-        for _, line in candidate.lines():
-            if not line.startswith(b"#"):
-                break
-            text.add_header_line(header, line)
-        covers = _covers(header, span)
-        if given is not None or covers:
-            verdict = "lie" if covers else "do not all lie"
-            out.note(f"the header was read from {candidate.name}; the samples {verdict} in the times that it tells")
-            return header
-    return None
-
-
-def _header_paths(source: Source) -> list[Path]:
-    """Files beside the input that may be its header, by their names."""
-    if source.path is None or "script" not in source.path.name:
-        return []
-    before, _, after = source.path.name.partition("script")
-    suffix = after[after.rindex(".") :] if "." in after else ""
-    names = dict.fromkeys([f"{before}header{after}", f"{before}header{suffix}", f"{before}script_header{suffix}"])
-    paths = [source.path.with_name(name) for name in names]
-    return [path for path in paths if path.is_file() and not source.is_same_file(path)]
-
-
-def _covers(header: Header, span: tuple[int, int] | None) -> bool:
-    """Whether the samples lie between the first and the last one that the header tells (in microseconds)."""
-    if header.span is None or span is None:
-        return False
-    return header.span[0] - 1000 <= span[0] and span[1] <= header.span[1] + 1000

@@ -23,6 +23,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     varint,
 )
+from traceconv.families.perfetto._about import ABOUT, PACKET_KINDS, attributes_of, system_of
 from traceconv.families.perfetto._clocks import TRACE_TIME, Clocks
 from traceconv.families.perfetto._event import Event, place_of
 from traceconv.families.perfetto._inflate import Inflated
@@ -76,71 +77,6 @@ _CLEARED, _NEEDS_STATE = 1, 2
 _BEGIN, _END, _INSTANT, _COUNTER, _STATE = 1, 2, 3, 4, 5
 _KINDS = {_BEGIN: Kind.BEGIN, _END: Kind.END, _INSTANT: Kind.INSTANT, _STATE: Kind.STATE}
 
-#: What a packet can be about, by the field that says so, for messages.
-PACKET_KINDS = {
-    1: "ftrace_events",
-    2: "process_tree",
-    4: "inode_file_map",
-    5: "chrome_events",
-    7: "sys_stats",
-    9: "process_stats",
-    33: "trace_config",
-    34: "ftrace_stats",
-    35: "trace_stats",
-    36: "synchronization_marker",
-    37: "profile_packet",
-    38: "battery",
-    39: "android_log",
-    40: "power_rails",
-    46: "trigger",
-    47: "packages_list",
-    48: "chrome_benchmark_metadata",
-    49: "perfetto_metatrace",
-    51: "chrome_metadata",
-    52: "gpu_counter_event",
-    53: "gpu_render_stage_event",
-    54: "streaming_profile_packet",
-    57: "graphics_frame_event",
-    61: "module_symbols",
-    62: "vulkan_memory_event",
-    63: "gpu_log",
-    64: "deobfuscation_mapping",
-    65: "vulkan_api_event",
-    67: "cpu_info",
-    68: "smaps_packet",
-    69: "service_event",
-    70: "initial_display_state",
-    71: "gpu_mem_total_event",
-    72: "extension_descriptor",
-    73: "memory_tracker_snapshot",
-    74: "streaming_allocation",
-    75: "streaming_free",
-    77: "android_energy_estimation_breakdown",
-    78: "ui_state",
-    82: "translation_table",
-    84: "statsd_atom",
-    86: "android_system_property",
-    90: "track_event_range_of_interest",
-    91: "entity_state_residency",
-    95: "etw_events",
-    99: "v8_js_code",
-    107: "remote_clock_sync",
-    109: "chrome_trigger",
-    113: "clone_snapshot_trigger",
-    117: "generic_kernel_task_state_event",
-    118: "generic_kernel_cpu_freq_event",
-    120: "generic_kernel_task_rename_event",
-    122: "generic_kernel_process_tree",
-    124: "trace_provenance",
-    128: "gpu_info",
-    129: "generic_gpu_frequency_event",
-    133: "zstd_compressed_packets",
-    134: "concurrent_session_event",
-    135: "stack_sample",
-    138: "recovered_trace_info",
-}
-#: Those of them that are about the recording and not about what was recorded.
-_ABOUT = frozenset((33, 34, 35, 36, 46, 69, 72, 78, 82, 90, 109, 113, 124, 134, 138))
 #: Fields of a packet beside what it is about.
 _ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
 #: What a packet may hold that is found again by its bytes.
@@ -311,9 +247,9 @@ class PacketReader:
             sequence.thread = self.tracks.legacy_thread(found[_THREAD], machine)
             sequence.time_ns = Message(found[_THREAD]).signed(6) * 1000
         elif _ATTRIBUTES in found:
-            self._attributes(Message(found[_ATTRIBUTES]))
+            self.metadata.update(attributes_of(Message(found[_ATTRIBUTES])))
         elif _SYSTEM in found:
-            self._system(Message(found[_SYSTEM]))
+            self.metadata.update(system_of(Message(found[_SYSTEM])))
         elif _UUID in found:
             uuid = Message(found[_UUID])
             self.metadata["trace_uuid"] = f"{uuid.unsigned(1):016x}{uuid.unsigned(2):016x}"
@@ -322,29 +258,13 @@ class PacketReader:
         self._out.balance.merged[_DECLARATIONS] += 1
         return True
 
-    def _attributes(self, message: Message) -> None:
-        """TraceAttributes: attribute 1* {key 1, long_value 2, string_value 3}."""
-        for attribute in map(Message, message.all(1)):
-            self.metadata[attribute.text(1)] = attribute.text(3) if 3 in attribute else attribute.signed(2)
-
-    def _system(self, message: Message) -> None:
-        """SystemInfo: utsname 1 {sysname 1, version 2, release 3, machine 4}, num_cpus 8, machine_name 17."""
-        kernel = message.message(1)
-        facts = {
-            "system": " ".join(filter(None, (kernel.text(1), kernel.text(3), kernel.text(4)))),
-            "machine_name": message.text(17),
-            "num_cpus": message.unsigned(8),
-            "tracing_service_version": message.text(4),
-        }
-        self.metadata.update({key: value for key, value in facts.items() if value})
-
     def _other(self, found: dict[int, Value]) -> None:
         self._others[min(found.keys() - _ENVELOPE)] += 1
 
     def _report(self) -> None:
         """Count what was not read, by kind."""
         for code, about in ((OTHER_SOURCE, False), (ABOUT_ITSELF, True)):
-            kinds = {kind: n for kind, n in self._others.most_common() if (kind in _ABOUT) is about}
+            kinds = {kind: n for kind, n in self._others.most_common() if (kind in ABOUT) is about}
             if kinds:
                 named = {PACKET_KINDS.get(kind, f"packet field {kind}"): count for kind, count in kinds.items()}
                 shown = ", ".join(f"{count} x {name}" for name, count in named.items())

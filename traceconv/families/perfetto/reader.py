@@ -24,7 +24,8 @@ from msgspec import Struct
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
-from traceconv.families.perfetto._packets import ABOUT_ITSELF, PACKET_KINDS, PacketReader
+from traceconv.families.perfetto._about import PACKET_KINDS
+from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
 from traceconv.families.registry import Match, importer
 from traceconv.io.packets import PACKET_TAG, frame_at
