@@ -25,7 +25,6 @@ from typing import ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex
 from traceconv.io.source import Head, Source
@@ -206,19 +205,14 @@ class ClockAnchor(msgspec.Struct, frozen=True):
         try:
             content = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_File)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"{error}, expected the object that traceconv anchor writes",
                 hint="the file is written when the command has ended; was it copied whole?",
             ) from None
         if content.version != FORMAT:
-            raise MalformedInput(
-                source.display,
-                "",
-                f"version {content.version} of the format, expected {FORMAT}",
-                hint="update traceconv",
+            raise source.malformed(
+                f"version {content.version} of the format, expected {FORMAT}", hint="update traceconv"
             )
         if not content.readings:
-            raise MalformedInput(source.display, "", "no readings, expected at least one", hint="record it again")
+            raise source.malformed("no readings, expected at least one", hint="record it again")
         _Reader(out, content).read()

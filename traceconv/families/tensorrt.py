@@ -28,7 +28,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
 from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex
@@ -223,9 +222,7 @@ def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
         mended, _ = repair_value(data, 0, Counter())
         document = msgspec.json.decode(mended, type=dict[str, Any])
     except (Incomplete, Hopeless, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise MalformedInput(
-            source.display, "", "no whole list of layers", hint="was the file copied whole? Export it again"
-        ) from None
+        raise source.malformed("no whole list of layers", hint="was the file copied whole? Export it again") from None
     out.problem(MENDED, out.info.name)
     return document
 
@@ -322,9 +319,7 @@ class Tensorrt(msgspec.Struct, frozen=True):
             return
         is_profile = _PROFILE.match(data.lstrip()) is not None or (b'"timeMs"' in data and b"ComputeMs" not in data)
         if not is_profile and b"ComputeMs" not in data and b"EnqMs" not in data:
-            raise MalformedInput(
-                source.display, "", "no times of trtexec found", hint=f"record them with {self.record.splitlines()[0]}"
-            )
+            raise source.malformed("no times of trtexec found", hint=f"record them with {self.record.splitlines()[0]}")
         adder: _Profile | _Times
         if is_profile:
             out.set_clock(ORDER_CLOCK.owned_by(out.info.name))

@@ -22,7 +22,6 @@ import msgspec
 from msgspec import Raw
 
 from traceconv import kernel
-from traceconv.errors import MalformedInput
 from traceconv.families.chrome.buffer import AHEAD, JsonBuffer, is_json
 from traceconv.families.chrome.event import (
     Empties,
@@ -137,11 +136,10 @@ class ChromeReader:
         char = self._buffer.next_char(separators=True)  # a file without its header may begin with a comma
         if char not in ("{", "["):
             if not _EVENT_START.search(self._buffer.data):
-                raise MalformedInput(
-                    self._source.display,
-                    "byte 0",
+                raise self._source.malformed(
                     "not JSON: expected { or [ at the start, and no event behind it",
                     hint="`traceconv identify` says what the file is",
+                    where="byte 0",
                 )
             self._skip_garbage("the beginning of the file is missing")
             char = self._buffer.next_char()
@@ -224,11 +222,10 @@ class ChromeReader:
         if before == again:
             return
         if _base_time(key, before) != _base_time(key, again):
-            raise MalformedInput(
-                self._source.display,
-                where,
+            raise self._source.malformed(
                 f"two documents with different {_BASE_TIME}, expected one for all events of a file",
                 hint="split the file into its documents, and merge these",
+                where=where,
             )
         self._out.problem(REPEATED_VALUE, f"{self._source.name}:{where}: {key}")
 

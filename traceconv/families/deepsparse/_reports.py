@@ -16,7 +16,6 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import DIGIT, EMPTY, SPACE, SPACES, IdleRows, holds, lines_but
 from traceconv.io.patterns import regex
 from traceconv.io.source import Source
@@ -72,11 +71,8 @@ def read_json(source: Source, out: Builder) -> None:
     elif isinstance(report, dict) and isinstance(report.get("benchmark_result"), dict):
         _read_benchmark(report, out)
     else:
-        raise MalformedInput(
-            source.display,
-            "",
-            "found JSON without layer_info or benchmark_result, expected a report of DeepSparse",
-            hint=_REPORTS_HINT,
+        raise source.malformed(
+            "found JSON without layer_info or benchmark_result, expected a report of DeepSparse", hint=_REPORTS_HINT
         )
 
 
@@ -86,15 +82,14 @@ def _decode(source: Source) -> Any:
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=Decimal)
     except json.JSONDecodeError as error:
-        raise MalformedInput(
-            source.display,
-            f"line {error.lineno}",
+        raise source.malformed(
             f"{error.msg}, expected the JSON of a report",
             hint="the file is cut or damaged: let DeepSparse write it again",
+            where=f"line {error.lineno}",
         ) from None
     except (ValueError, ArithmeticError, RecursionError):
         found = "a number or a nesting beyond all limits, expected a report"
-        raise MalformedInput(source.display, "", found, hint=_REPORTS_HINT) from None
+        raise source.malformed(found, hint=_REPORTS_HINT) from None
 
 
 def _read_analysis(report: dict[str, Any], out: Builder) -> None:
@@ -232,7 +227,7 @@ def read_csv(source: Source, out: Builder) -> None:
 
 def _csv_rows(source: Source, layers: _Layers) -> Iterator[dict[str, Any]]:
     def refuse(error: csv.Error) -> list[str]:
-        raise MalformedInput(source.display, "", f"{error}, expected a table in CSV", hint=_REPORTS_HINT)
+        raise source.malformed(f"{error}, expected a table in CSV", hint=_REPORTS_HINT)
 
     header: list[str] = []
     for _, cells in layers.lines.rows(source, refuse):

@@ -20,7 +20,6 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.deepsparse import _lines as lines
 from traceconv.families.deepsparse import _reports as reports
 from traceconv.families.deepsparse._runs import NO_CLOCK, LogReader
@@ -107,9 +106,7 @@ class DeepSparse(Struct, frozen=True):
         reader = LogReader(out, source)
         reader.read()
         if not reader.found:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no line of a DeepSparse engine found, expected [nm_ort 7f5a271fab80 >DIAGNOSE< ...] or its banner",
                 hint=f"record one with {self.record}",
             )

@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import InputError, MalformedInput
+from traceconv.errors import InputError
 from traceconv.families.common.idle_lines import DIGIT, SPACE, IdleLines, holds, lines_but
 from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
@@ -349,9 +349,7 @@ def _read_parquet(source: Source, out: Builder, rows: _Rows) -> None:
         file = parquet.ParquetFile(data)
         known = [name for name in file.schema_arrow.names if name in COLUMNS]
         if not {"start", "name"} <= set(known) or not {"end", "dur"} & set(known):
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"a Parquet file with columns {', '.join(file.schema_arrow.names[:8])}, expected start, end and name",
                 hint="save the data frame of the profiler: get_pandas_dataframe().to_parquet(FILE)",
             )
@@ -360,7 +358,7 @@ def _read_parquet(source: Source, out: Builder, rows: _Rows) -> None:
             if not rows.add(row, out.balance.read, 1):
                 out.skip(BAD_ROW, out.balance.read, f"start {row['start']}, name {row['name']}")
     except (pyarrow.ArrowException, OSError) as error:
-        raise MalformedInput(source.display, "", f"a damaged Parquet file: {error}", hint="write it again") from None
+        raise source.malformed(f"a damaged Parquet file: {error}", hint="write it again") from None
 
 
 def _parquet_rows(file: Any, columns: list[str], pyarrow: Any) -> Iterator[dict[str, Any]]:
@@ -484,9 +482,7 @@ class FuriosaTable(Struct, frozen=True):
             _Log(out, rows).read(source)
         rows.spans.finish()
         if not len(rows.spans) and not rows.totals:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no row of a table of the Furiosa profiler found, expected columns such as trace_id, span_id, dur",
                 hint=f"record them: {self.record}",
             )

@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.chrome import facts
 from traceconv.families.chrome.event import ABSENT, Event, decode_json, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
@@ -282,9 +281,7 @@ class Furiosa(Struct, frozen=True):
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
         if not source.head().data:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "the file is empty, expected a JSON array",
                 hint="the profiler writes it when the program ends in an orderly way; was it killed?",
             )

@@ -26,7 +26,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
@@ -203,9 +202,7 @@ class _Reader:
         if self._json is not None:
             self._out.problem(CUT, f"{source.name}: inside {' / '.join(self._json.path)!r}")
         if not self._dumps:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table of profiler.dumps() found, expected a line `Profile Statistics:` or JSON with Time and Count",
                 hint=f"record one with {MxnetTable.record}",
             )

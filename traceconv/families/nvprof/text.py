@@ -22,7 +22,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, IdleLines
@@ -136,9 +135,7 @@ class _Reader:
         if not self._lines.before.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
             self._out.problem(NO_LINE_END)
         if not self._tables and not self._tracks.commands:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table of nvprof found, expected a header row such as Start Duration ... Name",
                 hint=f"record one with {NvprofText.record}",
             )

@@ -23,7 +23,6 @@ import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.onednn import _lines as lines
 from traceconv.families.onednn._alike import AlikeLines, Fields, Rows
@@ -100,9 +99,7 @@ class _Reader:
             for line in self._lines.read(source, keep_ends=True, again=True):
                 self._line(line.number, line.text)
         if not self._markers:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no oneDNN line found, expected lines that begin with onednn_verbose,",
                 hint=f"record one with {OnednnVerbose.record}",
             )

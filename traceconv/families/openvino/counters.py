@@ -24,7 +24,6 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.openvino import _json as as_json
@@ -132,9 +131,7 @@ class _Reader(msgspec.Struct):
         else:
             self._lines(source)
         if self.root == NO_TRACK and self.report == NO_TRACK:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no performance counters and no report of benchmark_app found",
                 hint=f"record them with {Openvino.record.splitlines()[0]}",
             )
@@ -189,7 +186,7 @@ class _Reader(msgspec.Struct):
             with source.open() as stream:
                 report = msgspec.json.decode(stream.read())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise MalformedInput(source.display, "", f"no valid JSON: {error}", hint="was the file cut?") from None
+            raise source.malformed(f"no valid JSON: {error}", hint="was the file cut?") from None
         if not isinstance(report, dict):
             return
         for part in as_json.parts_of(report):

@@ -25,7 +25,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.perf._elf_symbols import Symbols
 from traceconv.families.perf._file import (
     ANCIENT,
@@ -562,11 +561,8 @@ class PerfData(Struct, frozen=True):
             try:
                 file = read_header(data)
             except Damage as damage:
-                raise MalformedInput(
-                    source.display,
-                    f"byte {damage.at}",
-                    damage.reason,
-                    hint="is the file whole? perf script reads it, too",
+                raise source.malformed(
+                    damage.reason, hint="is the file whole? perf script reads it, too", where=f"byte {damage.at}"
                 ) from None
             _Reader(out, file, data, self.symbols, Unpacked(source.display, len(data), source.limits)).read()
         _tell(out, file)

@@ -17,7 +17,6 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import IdleLines
 from traceconv.families.perf._text import add_header_line, begins_header
 from traceconv.families.perf._tracks import PERF_CLOCK, Header
@@ -67,17 +66,14 @@ class PerfHeader(Struct, frozen=True):
             if line.strip() in (b"", b"#"):
                 lines.idle(lambda _: None, rb"#?\s*\n")
             if line.strip() and not line.startswith(b"#"):
-                raise MalformedInput(
-                    source.display,
-                    f"line {number}",
+                raise source.malformed(
                     "events follow the header, expected lines that begin with #",
                     hint="read it with --from perf-script",
+                    where=f"line {number}",
                 )
             add_header_line(header, line)
         if not header.facts:
-            raise MalformedInput(
-                source.display, "", "no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record
-            )
+            raise source.malformed("no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record)
         out.balance.kept["header lines kept as metadata"] += out.balance.read
         table = out.totals_track("perf header")
         for name, value in header.facts.items():
@@ -92,11 +88,10 @@ def header_beside(source: Source, given: Source | None, span: tuple[int, int] | 
     for candidate in candidates:
         if not begins_header(candidate.head().text):
             if given is not None:
-                raise MalformedInput(
-                    candidate.display,
-                    "line 1",
+                raise candidate.malformed(
                     "no header of perf, expected `# ========` and `# captured on`",
                     hint="write it with perf script --header-only",
+                    where="line 1",
                 )
             continue
         header = Header()

@@ -24,7 +24,6 @@ from typing import IO, Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.perf._tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, is_possible_pair, latest_ns
 from traceconv.families.registry import Match, importer
 from traceconv.io.patterns import regex
@@ -119,9 +118,7 @@ class _Reader:
                 break
             text += more
         if match is None:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no list of samples found, expected what perf data convert --to-json prints",
                 hint="was perf ended before it wrote the first sample? Convert perf.data again, or read it directly",
             )

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, lines_but
 from traceconv.families.perf._text import add_header_line
 from traceconv.families.perf._tracks import Header
@@ -72,9 +71,7 @@ class _Reader:
         for number, line in self._lines.read(source):
             self._line(number, line)
         if self._table is None:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table found, expected a heading `# Overhead  Command ...` with a line of dots below it",
                 hint="write it with perf report --stdio",
             )

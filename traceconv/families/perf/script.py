@@ -20,7 +20,6 @@ import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
 from traceconv.families.perf import _text as text
@@ -451,16 +450,12 @@ class _Reader:
 
     def _finish(self, source: Source) -> None:
         if not self._events:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no event with a time found, expected lines such as `python 7 [000] 12.345678: 1001001 cpu-clock: ...`",
                 hint="a header alone is read with --from perf-header; without times, add them: perf script -F +time",
             )
         if self._first == 0 and self._steps_back > max(_EVENTS_TO_JUDGE, self._events // 4):
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"the times begin with 0 and step back {self._steps_back} times, as those of --deltatime do",
                 hint="-O deltatime=true reads them as the time since the event before",
             )

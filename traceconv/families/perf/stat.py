@@ -24,7 +24,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.families.common.local_time import local_time, seconds_since_1970, zone_of
@@ -141,9 +140,7 @@ class _Reader:
             self._line(number, plain(line))
         self._close()
         if all(recording.empty for recording in self.recordings):
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no count found, expected lines such as `43.91 msec task-clock`, those of -x or of -j",
                 hint=f"record some with {PerfStat.record}",
             )

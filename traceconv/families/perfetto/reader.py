@@ -22,7 +22,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.families.perfetto._about import PACKET_KINDS
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
@@ -109,11 +108,10 @@ class Perfetto(Struct, frozen=True):
             reader = PacketReader(out, source.unpacked)
             reader.read(stream)
         if not out.balance.read and source.head().data:
-            raise MalformedInput(
-                source.display,
-                "byte 0",
+            raise source.malformed(
                 "no Perfetto packet, expected byte 0a, a length, and as many bytes",
                 hint="`traceconv identify` says what the file is",
+                where="byte 0",
             )
         facts = {key: _fact(key, value) for key, value in reader.metadata.items()}
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(facts.get(_SHIFT, 0), out))

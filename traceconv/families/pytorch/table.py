@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.families.registry import Match, importer
@@ -184,9 +183,7 @@ class _Reader:
         for table in self._tables.all():
             self._end(table)
         if not self._count:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table of key_averages() found, expected dashes and a heading Name, Self CPU %, ... between them",
                 hint=f"record one with {PytorchTable.record}",
             )

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.rocprof._tracks import BAD_ROW, Tracks
 from traceconv.io.source import Source
@@ -205,8 +204,8 @@ def read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
     try:
         tool = msgspec.json.decode(data, type=_Tool)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise MalformedInput(
-            source.display, "", f"not the JSON of ROCprofiler-SDK: {error}", hint="was the program ended in time?"
+        raise source.malformed(
+            f"not the JSON of ROCprofiler-SDK: {error}", hint="was the program ended in time?"
         ) from None
     out.info.unit, out.balance.unit = "record", "records"
     out.info.real_ids = True

@@ -24,7 +24,6 @@ from typing import ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.chrome import facts
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -137,4 +136,4 @@ class Rocprof(msgspec.Struct, frozen=True):
             out.belongs_to((self.name,))
         Table(out).read(source)
         if not out.balance.written:
-            raise MalformedInput(source.display, "", "no rows of rocprof found", hint=f"record with: {self.record}")
+            raise source.malformed("no rows of rocprof found", hint=f"record with: {self.record}")

@@ -23,7 +23,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.wire_reader import (
     BLOB,
     VARINT,
@@ -127,11 +126,10 @@ class Xplane(Struct, frozen=True):
         with source.open() as stream:
             space, cut = _top_level(stream.read())
         if not space:
-            raise MalformedInput(
-                source.display,
-                "byte 0",
+            raise source.malformed(
                 "no XSpace, expected a message with planes",
                 hint="if this is an .xplane.pb, its beginning is damaged or missing: copy or record it again",
+                where="byte 0",
             )
         _Space(out).read(space, source.name)
         if cut:

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from traceconv.errors import MalformedInput
 from traceconv.families.chrome.event import text_of
 from traceconv.families.chrome.facts import misread_backslashes
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
@@ -168,11 +167,10 @@ def _decode(data: bytes, source: Source, out: Builder) -> _File:
         file = msgspec.json.decode(data, type=_File)
     except (Hopeless, msgspec.MsgspecError) as error:
         place = f"byte {error.at}" if isinstance(error, Hopeless) else ""
-        raise MalformedInput(
-            source.display,
-            place,
+        raise source.malformed(
             f"no report as TVM writes it: {error}",
             hint="names with quotes break the JSON of TVM; report.csv() and str(report) hold the same calls",
+            where=place,
         ) from None
     if repairs:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in repairs.items())

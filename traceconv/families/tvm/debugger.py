@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput, UsageError
+from traceconv.errors import UsageError
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, zone_of
 from traceconv.families.registry import Match, importer
@@ -329,9 +329,7 @@ class TvmDebugger(Struct, frozen=True):
         table_reader, log = tables.TableReader(out), tables.LogReader(out)
         _read_lines(source, out, table_reader, log)
         if not table_reader.tables and not log.runs:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table found, expected a header line with Node Name, Ops, Time(us)",
                 hint=f"record one with {self.record}",
             )

@@ -18,7 +18,6 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.registry import Match, importer
 from traceconv.families.tvm import _dump as dumps
 from traceconv.io.source import Head, Source
@@ -58,9 +57,7 @@ class TvmGraph(Struct, frozen=True):
         try:
             graph = dumps.parse_graph(data.removeprefix(b"\xef\xbb\xbf"))
         except ValueError as error:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"no graph as TVM writes it: {error}",
                 hint="was the file cut? The debugger writes it when it is created",
             ) from None

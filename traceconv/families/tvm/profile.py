@@ -26,7 +26,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.registry import Match, importer
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
@@ -287,9 +286,7 @@ class TvmProfile(msgspec.Struct, frozen=True):
         else:
             found = reports.read_csv(source, out) if form == "csv" else reports.TextReader(out).read(source)
         if not found:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no report found, expected a header line with Name, Duration (us), Percent",
                 hint=f"record one with {self.record}",
             )

@@ -19,7 +19,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns
 from traceconv.families.common.numbers import number_of
@@ -134,12 +133,11 @@ class _Reader:
         if heading.clock == "UTC":
             return REALTIME
         if heading.clock in _TICKS and not self._frequency:
-            raise MalformedInput(
-                self._source.display,
-                "line 1",
+            raise self._source.malformed(
                 f"the times are ticks of {heading.clock}, and the file does not say how many a second has",
                 hint="say it: -O frequency_hz=N (QueryPerformanceFrequency for QPC, mostly 10000000; the nominal "
                 "frequency of the processor for TSC)",
+                where="line 1",
             )
         domain = ClockDomain(heading.clock, Zero.UNKNOWN, Run.MONOTONIC, machine=machine)
         return domain if machine and heading.clock not in _TICKS else domain.owned_by(self._source.name)

@@ -28,7 +28,6 @@ from typing import Any
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but
 from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
@@ -253,19 +252,16 @@ class _Reader:
             text = text_of_line(line.text)
             report = heading_of(text) or heading_above(above, text)
             if report is not None and report.delimiter == ":":
-                raise MalformedInput(
-                    self._source.display,
-                    f"line {line.number}",
+                raise self._source.malformed(
                     "the fields are separated by colons, which stand in the names of metrics as well",
                     hint="write the report with -csv-delimiter comma",
+                    where=f"line {line.number}",
                 )
             if report is not None:
                 self._begin = line.number
                 return report
             above = [*above, text][-_TITLE_LINES:]
-        raise MalformedInput(
-            self._source.display,
-            "",
+        raise self._source.malformed(
             "no heading of a VTune report found, expected one that begins with Function, timeBin, name,start_tsc, ...",
             hint="vtune -report hotspots -format csv -csv-delimiter comma -r RESULT",
         )
@@ -414,7 +410,7 @@ class _Reader:
         start = 0
         for root in roots:
             if start + root.length > LIMIT_NS:
-                raise MalformedInput(self._source.display, "", "the times sum up to more than 146 years")
+                raise self._source.malformed("the times sum up to more than 146 years")
             self._draw(root, track, start)
             start += root.length
         out.note("sums of a call tree, drawn as nested slices of real lengths: when things happened is not in the file")
