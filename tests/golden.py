@@ -2,10 +2,10 @@
 
 golden/<format>/<case>/input.*      the recording; exactly one
 golden/<format>/<case>/beside/      files that lay beside the recording; optional
-golden/<format>/<case>/case.toml    what the case pins, where the input comes from, options; nothing_written = true for
-                                    a case whose output holds no event
+golden/<format>/<case>/case.toml    what the case pins, where the input comes from, options; expect_empty = true for a
+                                    case whose output holds no event
 golden/<format>/<case>/expect.txt   the trace, one event a line (absent if the input is refused)
-golden/<format>/<case>/expect.json  the Chrome JSON output (likewise)
+golden/<format>/<case>/expect.json  the Chrome JSON output (likewise), for the formats of PINS_JSON only
 golden/<format>/<case>/expect.diag  the balance, notes and diagnostics, or the error
 
 golden/merge/<case>/case.toml       inputs = ["<format>/<case>", ...], offsets = {...}, policy = {...}; expectations as
@@ -33,6 +33,9 @@ from traceconv.model.validate import validate
 from traceconv.writers import writer_named
 
 ROOT = Path(__file__).parent.parent / "golden"
+#: The formats whose cases pin the JSON output: these hold every shape that the writer writes, and merges show in it the
+#: times that alignment made. In all cases the trace processor is shown the output, and it is read back.
+PINS_JSON = ("chrome-trace", "merge")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class Case:
     @cached_property
     def about(self) -> dict[str, Any]:
         return tomllib.loads((self.folder / "case.toml").read_text(encoding="utf-8"))
+
+    @property
+    def expectations(self) -> set[str]:
+        """The names of the files that a case has whose input is read."""
+        return {"expect.diag", "expect.txt"} | ({"expect.json"} if self.format in PINS_JSON else set())
 
     @property
     def input(self) -> Path:

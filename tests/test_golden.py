@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,9 @@ def diagnosis(traces: list[Trace]) -> str:
 
 def check_that_much_is_said(case: Case, nothing: bool) -> None:
     """A case of which nothing is written passes, and is recorded, only if it is about that."""
-    said = case.about.get("nothing_written", False)
-    assert nothing or not said, f"{case.name}: something is written, and case.toml says nothing_written"
-    assert said or not nothing, f"{case.name}: nothing is written; nothing_written = true if that is the point"
+    said = case.about.get("expect_empty", False)
+    assert nothing or not said, f"{case.name}: something is written, and case.toml says expect_empty"
+    assert said or not nothing, f"{case.name}: nothing is written; expect_empty = true if that is the point"
 
 
 @every_case
@@ -76,7 +77,31 @@ def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
         assert skipped <= reasons, "not in what `formats` says of that format"
     compare(case.folder / "expect.diag", diagnosis([merged]), update_golden)
     compare(case.folder / "expect.txt", "\n".join(dump(trace) for trace in traces), update_golden)
-    compare(case.folder / "expect.json", without_version(written(merged, "chrome-json").decode()), update_golden)
+    if "expect.json" in case.expectations:
+        compare(case.folder / "expect.json", without_version(written(merged, "chrome-json").decode()), update_golden)
+
+
+def shapes(output: bytes) -> set[tuple[Any, ...]]:
+    """What kinds of lines and arguments a JSON output holds."""
+    document = json.loads(output)
+    found: set[tuple[Any, ...]] = {("top", key) for key in document}
+    for event in document["traceEvents"]:
+        metadata = event["name"] if event["ph"] == "M" else None
+        found.add((event["ph"], event.get("s"), metadata, *sorted(event)))
+        found |= {("arg", type(value).__name__) for value in event.get("args", {}).values()}
+    return found
+
+
+def test_each_shape_of_the_json_output_is_pinned(tmp_path: Path) -> None:
+    pinned: set[tuple[Any, ...]] = set()
+    others: set[tuple[Any, ...]] = set()
+    for case in CASES:
+        if (case.folder / "expect.txt").exists():
+            folder = tmp_path / case.name
+            folder.mkdir(parents=True)
+            mine = pinned if "expect.json" in case.expectations else others
+            mine |= shapes(written(case.merged(case.traces(folder)), "chrome-json"))
+    assert others <= pinned
 
 
 @every_case
@@ -162,7 +187,7 @@ def test_perfetto_shows_the_trace(case: Case, output: str, tmp_path: Path, trace
 def test_a_case_of_which_nothing_is_written_is_not_recorded(tmp_path: Path, update: bool) -> None:
     folder = tmp_path / "chrome-trace" / "unread"
     folder.mkdir(parents=True)
-    for about, texts in (('description = "x"', ("[]", '[{"ph": "X"}]')), ("nothing_written = true", (EVENT,))):
+    for about, texts in (('description = "x"', ("[]", '[{"ph": "X"}]')), ("expect_empty = true", (EVENT,))):
         (folder / "case.toml").write_text(about)
         for text in texts:
             (folder / "input.json").write_text(text)
@@ -172,12 +197,11 @@ def test_a_case_of_which_nothing_is_written_is_not_recorded(tmp_path: Path, upda
 
 
 def test_no_file_is_left_over() -> None:
-    expected = {"case.toml", "expect.diag", "expect.txt", "expect.json"}
     for case in CASES:
         files = {path.name for path in case.folder.iterdir()} - {"beside"}
         inputs = {name for name in files if name.startswith("input.")}
         assert len(inputs) == (case.format != "merge"), case.name
         refused = (case.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED)
-        wanted = {"case.toml", "expect.diag"} if refused else expected
+        wanted = {"case.toml"} | ({"expect.diag"} if refused else case.expectations)
         assert files - inputs == wanted, case.name
         assert case.about["description"], case.name

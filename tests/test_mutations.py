@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import re
 import shutil
 import sqlite3
@@ -94,6 +95,12 @@ class Mutation:
                 if lines:
                     lines[at], lines[with_] = lines[with_], lines[at]
                 return b"".join(lines)
+            case "shuffle":
+                lines = data.split(b"\n")
+                random.Random(self.first).shuffle(lines)
+                return b"\n".join(lines)
+            case "respace":
+                return data.replace(b"\n", b"\r\n") if one % 2 else data.replace(b":", b" : ")
         raise ValueError(self.kind)
 
     def other_type(self, number: bytes) -> bytes:
@@ -187,7 +194,10 @@ _VALUES = (
     b"9" * 19,
     b"9" * 40,
 )
-KINDS = ["cut", "behead", "remove", "duplicate", "swap", "overwrite", "insert", "lines", "bits", "retype"]
+KINDS = [
+    *("cut", "behead", "remove", "duplicate", "swap", "overwrite", "insert", "bits", "retype"),
+    *("lines", "shuffle", "respace"),
+]
 JUNK = st.one_of(
     st.binary(min_size=1, max_size=8),
     st.sampled_from([b"\xff", b"\x00", b'"', b"{", b"]", b"\n", b",", b"-", b"9" * 30, b"1e999", b"NaN", b"\x1b[31m"]),
@@ -264,6 +274,8 @@ def outcome(path: Path, case: Case) -> list[Any]:
     except TraceconvError as error:
         check_refusal(error, path)
         return [type(error), error.message, error.hint]
+    for text in [*trace.strings, *(track.name for track in trace.tracks)]:
+        text.encode()  # no lone surrogate
     source = trace.sources[0]
     balance = source.balance
     assert balance.even

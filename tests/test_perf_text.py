@@ -609,3 +609,20 @@ def test_further_metrics_of_a_count_are_put_together_once(tmp_path: Path, monkey
     assert trace.sources[0].balance.merged["further metrics of counts"] == 200
     assert len(made) < 5
     assert b'"metric 199":199.25' in trace.args.get(int(trace.slices.args_at[0]), int(trace.slices.args_len[0]))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python  1234 cycles:u:  7f0000001234 foo+0x10 (/usr/lib/libfoo.so)",
+        "python 18571 cpu-clock: \n\t           8ab00 pthread_getspecific@@GLIBC_2.34\n\t               0 [unknown]\n",
+        "my app 12/1234 [003]    250000 cpu-clock:ppp:  ffffffff81234567 do_syscall_64 ([kernel.kallsyms])",
+    ],
+)
+def test_lines_without_times_are_known_and_refused_with_the_field_to_add(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "printed.txt"
+    path.write_text(f"{line}\n" * 3)
+    assert identify(path) == ("perf-script", "event lines of perf script without times")
+    with pytest.raises(MalformedInput) as error:
+        read(path)
+    assert "-F +time" in error.value.hint

@@ -10,19 +10,32 @@ Traces may hold millions of these events: they are kept in columns, as numbers, 
 
 from __future__ import annotations
 
-from array import array
+import mmap
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from traceconv import kernel
+from traceconv.io.spill import forget
+from traceconv.model.columns import Column, finished
+from traceconv.model.ordering import pieces, stable_order
 from traceconv.model.trace import I32, I64
 
 _UNNAMED = 0  # the interned string ""
 #: So many marks are Python integers at a time.
 _CHUNK = 1 << 13
+_TYPES: dict[str, Any] = {
+    "track": np.int32,
+    "ts": np.int64,
+    "at": np.int64,
+    "is_begin": np.uint8,
+    "name": np.int32,
+    "category": np.int32,
+    "args_at": np.int64,
+    "args_len": np.int32,
+}
 
 
 class Pairs(NamedTuple):
@@ -54,20 +67,27 @@ class Marks:
     """The begins and ends of all tracks, in the order of the input: one row for each.
 
     Attributes:
-        track, ts, at: as the importer gave them; ts in ns.
-        name, category: interned strings.
-        args_at, args_len: where the args are among those of the trace.
+        columns: what was added, until `settle`.
+        track, ts, at: from `settle` on, as the importer gave them; ts in ns.
+        name, category: likewise, interned strings.
+        args_at, args_len: likewise, where the args are among those of the trace.
     """
 
+    track: memoryview
+    ts: memoryview
+    at: memoryview
+    name: memoryview
+    category: memoryview
+    args_at: memoryview
+    args_len: memoryview
+    _is_begin: memoryview
+
     def __init__(self) -> None:
-        self.track = array("i")
-        self.ts = array("q")
-        self.at = array("q")
-        self.name = array("i")
-        self.category = array("i")
-        self.args_at = array("q")
-        self.args_len = array("i")
-        self._is_begin = bytearray()
+        self.columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
+        self._mappings: tuple[mmap.mmap, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.columns["ts"])
 
     def add(
         self, track: int, ts: int, is_begin: bool, name: int, category: int, args: tuple[int, int], at: int
@@ -77,14 +97,15 @@ class Marks:
         Raises:
             TypeError: for a time that is no integer.
         """
-        self.ts.append(ts)
-        self.track.append(track)
-        self.at.append(at)
-        self._is_begin.append(is_begin)
-        self.name.append(name)
-        self.category.append(category)
-        self.args_at.append(args[0])
-        self.args_len.append(args[1])
+        columns = self.columns
+        columns["ts"].append(ts)
+        columns["track"].append(track)
+        columns["at"].append(at)
+        columns["is_begin"].append(is_begin)
+        columns["name"].append(name)
+        columns["category"].append(category)
+        columns["args_at"].append(args[0])
+        columns["args_len"].append(args[1])
 
     def extend(
         self,
@@ -98,14 +119,29 @@ class Marks:
         at: I64,
     ) -> None:
         """Add many marks, in the order of the input."""
-        self.ts.frombytes(ts.tobytes())
-        self.track.frombytes(track.tobytes())
-        self.at.frombytes(at.tobytes())
-        self._is_begin += is_begin.tobytes()
-        self.name.frombytes(name.tobytes())
-        self.category.frombytes(category.tobytes())
-        self.args_at.frombytes(args_at.tobytes())
-        self.args_len.frombytes(args_len.tobytes())
+        columns = self.columns
+        columns["ts"].put(ts)
+        columns["track"].put(track)
+        columns["at"].put(at)
+        columns["is_begin"].put(is_begin)
+        columns["name"].put(name)
+        columns["category"].put(category)
+        columns["args_at"].put(args_at)
+        columns["args_len"].put(args_len)
+
+    def settle(self) -> None:
+        """Take all marks as added: they can be read from here on."""
+        columns = list(self.columns.values())
+        arrays, self._mappings = finished(columns, in_file=any(column.is_spilled for column in columns))
+        found = {name: values.data for name, values in zip(self.columns, arrays, strict=True)}
+        self.track, self.ts, self.at = found["track"], found["ts"], found["at"]
+        self.name, self.category, self._is_begin = found["name"], found["category"], found["is_begin"]
+        self.args_at, self.args_len = found["args_at"], found["args_len"]
+
+    def forget(self) -> None:
+        """Let memory go that holds what was read of them, if they are in a file."""
+        for mapping in self._mappings:
+            forget(mapping)
 
     def plain_pairs(self, begin: I64, end: I64) -> MarkColumns:
         """The slices of whole pairs, as columns."""
@@ -122,8 +158,9 @@ class Marks:
         )
 
     def span(self) -> tuple[int, ...]:
-        """The first and the last instant of all marks in ns; empty without marks."""
-        return (min(self.ts), max(self.ts)) if self.ts else ()
+        """The first and the last instant of all marks in ns, before `settle`; empty without marks."""
+        times = self.columns["ts"].numbers() if len(self) else ()
+        return (int(np.min(times)), int(np.max(times))) if len(times) else ()
 
     def pairs(self) -> Pairs:
         """All pairs, track by track, in the order of their ends; then those that never end, outermost first."""
@@ -133,11 +170,15 @@ class Marks:
         columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
         names = np.frombuffer(self.name, np.int32)
         keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
-        in_order = bool(np.all(keys[0][1:] >= keys[0][:-1]))
-        order = np.lexsort(keys[1:] if in_order else keys)
+        order = stable_order(keys, self.forget).astype(np.int64)
         count = pair(order, *columns, names, 1 + int(np.max(names, initial=0)), _UNNAMED, begins, ends)
+        del order
         begin, end = begins[:count], ends[:count]
-        misnamed = (begin >= 0) & (end >= 0) & (names[end] != _UNNAMED) & (names[end] != names[begin])
+        misnamed = np.zeros(count, bool)
+        for rows in pieces(count):
+            own, other = names[begin[rows]], names[end[rows]]
+            misnamed[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & (other != _UNNAMED) & (other != own)
+        self.forget()
         return Pairs(begin, end, misnamed)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -12,6 +13,19 @@ from traceconv.families.chrome.lenient_json import flatten
 
 #: Stands for a field that an event does not have.
 ABSENT = Raw(b"")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Known(dict[_Key, _Value]):
+    """What belongs to each key, made when the key is met first: one lookup in the loops over all events."""
+
+    def __init__(self, make: Callable[[_Key], _Value]) -> None:
+        self._make = make
+
+    def __missing__(self, key: _Key) -> _Value:
+        value = self[key] = self._make(key)
+        return value
 
 
 class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):

@@ -7,7 +7,7 @@ tool does differently: what its pids and tids stand for, how its names and args 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from traceconv.families.chrome.event import (
     ABSENT,
     Empties,
     Event,
+    Known,
     compact,
     extra_of,
     members_of,
@@ -56,23 +57,10 @@ NO_ID = lost("chrome.no_id", "an event that belongs together with others by its 
 BAD_ARGS = repaired("chrome.bad_args", "args that are no JSON object were kept under the key `args`")
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
 _SHALLOW = 2 * MAX_DEPTH  # as many bytes cannot hold more brackets within brackets
 _INT32 = range(-(2**31), 2**31)
-
-
-class _Known(dict[_Key, _Value]):
-    """What belongs to each key, made when the key is met first: one lookup in the loops over all events."""
-
-    def __init__(self, make: Callable[[_Key], _Value]) -> None:
-        self._make = make
-
-    def __missing__(self, key: _Key) -> _Value:
-        value = self[key] = self._make(key)
-        return value
 
 
 class _Columns(NamedTuple):
@@ -104,11 +92,11 @@ class ChromeEvents:
         self._seen = 0
         self._rows = RowAdder(self)
         self._processes: dict[bytes, TrackId] = {}
-        self._threads: _Known[tuple[bytes, bytes], TrackId] = _Known(lambda key: self._declare_thread(*key))
+        self._threads: Known[tuple[bytes, bytes], TrackId] = Known(lambda key: self._declare_thread(*key))
         self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
         self._counters: dict[tuple[bytes, str, bytes, str], TrackId] = {}
         self._global = NO_TRACK
-        self._strings = _Known(out.string)
+        self._strings = Known(out.string)
         self._samples = Samples(out, self.place)
         self._handlers: dict[str, Callable[[Event, int, int], None]] = {
             "X": self.complete,

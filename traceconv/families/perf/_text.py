@@ -26,6 +26,8 @@ in the NDKs; tried on simple-perf.txt.gz of the tests of the Firefox Profiler.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from traceconv.families.perf._tracks import CLOCK_NAMES, Header, Task
@@ -38,6 +40,10 @@ EVENT = regex(
     rb"\s*(?:(\S.{0,63}?)\s{1,64})??(?:(-?\d{1,10})(?:/(-?\d{1,10}))?\s+)?(?:\[(\d{1,6})\]\s+)?(?:[KUHGgCMEFSp]{1,5}\s+)?"
     rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?|\d{1,5}(?=:\t\t\d)):\s+"
     rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
+)
+#: An event line that was printed without a time, its address in the same line or in the lines below.
+UNTIMED = regex(
+    rb"\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?[\w:.-]+:(?:\s+[0-9a-f]{5,16} \S.*\))?"
 )
 #: An address with a symbol and a file, one of them or none.
 FRAME = regex(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
@@ -86,6 +92,8 @@ _COMM = regex(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
 _FORK = regex(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
 _MMAP = regex(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
 _SWITCH_RECORD = regex(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
+#: So many lines without frames, one after the other, are of perf script and of nothing else.
+_BARE_LINES = 8
 
 
 # -- the header --------------------------------------------------------------------------------------------------------
@@ -272,3 +280,36 @@ def switch_record_of(rest: str) -> tuple[bool, bool] | None:
     """Of PERF_RECORD_SWITCH: whether the thread begins to run, and whether it was preempted."""
     match = _SWITCH_RECORD.fullmatch(rest)
     return None if match is None else (match[1] == "IN", bool(match[2]))
+
+
+# -- recognising -------------------------------------------------------------------------------------------------------
+
+
+def is_certain(match: re.Match[bytes], after: bytes) -> bool:
+    """Whether an event line has what logs of others do not have."""
+    record, name, rest = match[8], match[10], match[11]
+    if record is not None:
+        return True
+    if name is not None and match[2] is not None and is_tracepoint(name.decode("utf-8", "replace")):
+        return True
+    if name is not None and match[9] is not None and not rest:
+        return True
+    if after[:1] == b"\t":
+        return FRAME.fullmatch(after) is not None
+    return rest.endswith(b")") and FRAME.fullmatch(rest) is not None
+
+
+def are_bare_events(lines: Sequence[bytes]) -> bool:
+    """Whether the first lines are nothing but times with the names of events behind them."""
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    found = [EVENT.fullmatch(line) for line in first]
+    return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
+
+
+def are_untimed(lines: Sequence[bytes]) -> bool:
+    """Whether the first lines are events with frames, but without times."""
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    frames = [line for line in first if line[:1] in b" \t" and FRAME.fullmatch(line)]
+    events = [line for line in first if line not in frames]
+    has_addresses = bool(frames) or any(line.endswith(b")") for line in events)
+    return bool(events) and has_addresses and all(map(UNTIMED.fullmatch, events))

@@ -12,7 +12,6 @@ which only an option can tell from that.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, ClassVar
 
@@ -80,8 +79,6 @@ _NO_NAME = "samples"
 _NO_TID = -2
 _EVENTS_TO_JUDGE = 8
 _LINES_TO_JUDGE = 2000
-#: So many lines without frames, one after the other, are of perf script and of nothing else.
-_BARE_LINES = 8
 _MOST_KNOWN = 1 << 18
 
 #: What a line of the file can be merged into.
@@ -545,10 +542,12 @@ class PerfScript(msgspec.Struct, frozen=True):
         lines = head.data.splitlines()[:_LINES_TO_JUDGE]
         for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
             match = text.EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None
-            if match is not None and _is_certain(match, after):
+            if match is not None and text.is_certain(match, after):
                 return Match.yes("an event line of perf script")
-        if _are_bare_events(lines):
+        if text.are_bare_events(lines):
             return Match.yes("event lines of perf script without frames")
+        if text.are_untimed(lines):
+            return Match.fallback("event lines of perf script without times")
         return Match.no("no event line of perf script")
 
     def read(self, source: Source, out: Builder) -> None:
@@ -576,24 +575,3 @@ class PerfScript(msgspec.Struct, frozen=True):
         else:
             out.metadata("perf_local_time_of_first_event", moment.decode())
             out.note("the time of day in the text is local time: -O utc_offset=+02:00 puts it on the wall clock")
-
-
-def _is_certain(match: re.Match[bytes], after: bytes) -> bool:
-    """Whether an event line has what logs of others do not have."""
-    record, name, rest = match[8], match[10], match[11]
-    if record is not None:
-        return True
-    if name is not None and match[2] is not None and text.is_tracepoint(name.decode("utf-8", "replace")):
-        return True
-    if name is not None and match[9] is not None and not rest:
-        return True
-    if after[:1] == b"\t":
-        return text.FRAME.fullmatch(after) is not None
-    return rest.endswith(b")") and text.FRAME.fullmatch(rest) is not None
-
-
-def _are_bare_events(lines: Sequence[bytes]) -> bool:
-    """Whether the first lines are nothing but times with the names of events behind them."""
-    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
-    found = [text.EVENT.fullmatch(line) for line in first]
-    return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
