@@ -24,6 +24,7 @@ from traceconv.api import Output, convert, identify, read
 from traceconv.check import _events, _shapes, check_file, chrome_json
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, MalformedInput, NothingRead
+from traceconv.families.chrome import buffer as _chrome_buffer
 from traceconv.families.chrome import json_reader as _chrome_json
 from traceconv.families.chrome.events import ChromeEvents
 from traceconv.families.chrome.rows import RowScanner
@@ -521,11 +522,12 @@ def test_args_that_come_again_are_kept_once_and_long_or_old_ones_anew(monkeypatc
 def test_a_large_event_is_joined_a_few_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece of 4 MB that was read had all before it copied."""
     filled = []
-    fill = _chrome_json.ChromeReader._fill
+    fill = _chrome_buffer.JsonBuffer.fill
     monkeypatch.setattr(
-        _chrome_json.ChromeReader, "_fill", lambda self, *args: (filled.append(len(self._data)), fill(self, *args))[1]
+        _chrome_buffer.JsonBuffer, "fill", lambda self, *args: (filled.append(len(self.data)), fill(self, *args))[1]
     )
-    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", 1 << 16)
+    for module in (_chrome_buffer, _chrome_json):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 16)
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{**EVENT, "args": {"a": "x" * 8 * MB}}, EVENT]))
     trace = read(path)

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from tests.kernels import using
 from traceconv import kernel
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
+from traceconv.families.chrome import buffer as _chrome_buffer
+from traceconv.families.chrome import event as _chrome_event
 from traceconv.families.chrome import json_reader as _chrome_json
 from traceconv.families.chrome.reader import ChromeTrace
 from traceconv.families.registry import configure
@@ -45,7 +47,8 @@ def read_text(tmp_path: Path, text: str | bytes) -> Trace:
 @pytest.mark.parametrize("size", [64, 101, FULL_CHUNK])
 def test_the_place_of_bytes_that_are_not_utf8(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of each piece that was read, also where the piece begins inside of a character."""
-    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", size)
+    for module in (_chrome_buffer, _chrome_json):
+        monkeypatch.setattr(module, "CHUNK_BYTES", size)
     event = b'{"ph":"X","name":"%b","pid":1,"tid":1,"ts":0,"dur":1}'
     for name in (b"a\xff", b"a\xc3\xa9\xff\xff", b"\xe2\x82", "é".encode() * 60 + b"\x80"):
         text = b'{"traceEvents":[' + event % "ö".encode() + b"," + event % name + b"]}"
@@ -83,7 +86,7 @@ def rows(trace: Trace) -> list[Any]:
             args = trace.args.get(int(table.args_at[i]), int(table.args_len[i]))
             name = trace.strings[table.name[i]].replace(", ", ",").replace(": ", ":")  # of names that are no text
             dur = int(trace.slices.dur[i]) if table is trace.slices else -1
-            value = _chrome_json.decode_json(args) if args else None
+            value = _chrome_event.decode_json(args) if args else None
             found.append((origin, int(table.ts[i]), dur, int(table.track[i]), name, value))
     for i, origin in enumerate(trace.counters.origin.tolist()):
         found.append((origin, int(trace.counters.ts[i]), int(trace.counters.track[i]), float(trace.counters.value[i])))
@@ -102,7 +105,8 @@ def test_chunk_boundaries_do_not_matter(case: str, monkeypatch: pytest.MonkeyPat
     path = GOLDEN / case / "input.json"
     whole = summary(read(path))
     for size in (64, 100, 257, 1000, 4096):
-        monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", size)
+        for module in (_chrome_buffer, _chrome_json):
+            monkeypatch.setattr(module, "CHUNK_BYTES", size)
         assert summary(read(path)) == whole, size
 
 
@@ -251,13 +255,13 @@ def test_a_sound_file_is_read_in_whole_batches(tmp_path: Path, monkeypatch: pyte
             assert len(read_text(tmp_path, text).slices.ts) == count
 
 
-DECODERS = [_chrome_json._decode_events, _chrome_json._decode_members, _chrome_json._decode_member]
+DECODERS = [_chrome_event.decode_events, _chrome_event.decode_members, _chrome_event.decode_member]
 
 
 @pytest.mark.parametrize("decode", DECODERS)
 @pytest.mark.parametrize("more", ["]", "}", " ,", "\n{", "[", "x", "\0"])
 def test_msgspec_says_where_a_value_ends(decode: Callable[[bytes], object], more: str) -> None:
-    value = b'{"ph":"X"}' if decode is _chrome_json._decode_member else b'[{"ph":"X"}]'
+    value = b'{"ph":"X"}' if decode is _chrome_event.decode_member else b'[{"ph":"X"}]'
     with pytest.raises(msgspec.DecodeError) as caught:
         decode(value + more.encode() + b" and so on")
     found = _chrome_json._TRAILING.search(str(caught.value))
@@ -267,7 +271,7 @@ def test_msgspec_says_where_a_value_ends(decode: Callable[[bytes], object], more
 
 @pytest.mark.parametrize("decode", DECODERS)
 def test_msgspec_says_where_a_text_breaks(decode: Callable[[bytes], object]) -> None:
-    opened = b"" if decode is _chrome_json._decode_member else b"["
+    opened = b"" if decode is _chrome_event.decode_member else b"["
     for text, at in ((b'{"ph":"X","ts":1 "dur":2}', 18), (b'{"ph":"X",]', 11), (b'{"ph":"X","ts":NaN}', 16)):
         with pytest.raises(msgspec.DecodeError) as caught:
             decode(opened + text + b" " * 100)
@@ -354,7 +358,8 @@ def test_commas_between_events_are_one_or_counted(
 
 
 def test_commas_at_every_end_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", 64)
+    for module in (_chrome_buffer, _chrome_json):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 64)
     for separator, expected in ((",", 0), (" , ", 0), ("", 99), (",\n,", 99)):
         trace = read_text(tmp_path, "[" + separator.join(event(i) for i in range(100)) + "]")
         found = [problem.count for problem in trace.sources[0].diagnostics if problem.code is _chrome_json.REPAIRED]
@@ -386,7 +391,8 @@ def test_args_of_five_megabytes(extra: str, tmp_path: Path) -> None:
 def test_top_level_number_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = '{"traceEvents":[' + event(1) + '],"baseTimeNanoseconds":1700000000123456789}'
     for size in range(64, 170):
-        monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", size)
+        for module in (_chrome_buffer, _chrome_json):
+            monkeypatch.setattr(module, "CHUNK_BYTES", size)
         assert read_text(tmp_path, text).snapshots[0].other_ts == 1700000000123456789
 
 

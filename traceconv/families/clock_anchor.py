@@ -26,7 +26,6 @@ from typing import ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -41,13 +40,11 @@ from traceconv.model.clocks import (
     Run,
     Zero,
 )
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS
 
-BAD_READING = declare(
-    "clock-anchor.bad_reading", ProblemKind.LOST, "a time or a bound is out of range: it was left out"
-)
+BAD_READING = lost("clock-anchor.bad_reading", "a time or a bound is out of range: it was left out")
 
 FORMAT = 1
 _MARK = "traceconv-anchor"
@@ -210,19 +207,14 @@ class ClockAnchor:
         try:
             content = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_File)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"{error}, expected the object that traceconv anchor writes",
                 hint="the file is written when the command has ended; was it copied whole?",
             ) from None
         if content.version != FORMAT:
-            raise MalformedInput(
-                source.display,
-                "",
-                f"version {content.version} of the format, expected {FORMAT}",
-                hint="update traceconv",
+            raise source.malformed(
+                f"version {content.version} of the format, expected {FORMAT}", hint="update traceconv"
             )
         if not content.readings:
-            raise MalformedInput(source.display, "", "no readings, expected at least one", hint="record it again")
+            raise source.malformed("no readings, expected at least one", hint="record it again")
         _Reader(out, content).read()

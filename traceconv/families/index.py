@@ -119,7 +119,7 @@ FORMATS = {
     ),
     "pytorch-table": Format("pytorch.table:PytorchTable", ((b"----  ----", b"self "),)),
     "rocprof": Format(
-        "rocprof:Rocprof",
+        "rocprof.traces:Rocprof",
         (
             *(
                 b'"rocprofiler-sdk-tool"',

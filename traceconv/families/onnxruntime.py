@@ -32,39 +32,36 @@ import numpy.typing as npt
 from msgspec import Raw
 
 from traceconv.families.chrome import facts
-from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, Event, text_of
+from traceconv.families.chrome.event import Event, text_of
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
 #: The profiler stops recording after this many events of one session.
 EVENT_LIMIT = 1_000_000
 
-TRUNCATED = declare(
+TRUNCATED = absent(
     "onnxruntime.truncated",
-    ProblemKind.ABSENT,
     "the profiler reached its limit of events and recorded nothing after that: profile fewer runs",
 )
-ALL_ZERO = declare(
+ALL_ZERO = noted(
     "onnxruntime.counters_all_zero",
-    ProblemKind.NOTED,
     "all perf counters are 0 in every layer: the events did not fit into the counters of the CPU; ask for fewer",
 )
-NO_VALUE = declare(
+NO_VALUE = absent(
     "onnxruntime.counter_no_value",
-    ProblemKind.ABSENT,
     "a perf counter holds 2^64-1, which means that it could not be read: kept as text in the args only",
 )
-PERF_ERROR = declare(
+PERF_ERROR = noted(
     "onnxruntime.perf_error",
-    ProblemKind.NOTED,
     "the perf counters of a layer could not be read; the first line of the error is the arg `perf_error`",
 )
 
@@ -263,7 +260,7 @@ class OnnxRuntimeEvents(ChromeEvents):
 
     def complete(self, event: Event, ts: int, number: int) -> None:
         """X: anything that the profiler records."""
-        raw = self.args(event, number)
+        raw = args_of(self.out, event, number)
         args = _decode_object(raw) if raw else {}
         if bytes(event.pid) == _DEVICE and bytes(event.tid) == _DEVICE:
             self._device_event(event, args, ts, number)

@@ -29,24 +29,19 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, repaired
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import MS, format_time, parse_ns
 from traceconv.model.trace import SliceId, TrackId
 
-BAD_RECORD = declare(
-    "tensorrt.bad_record", ProblemKind.LOST, "an object is cut, or lacks a time that is a number: it was left out"
-)
-MENDED = declare(
-    "tensorrt.mended",
-    ProblemKind.REPAIRED,
-    "the file is no valid JSON (names without escapes, nan, cut): read object by object",
+BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or lacks a time that is a number: it was left out")
+MENDED = repaired(
+    "tensorrt.mended", "the file is no valid JSON (names without escapes, nan, cut): read object by object"
 )
 
 _OBJECT = re.compile(rb"\{[^{}]*\}")
@@ -227,9 +222,7 @@ def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
         mended, _ = repair_value(data, 0, Counter())
         document = msgspec.json.decode(mended, type=dict[str, Any])
     except (Incomplete, Hopeless, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise MalformedInput(
-            source.display, "", "no whole list of layers", hint="was the file copied whole? Export it again"
-        ) from None
+        raise source.malformed("no whole list of layers", hint="was the file copied whole? Export it again") from None
     out.problem(MENDED, out.info.name)
     return document
 
@@ -326,9 +319,7 @@ class Tensorrt:
             return
         is_profile = _PROFILE.match(data.lstrip()) is not None or (b'"timeMs"' in data and b"ComputeMs" not in data)
         if not is_profile and b"ComputeMs" not in data and b"EnqMs" not in data:
-            raise MalformedInput(
-                source.display, "", "no times of trtexec found", hint=f"record them with {self.record.splitlines()[0]}"
-            )
+            raise source.malformed("no times of trtexec found", hint=f"record them with {self.record.splitlines()[0]}")
         adder: _Profile | _Times
         if is_profile:
             out.clocks.set_default(ORDER_CLOCK.owned_by(out.info.name))

@@ -26,7 +26,7 @@ from typing import IO, NamedTuple, cast
 
 from msgspec import Struct
 
-from traceconv.errors import InputError
+from traceconv.errors import InputError, MalformedInput
 from traceconv.io import sqlite, sqlite_recovery
 from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
 from traceconv.io.outline import Outline, outline
@@ -288,6 +288,10 @@ class Source:
         except (InputError, OSError):
             return b""
         return tail
+
+    def malformed(self, reason: str, *, hint: str = "", where: str = "") -> MalformedInput:
+        """Return the error that what is in the input makes no sense as a whole; see `MalformedInput`."""
+        return MalformedInput(self.display, where, reason, hint=hint)
 
     @property
     def is_whole(self) -> bool:

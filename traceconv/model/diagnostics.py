@@ -98,6 +98,31 @@ def declare(name: str, kind: ProblemKind, help: str, *, quiet: bool = False) -> 
     return register(Code(name, Severity.DATA_LOSS if kind is ProblemKind.LOST else shown, help, kind))
 
 
+def lost(name: str, help: str) -> Code:
+    """Declare a problem for which data are in the input and not in the output. Raises ValueError as `declare` does."""
+    return declare(name, ProblemKind.LOST, help)
+
+
+def absent(name: str, help: str, *, quiet: bool = False) -> Code:
+    """Declare a problem of an input that holds only half of something; likewise."""
+    return declare(name, ProblemKind.ABSENT, help, quiet=quiet)
+
+
+def repaired(name: str, help: str, *, quiet: bool = False) -> Code:
+    """Declare a problem of which the output has what was meant; likewise."""
+    return declare(name, ProblemKind.REPAIRED, help, quiet=quiet)
+
+
+def skipped(name: str, help: str, *, quiet: bool = False) -> Code:
+    """Declare what is left out by design; likewise."""
+    return declare(name, ProblemKind.SKIPPED, help, quiet=quiet)
+
+
+def noted(name: str, help: str, *, quiet: bool = False) -> Code:
+    """Declare what users should know about, nothing missing; likewise."""
+    return declare(name, ProblemKind.NOTED, help, quiet=quiet)
+
+
 def register(code: Code) -> Code:
     """Note a code among the declared ones. Raises ValueError if its name is taken."""
     if code.name in _declared:

@@ -1,4 +1,4 @@
-"""Many times at once: the numbers of a batch of events as they stand in the file, to integer nanoseconds.
+"""Times as they stand in the file to integer nanoseconds, one and many at once.
 
 Nearly all writers print microseconds in one of two shapes, with exactly three decimals or with none. A batch of one
 shape is read as whole numbers without the point; anything else is for the exact reader of single times.
@@ -11,15 +11,44 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Raw
 
-from traceconv.model.times import LIMIT_NS
+from traceconv.model.times import LIMIT_NS, US, parse_ns
 from traceconv.model.trace import I64
 
 _DIGITS = b"0123456789 -"
 _LONGEST = 19  # characters with the point: the digits fit into an int64 in any case
 _POINT, _SPACE, _MINUS = ord("."), ord(" "), ord("-")
+_MAX_TIME_TEXT = 22
+_SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
 
 
-def microseconds(raws: Sequence[Raw]) -> I64 | None:
+class Times:
+    """Reads times that count 10**exponent ns."""
+
+    def __init__(self, exponent: int) -> None:
+        self._exponent = exponent
+
+    def one(self, raw: bytes) -> int:
+        """Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
+        if self._exponent == US and len(raw) < _MAX_TIME_TEXT:
+            try:  # the shapes that nearly all events have: 12.345 and 12
+                value = int(raw[:-4] + raw[-3:]) if raw[-4:-3] == b"." else int(raw) * 1000
+                if len(raw) < _SURE_TIME_TEXT or -LIMIT_NS <= value <= LIMIT_NS:
+                    return value
+            except ValueError:
+                pass
+        if raw[:1] == b'"':
+            raw = raw[1:-1]
+        if not raw or raw == b"null":
+            raise ValueError("missing")
+        return parse_ns(raw, self._exponent)
+
+    def many(self, raws: list[Raw]) -> Sequence[int] | I64:
+        """Likewise of several; ValueError if one of them is none."""
+        found = _microseconds(raws) if self._exponent == US else None
+        return [self.one(bytes(raw)) for raw in raws] if found is None else found
+
+
+def _microseconds(raws: Sequence[Raw]) -> I64 | None:
     """Nanoseconds of microseconds in one of the two common shapes; None if any has another shape."""
     joined = b" ".join(raws)
     text = np.frombuffer(joined, np.uint8)

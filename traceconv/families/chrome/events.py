@@ -6,93 +6,62 @@ tool does differently: what its pids and tids stand for, how its names and args 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import Raw
 
-from traceconv.families.chrome._times import microseconds
-from traceconv.families.chrome.flows import FlowSteps
-from traceconv.families.chrome.json_reader import (
+from traceconv.families.chrome._row_adder import RowAdder
+from traceconv.families.chrome._samples import Samples, number_in
+from traceconv.families.chrome._times import Times
+from traceconv.families.chrome.event import (
     ABSENT,
-    ChromeReader,
     Empties,
     Event,
+    Known,
     compact,
-    decode_event,
-    decode_json,
+    extra_of,
+    members_of,
     text_of,
 )
+from traceconv.families.chrome.flows import FlowSteps
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten, may_be_deep
-from traceconv.families.chrome.rows import Rows, RowScanner
-from traceconv.families.common.numbers import number_of
+from traceconv.families.chrome.rows import Rows
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.times import LIMIT_NS, US, parse_ns
-from traceconv.model.trace import I64, NO_CPU, NO_TRACK, StackId, TrackId
+from traceconv.model.diagnostics import absent, lost, repaired, skipped
+from traceconv.model.times import LIMIT_NS, US
+from traceconv.model.trace import I64, NO_TRACK, TrackId
 
-BAD_TIME = declare(
+BAD_TIME = lost(
     "chrome.bad_time",
-    ProblemKind.LOST,
     "an event has no time that can be read, or one beyond 146 years (in ns? -O ts_unit=ns), and was skipped",
 )
-BAD_DURATION = declare(
+BAD_DURATION = repaired(
     "chrome.bad_duration",
-    ProblemKind.REPAIRED,
     "the duration of a complete event cannot be read: drawn with length 0 and marked `unfinished`",
 )
-NO_DURATION = declare(
-    "chrome.no_duration",
-    ProblemKind.ABSENT,
-    "a complete event has no duration: drawn with length 0 and marked `unfinished`",
+NO_DURATION = absent(
+    "chrome.no_duration", "a complete event has no duration: drawn with length 0 and marked `unfinished`"
 )
-UNKNOWN_PHASE = declare("chrome.unknown_phase", ProblemKind.LOST, "an event has a phase that the format does not know")
-EMPTY_EVENT = declare(
-    "chrome.empty_event",
-    ProblemKind.SKIPPED,
-    "empty objects, which some writers put after the last event, mean nothing",
-    quiet=True,
+UNKNOWN_PHASE = lost("chrome.unknown_phase", "an event has a phase that the format does not know")
+EMPTY_EVENT = skipped(
+    "chrome.empty_event", "empty objects, which some writers put after the last event, mean nothing", quiet=True
 )
-NO_VALUE = declare("chrome.counter_without_value", ProblemKind.ABSENT, "a counter event holds no number")
-NO_NUMBER = declare(
-    "chrome.empty_counter_value",
-    ProblemKind.ABSENT,
-    "one series of a counter event is null or NaN: nothing was measured",
-)
-BAD_VALUE = declare("chrome.bad_counter_value", ProblemKind.LOST, "one series of a counter event is not a number")
-NO_ID = declare("chrome.no_id", ProblemKind.LOST, "an event that belongs together with others by its id has none")
-BAD_ARGS = declare(
-    "chrome.bad_args", ProblemKind.REPAIRED, "args that are no JSON object were kept under the key `args`"
-)
+NO_VALUE = absent("chrome.counter_without_value", "a counter event holds no number")
+NO_NUMBER = absent("chrome.empty_counter_value", "one series of a counter event is null or NaN: nothing was measured")
+BAD_VALUE = lost("chrome.bad_counter_value", "one series of a counter event is not a number")
+NO_ID = lost("chrome.no_id", "an event that belongs together with others by its id has none")
+BAD_ARGS = repaired("chrome.bad_args", "args that are no JSON object were kept under the key `args`")
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
 _SHALLOW = 2 * MAX_DEPTH  # as many bytes cannot hold more brackets within brackets
-_MAX_TIME_TEXT = 22
-_SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
-_LARGEST = sys.float_info.max
 _INT32 = range(-(2**31), 2**31)
-_COMPLETE, _BEGIN, _END = b"XBE"
-_FLOW_PHASES = _FLOW_START, _FLOW_STEP, _FLOW_END = tuple(b"stf")
-_UNKNOWN = np.iinfo(np.int64).min
-
-
-class _Known(dict[_Key, _Value]):
-    """What belongs to each key, made when the key is met first: one lookup in the loops over all events."""
-
-    def __init__(self, make: Callable[[_Key], _Value]) -> None:
-        self._make = make
-
-    def __missing__(self, key: _Key) -> _Value:
-        value = self[key] = self._make(key)
-        return value
 
 
 class _Columns(NamedTuple):
@@ -118,19 +87,18 @@ class ChromeEvents:
         self.out = out
         self.flows = FlowSteps()
         self._exponent = exponent
+        self._times = Times(exponent)
+        #: Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none.
+        self.time = self._times.one
         self._seen = 0
-        # By the numbers of a RowScanner: how many texts were met, their interned strings, those to be watched, the
-        # tracks of stands.
-        self._texts = 0
-        self._text_strings = self._stand_tracks = np.empty(0, np.int64)
-        self._watched_texts: list[int] = []
+        self._rows = RowAdder(self)
         self._processes: dict[bytes, TrackId] = {}
-        self._threads: _Known[tuple[bytes, bytes], TrackId] = _Known(lambda key: self._declare_thread(*key))
+        self._threads: Known[tuple[bytes, bytes], TrackId] = Known(lambda key: self._declare_thread(*key))
         self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
         self._counters: dict[tuple[bytes, str, bytes, str], TrackId] = {}
         self._global = NO_TRACK
-        self._strings = _Known(out.tables.string)
-        self._samples: list[tuple[int, TrackId, int, str, Raw, int, int]] = []
+        self._strings = Known(out.tables.string)
+        self._samples = Samples(out, self.place)
         self._handlers: dict[str, Callable[[Event, int, int], None]] = {
             "X": self.complete,
             "B": self.begin,
@@ -139,7 +107,7 @@ class ChromeEvents:
             "I": self.instant,
             "R": self.instant,
             "C": self.counter,
-            "P": self.sample,
+            "P": self._samples.add,
             "s": self.flow,
             "t": self.flow,
             "f": self.flow,
@@ -164,93 +132,12 @@ class ChromeEvents:
         """All events of a trace whose complete events need no change: these go in as whole columns."""
         for batch in reader.rows(self._exponent):
             if isinstance(batch, Rows):
-                self.add_rows(batch)
+                self._rows.add(batch, self._seen)
+                self._seen += len(batch)
             elif isinstance(batch, Empties):
                 self.add(batch)
             else:
                 self.add_plain(batch)
-
-    def add_rows(self, rows: Rows) -> None:
-        """Events of which the plain ones are columns already. This is what sees every event of a big file."""
-        self._look(rows)
-        origin = np.arange(self._seen + 1, self._seen + 1 + len(rows))
-        self._seen += len(rows)
-        args_start = self.out.tables.args_part(rows.args)
-        args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
-        is_flow = (rows.phase == _FLOW_START) | (rows.phase == _FLOW_STEP) | (rows.phase == _FLOW_END)
-        is_slice = rows.phase == _COMPLETE
-        is_mark = (rows.phase == _BEGIN) | (rows.phase == _END)
-        is_instant = (rows.phase != 0) & ~is_slice & ~is_flow & ~is_mark
-        for own in (is_slice, is_instant, is_mark):
-            track, ts, *others = (
-                self._stand_tracks[rows.stand[own]].astype(np.int32),
-                rows.ts[own],
-                self._text_strings[rows.name[own]].astype(np.int32),
-                self._text_strings[rows.category[own]].astype(np.int32),
-                args_at[own],
-                rows.args_len[own].astype(np.int32),
-                origin[own],
-            )
-            if own is is_slice:
-                self.out.bulk.slice_rows(track, ts, rows.dur[own], *others)
-            elif own is is_instant:
-                self.out.bulk.instants(track, ts, *others)
-            else:
-                name, category, *rest = others
-                is_begin = rows.phase[own] == _BEGIN
-                category = np.where(is_begin, category, np.int32(0))
-                self.out.bulk.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
-        self.out.balance.written += int(np.count_nonzero(is_slice | is_instant))
-        if np.any(is_flow):
-            self._add_flows(rows, np.flatnonzero(is_flow), origin)
-
-    def _look(self, rows: Rows) -> None:
-        """See, in their order, all events that are not plain, bring something new, or are watched."""
-        self._make_room(rows.scanner)
-        is_watched = np.zeros(len(rows), bool)
-        for number in self._watched_texts:
-            is_watched |= (rows.name == number) & (rows.phase != 0)
-        for row in np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0)).tolist():
-            if not rows.phase[row]:
-                event = decode_event(rows.raw(row))
-                self.prepare(event)
-                self.dispatch(event, self._seen + row + 1)
-                continue
-            if rows.is_fresh[row]:
-                self._meet(rows, row)
-            if is_watched[row]:
-                self.watch(rows, row, self._seen + row + 1)
-
-    def _make_room(self, scanner: RowScanner) -> None:
-        """Prepare for all texts and stands that the scanner has met."""
-        known, count = self._texts, scanner.text_count()
-        if self.watched_names:
-            self._watched_texts += [n for n in range(known, count) if scanner.name(n) in self.watched_names]
-        self._texts = count
-        self._text_strings = _with_room(self._text_strings, count)
-        self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count())
-
-    def _meet(self, rows: Rows, row: int) -> None:
-        """What an event brings that no plain event before it had."""
-        stand, name, category = (int(column[row]) for column in (rows.stand, rows.name, rows.category))
-        if self._stand_tracks[stand] == _UNKNOWN:
-            self._stand_tracks[stand] = self.track_of(*rows.scanner.stand(stand))
-        if rows.phase[row] not in _FLOW_PHASES:
-            for number in (name,) if rows.phase[row] == _END else (name, category):
-                self._text_strings[number] = self.out.tables.string(rows.scanner.name(number))
-
-    def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
-        texts: _Known[int, str] = _Known(rows.scanner.name)
-        data = rows.data
-        columns = (rows.category[own], rows.name[own], rows.id_at[own], rows.id_at[own] + rows.id_len[own])
-        keys = [
-            (texts[category], texts[name], data[start:end].strip(b'"'))
-            for category, name, start, end in zip(*(column.tolist() for column in columns), strict=True)
-        ]
-        to_next = (rows.phase[own] == _FLOW_END) & ~rows.is_enclosing[own]
-        self.flows.extend(
-            keys, rows.phase[own], self._stand_tracks[rows.stand[own]], rows.ts[own], origin[own], to_next
-        )
 
     def add_plain(self, batch: list[Event]) -> None:
         """The same for events that are not columns yet."""
@@ -258,7 +145,7 @@ class ChromeEvents:
             self.prepare(event)
         absent = ABSENT
         plain = [event for event in batch if event.ph == "X" and event.extra is None and event.id is absent]
-        columns = self._columns(plain)
+        columns = _columns_of(plain, self._times)
         if columns is None:
             for event in batch:
                 self._seen += 1
@@ -283,30 +170,13 @@ class ChromeEvents:
         self.out.bulk.slices(tracks, columns.ts, columns.dur, names, categories, columns.args, origins)
         self.out.balance.written += len(plain)
 
-    def _columns(self, plain: list[Event]) -> _Columns | None:
-        """Times, durations and args of complete events; None if one of them needs a closer look."""
-        args = [compact(memoryview(event.args)) for event in plain]
-        for piece in args:
-            if piece[:1] not in (b"{", b"") or (len(piece) > _SHALLOW and may_be_deep(piece)):
-                return None
-        try:
-            ts = self._times([event.ts for event in plain])
-            dur = self._times([event.dur for event in plain])
-        except ValueError:
-            return None
-        return None if len(dur) and np.min(dur) < 0 else _Columns(ts, dur, args)
-
-    def _times(self, raws: list[Raw]) -> Sequence[int] | I64:
-        found = microseconds(raws) if self._exponent == US else None
-        return [self.time(bytes(raw)) for raw in raws] if found is None else found
-
     def dispatch(self, event: Event, number: int) -> None:
         """One event of any phase; `number` is its place in the file, from 1."""
         phase = event.ph
         if phase == "M":
             self.metadata(event, number)
         elif phase in ("v", "V", "c"):
-            self.global_fact(event, number)
+            _note_global_fact(self.out, event, number)
         elif phase in self._handlers:
             try:
                 ts = self.time(bytes(event.ts))
@@ -327,28 +197,7 @@ class ChromeEvents:
         """
         self.out.pair()
         self.flows.resolve(self.out)
-        stacks: dict[str, StackId] = {}
-        frames = frames if isinstance(frames, dict) else {}
-        frames = {key: entry for key, entry in frames.items() if isinstance(entry, dict)}
-        for ts, track, number, name, raw, weight, cpu in self._samples:
-            stack = self._stack(text_of(bytes(raw)), frames, stacks) if raw is not ABSENT else None
-            stack = self.out.frame(name) if stack is None else stack
-            self.out.sample(track, ts, stack, name, weight, number, cpu=cpu)
-
-    def time(self, raw: bytes) -> int:
-        """Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
-        if self._exponent == US and len(raw) < _MAX_TIME_TEXT:
-            try:  # the shapes that nearly all events have: 12.345 and 12
-                value = int(raw[:-4] + raw[-3:]) if raw[-4:-3] == b"." else int(raw) * 1000
-                if len(raw) < _SURE_TIME_TEXT or -LIMIT_NS <= value <= LIMIT_NS:
-                    return value
-            except ValueError:
-                pass
-        if raw[:1] == b'"':
-            raw = raw[1:-1]
-        if not raw or raw == b"null":
-            raise ValueError("missing")
-        return parse_ns(raw, self._exponent)
+        self._samples.write(frames)
 
     # -- tracks -----------------------------------------------------------------------------------------------
 
@@ -396,44 +245,11 @@ class ChromeEvents:
     def watch(self, rows: Rows, row: int, number: int) -> None:
         """See a plain event with one of the watched names; it will become a row in any case."""
 
-    def global_track(self) -> TrackId:
-        """The track for what concerns the whole trace."""
-        if self._global == NO_TRACK:
-            self._global = self.out.tracks.add("Global events")
-        return self._global
-
-    # -- args -------------------------------------------------------------------------------------------------
-
-    def args(self, event: Event, number: int, used: Iterable[str] = ()) -> bytes:
-        """The args of an event, with all of its fields that have no other place in the trace."""
-        args = bytes(event.args)
-        if args[:1] != b"{":
-            if args not in (b"", b"null"):
-                self.out.problem(BAD_ARGS, number)
-                args = b'{"args":' + args + b"}"
-            else:
-                args = b""
-        args = compact(flatten(args))
-        more = {key: Raw(flatten(bytes(raw))) for key, raw in (event.extra or {}).items() if key not in used}
-        if event.id is not ABSENT and "id" not in used:
-            more["id"] = event.id
-        return join_args(args, msgspec.json.encode(more)) if more else args
-
-    def members(self, event: Event) -> dict[str, Any]:
-        """The args of an event, decoded."""
-        raw = bytes(event.args)
-        members = decode_json(raw) if raw[:1] == b"{" else None
-        return members if isinstance(members, dict) else {}
-
-    def extra(self, event: Event, key: str) -> bytes:
-        """A rare field of an event as it stands in the file, or nothing."""
-        return bytes(event.extra[key]) if event.extra and key in event.extra else b""
-
     # -- phases -----------------------------------------------------------------------------------------------
 
     def complete(self, event: Event, ts: int, number: int) -> None:
         """X: a slice with a duration."""
-        args = self.args(event, number, ("bind_id", "flow_in", "flow_out"))
+        args = args_of(self.out, event, number, ("bind_id", "flow_in", "flow_out"))
         try:
             dur = self.time(bytes(event.dur))
         except ValueError as error:
@@ -443,52 +259,40 @@ class ChromeEvents:
         track = self.place(event)
         row = self.out.slice(track, ts, dur, event.name, event.cat, args, number)
         self.out.balance.written += 1
-        self._flow_fields(event, ts, number, track, row)
+        _add_flow_fields(self.flows, event, ts, number, track, row)
 
     def begin(self, event: Event, ts: int, number: int) -> None:
         """B: the begin of a slice on its thread."""
         track = self.place(event)
-        args = self.args(event, number, ("bind_id", "flow_in", "flow_out"))
+        args = args_of(self.out, event, number, ("bind_id", "flow_in", "flow_out"))
         self.out.begin(track, ts, event.name, event.cat, args, number)
-        self._flow_fields(event, ts, number, track)
+        _add_flow_fields(self.flows, event, ts, number, track)
 
     def end(self, event: Event, ts: int, number: int) -> None:
         """E: the end of a slice on its thread."""
-        self.out.end(self.place(event), ts, event.name, self.args(event, number), number)
+        self.out.end(self.place(event), ts, event.name, args_of(self.out, event, number), number)
 
     def instant(self, event: Event, ts: int, number: int) -> None:
         """i, I, R: a point in time of a thread, a process or the whole trace."""
         if event.s == "g":
-            track = self.global_track()
+            if self._global == NO_TRACK:
+                self._global = self.out.tracks.add("Global events")
+            track = self._global
         elif event.s == "p":
             track = self.process(bytes(event.pid))
         else:
             track = self.place(event)
-        self.out.instant(track, ts, event.name, event.cat, self.args(event, number), number)
+        self.out.instant(track, ts, event.name, event.cat, args_of(self.out, event, number), number)
         self.out.balance.written += 1
 
     def counter(self, event: Event, ts: int, number: int) -> None:
         """C: one value for each series in the args."""
-        values = self.values(event, number)
+        values = values_of(self.out, event, number)
         written = [
             self.out.counter(self.counter_track(event, series), ts, value, number) for series, value in values.items()
         ]
         if values:
             self.out.count_values(any(written), not any(written))
-
-    def values(self, event: Event, number: int) -> dict[str, float]:
-        """The numbers of a counter event by series; an event without any is skipped here."""
-        values: dict[str, float] = {}
-        for series, value in self.members(event).items():
-            number_value = _number(value)
-            if number_value is None:
-                empty = value is None or value == "NaN"
-                self.out.problem(NO_NUMBER if empty else BAD_VALUE, number, f"{event.name} {series}: {str(value)[:40]}")
-            else:
-                values[series] = number_value
-        if not values:
-            self.out.skip(NO_VALUE, number, repr(event.name))
-        return values
 
     def counter_track(self, event: Event, series: str) -> TrackId:
         """The track of one series of a counter: named as the counter if the series adds nothing to it."""
@@ -503,7 +307,7 @@ class ChromeEvents:
 
     def asynchronous(self, event: Event, ts: int, number: int) -> None:
         """Events that belong together by an id and not by their thread: async, contexts, objects."""
-        identity = self._async_id(event)
+        identity = _async_id(event)
         if identity is None and event.ph == "n":
             self.instant(event, ts, number)
             return
@@ -511,32 +315,22 @@ class ChromeEvents:
             self.out.skip(NO_ID, number, f"{event.ph} {event.name!r}")
             return
         track = self.async_track(event, *identity)
-        args = self.args(event, number, ("id", "id2", "scope", "bind_id", "flow_in", "flow_out"))
+        args = args_of(self.out, event, number, ("id", "id2", "scope", "bind_id", "flow_in", "flow_out"))
         kind = _ASYNC_PHASES[event.ph]
         if kind == "begin":
             self.out.begin(track, ts, event.name, event.cat, args, number)
-            self._flow_fields(event, ts, number, track)
+            _add_flow_fields(self.flows, event, ts, number, track)
         elif kind == "end":
             self.out.end(track, ts, event.name, args, number)
         else:
-            step = self.members(event).get("step") if kind == "step" else None
+            step = members_of(event).get("step") if kind == "step" else None
             name = f"{event.name}: {step}" if step is not None else event.name
             self.out.instant(track, ts, name, event.cat, args, number)
             self.out.balance.written += 1
 
-    def _async_id(self, event: Event) -> tuple[bytes, bytes] | None:
-        """The pid and the id that an async event is known by; the pid is empty for an id of the whole trace."""
-        if event.id is not ABSENT:
-            return _spelled(bytes(event.pid)), _spelled(bytes(event.id))
-        raw = self.extra(event, "id2")
-        members = _decode_object(raw) if raw[:1] == b"{" else {}
-        if "global" in members:
-            return b"", _spelled(bytes(members["global"]))
-        return (_spelled(bytes(event.pid)), _spelled(bytes(members["local"]))) if "local" in members else None
-
     def async_track(self, event: Event, pid: bytes, identity: bytes) -> TrackId:
         """The track of one id. Those of one name share lanes later, where they do not overlap."""
-        key = (pid, event.cat, text_of(self.extra(event, "scope")), identity)
+        key = (pid, event.cat, text_of(extra_of(event, "scope")), identity)
         track = self._async.get(key)
         if track is None:
             track = self._async[key] = self.out.tracks.add(event.name, self.process(bytes(event.pid)))
@@ -553,45 +347,11 @@ class ChromeEvents:
         track = self.track_of(bytes(event.pid), bytes(event.tid), event.cat, event.ph == "f")
         self.flows.add(key, event.ph, track, ts, number, to_next=to_next)
 
-    def _flow_fields(self, event: Event, ts: int, number: int, track: TrackId, row: int = -1) -> None:
-        """flow_in and flow_out of a slice: it takes part in the flow of its bind_id."""
-        bind = self.extra(event, "bind_id")
-        if not bind:
-            return
-        comes, goes = (self.extra(event, key) == b"true" for key in ("flow_in", "flow_out"))
-        if comes or goes:
-            phase = "t" if comes and goes else "s" if goes else "f"
-            self.flows.add(("", "", bind.strip(b'"')), phase, track, ts, number, row=row, counts=False)
-
-    def sample(self, event: Event, ts: int, number: int) -> None:
-        """P: what a thread was doing, as a call stack if the event has one."""
-        frame = event.extra["sf"] if event.extra and "sf" in event.extra else ABSENT
-        weight = _number(decode_json(self.extra(event, "weight") or b"1"))
-        if weight is None or not 1 <= abs(weight) < 2**63:
-            weight = 1
-        cpu = _number(decode_json(self.extra(event, "cpu") or b"-1"))
-        on_cpu = int(cpu) if cpu is not None and cpu >= 0 else NO_CPU
-        self._samples.append((ts, self.place(event), number, event.name, frame, int(weight), on_cpu))
-        self.out.balance.written += 1
-
-    def _stack(self, frame: str, frames: dict[str, Any], known: dict[str, StackId]) -> StackId | None:
-        """The stack that ends in a frame of the `stackFrames` table."""
-        chain: dict[str, None] = {}
-        last = frame
-        while last in frames and last not in known and last not in chain:
-            chain[last] = None
-            last = str(frames[last].get("parent", ""))
-        for name in reversed(chain):
-            entry = frames[name]
-            parent = known.get(str(entry.get("parent", "")), StackId(-1))
-            known[name] = self.out.frame(str(entry.get("name", "")), str(entry.get("category", "")), parent)
-        return known.get(frame)
-
     # -- facts ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
         """M: names and order of processes and threads; anything else is a fact about the trace."""
-        args = self.members(event)
+        args = members_of(event)
         self.out.balance.merged["metadata"] += 1
         if event.name == "process_name":
             self.out.tracks[self.process(bytes(event.pid))].name = _label(args.get("name"))
@@ -610,19 +370,6 @@ class ChromeEvents:
                 place += f", tid {_number_or_text(bytes(event.tid))}"
             self.out.metadata[f"{event.name} ({place})"] = args
 
-    def global_fact(self, event: Event, number: int) -> None:
-        """v, V, c: memory dumps and clock marks, which are kept as they are."""
-        kind = "clock_sync" if event.ph == "c" else "memory_dump"
-        fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": self.members(event)}
-        self.out.metadata[f"{kind} (event {number})"] = fact
-        self.out.balance.kept["memory dumps and clock marks kept as metadata"] += 1
-
-
-def _with_room(column: I64, count: int) -> I64:
-    if count <= len(column):
-        return column
-    return np.append(column, np.full(max(count - len(column), len(column)), _UNKNOWN))
-
 
 def _spelled(raw: bytes) -> bytes:
     """One spelling for a pid, tid or id: 7 and "7" are the same."""
@@ -636,18 +383,84 @@ def _number_or_text(raw: bytes) -> int | str:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= len(str(LIMIT_NS)) + 1 else text
 
 
-def _number(value: object) -> float | None:
-    """The number that a counter value is, also as text; an int stays exact."""
-    if isinstance(value, str):
-        value = number_of(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if abs(value) <= _LARGEST else None
-
-
 def _rank(value: object) -> int | None:
     return value if isinstance(value, int) and value in _INT32 else None
 
 
 def _label(value: object) -> str:
     return "" if value is None else str(value)
+
+
+def args_of(out: Builder, event: Event, number: int, used: Iterable[str] = ()) -> bytes:
+    """The args of an event, with all of its fields that have no other place in the trace."""
+    args = bytes(event.args)
+    if args[:1] != b"{":
+        if args not in (b"", b"null"):
+            out.problem(BAD_ARGS, number)
+            args = b'{"args":' + args + b"}"
+        else:
+            args = b""
+    args = compact(flatten(args))
+    more = {key: Raw(flatten(bytes(raw))) for key, raw in (event.extra or {}).items() if key not in used}
+    if event.id is not ABSENT and "id" not in used:
+        more["id"] = event.id
+    return join_args(args, msgspec.json.encode(more)) if more else args
+
+
+def values_of(out: Builder, event: Event, number: int) -> dict[str, float]:
+    """The numbers of a counter event by series; an event without any is skipped here."""
+    values: dict[str, float] = {}
+    for series, value in members_of(event).items():
+        number_value = number_in(value)
+        if number_value is None:
+            empty = value is None or value == "NaN"
+            out.problem(NO_NUMBER if empty else BAD_VALUE, number, f"{event.name} {series}: {str(value)[:40]}")
+        else:
+            values[series] = number_value
+    if not values:
+        out.skip(NO_VALUE, number, repr(event.name))
+    return values
+
+
+def _async_id(event: Event) -> tuple[bytes, bytes] | None:
+    """The pid and the id that an async event is known by; the pid is empty for an id of the whole trace."""
+    if event.id is not ABSENT:
+        return _spelled(bytes(event.pid)), _spelled(bytes(event.id))
+    raw = extra_of(event, "id2")
+    members = _decode_object(raw) if raw[:1] == b"{" else {}
+    if "global" in members:
+        return b"", _spelled(bytes(members["global"]))
+    return (_spelled(bytes(event.pid)), _spelled(bytes(members["local"]))) if "local" in members else None
+
+
+def _add_flow_fields(flows: FlowSteps, event: Event, ts: int, number: int, track: TrackId, row: int = -1) -> None:
+    """flow_in and flow_out of a slice: it takes part in the flow of its bind_id."""
+    bind = extra_of(event, "bind_id")
+    if not bind:
+        return
+    comes, goes = (extra_of(event, key) == b"true" for key in ("flow_in", "flow_out"))
+    if comes or goes:
+        phase = "t" if comes and goes else "s" if goes else "f"
+        flows.add(("", "", bind.strip(b'"')), phase, track, ts, number, row=row, counts=False)
+
+
+def _note_global_fact(out: Builder, event: Event, number: int) -> None:
+    """v, V, c: memory dumps and clock marks, which are kept as they are."""
+    kind = "clock_sync" if event.ph == "c" else "memory_dump"
+    fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": members_of(event)}
+    out.metadata[f"{kind} (event {number})"] = fact
+    out.balance.kept["memory dumps and clock marks kept as metadata"] += 1
+
+
+def _columns_of(plain: list[Event], times: Times) -> _Columns | None:
+    """Times, durations and args of complete events; None if one of them needs a closer look."""
+    args = [compact(memoryview(event.args)) for event in plain]
+    for piece in args:
+        if piece[:1] not in (b"{", b"") or (len(piece) > _SHALLOW and may_be_deep(piece)):
+            return None
+    try:
+        ts = times.many([event.ts for event in plain])
+        dur = times.many([event.dur for event in plain])
+    except ValueError:
+        return None
+    return None if len(dur) and np.min(dur) < 0 else _Columns(ts, dur, args)

@@ -7,24 +7,22 @@ from typing import Any
 
 import msgspec
 
+from traceconv.families.chrome.event import decode_json, event_of
 from traceconv.families.chrome.events import ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, decode_json, event_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match
 from traceconv.io.source import Head
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_like_unix_time
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost
 
-LARGE_VALUE = declare(
-    "chrome.large_value", ProblemKind.LOST, "a top-level value of the trace is larger than 16 MB and was left out"
-)
-NO_SAMPLE = declare("chrome.no_sample", ProblemKind.LOST, "an element of `samples` is no object, and was skipped")
-BAD_BASE = declare(
+LARGE_VALUE = lost("chrome.large_value", "a top-level value of the trace is larger than 16 MB and was left out")
+NO_SAMPLE = lost("chrome.no_sample", "an element of `samples` is no object, and was skipped")
+BAD_BASE = lost(
     "chrome.bad_base_time",
-    ProblemKind.LOST,
     "baseTimeNanoseconds is no whole number, so it is not exact and was left out; --offset can say it",
 )
-NOT_READ = declare("chrome.not_read", ProblemKind.LOST, "ftrace or ETW text inside a Chrome trace is not read")
+NOT_READ = lost("chrome.not_read", "ftrace or ETW text inside a Chrome trace is not read")
 
 _LARGE = 16 << 20
 _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")

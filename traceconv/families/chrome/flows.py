@@ -18,17 +18,11 @@ import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import Code, ProblemKind, declare
+from traceconv.model.diagnostics import Code, absent, lost
 from traceconv.model.trace import I32, I64, occurring
 
-UNBOUND = declare(
-    "chrome.flow_unbound",
-    ProblemKind.LOST,
-    "a flow event lies in no slice of its thread, so its arrow has no end there",
-)
-UNPAIRED = declare(
-    "chrome.flow_unpaired", ProblemKind.ABSENT, "a flow has a start without an end, or an end without a start: no arrow"
-)
+UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its arrow has no end there")
+UNPAIRED = absent("chrome.flow_unpaired", "a flow has a start without an end, or an end without a start: no arrow")
 
 FlowKey = tuple[str, str, bytes]
 _START, _STEP, _END = 0, 1, 2

@@ -13,175 +13,66 @@ nothing that can be read.
 
 from __future__ import annotations
 
-import codecs
-import json
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from traceconv import kernel
-from traceconv.errors import MalformedInput
-from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
+from traceconv.families.chrome.buffer import AHEAD, JsonBuffer, is_json
+from traceconv.families.chrome.event import (
+    Empties,
+    Event,
+    decode_events,
+    decode_json,
+    decode_member,
+    decode_members,
+    event_of,
+)
+from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten
 from traceconv.families.chrome.rows import Rows, RowScanner
 from traceconv.io.source import CHUNK_BYTES, Source
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, noted, repaired
 
-REPAIRED = declare(
+REPAIRED = repaired(
     "chrome.repaired",
-    ProblemKind.REPAIRED,
     "places that are not valid JSON were read as what the writer plainly meant (quotes, escapes, NaN, commas)",
 )
-CUT = declare(
-    "chrome.cut", ProblemKind.LOST, "the file ends inside an event, which was dropped; all events before it were kept"
+CUT = lost("chrome.cut", "the file ends inside an event, which was dropped; all events before it were kept")
+GARBLED = lost("chrome.garbled", "text between events that cannot be read as an event was skipped")
+NO_CLOSING = repaired(
+    "chrome.unclosed", "the closing bracket is missing: the writer was stopped; what stands before the end was read"
 )
-GARBLED = declare("chrome.garbled", ProblemKind.LOST, "text between events that cannot be read as an event was skipped")
-NO_CLOSING = declare(
-    "chrome.unclosed",
-    ProblemKind.REPAIRED,
-    "the closing bracket is missing: the writer was stopped; what stands before the end was read",
-)
-EXTRA_DOCUMENT = declare(
+EXTRA_DOCUMENT = noted(
     "chrome.extra_document",
-    ProblemKind.NOTED,
     "more events follow after the end of the JSON document (several dumps or writers in one file); they were read too",
 )
-BAD_ENCODING = declare(
-    "chrome.not_utf8",
-    ProblemKind.REPAIRED,
-    "bytes that are not UTF-8 were replaced by U+FFFD, the replacement character",
-)
-REPEATED_VALUE = declare(
+REPEATED_VALUE = lost(
     "chrome.repeated_value",
-    ProblemKind.LOST,
     "a top-level key occurs again with another value (several documents in one file); the first value was kept",
 )
 
-#: Stands for a field that an event does not have.
-ABSENT = Raw(b"")
-
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
-_SEPARATORS = re.compile(rb"[\s,\x00]*")
 _EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp|traceEvents)"\s*:')
 _BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
 _WRAPPER = re.compile(rb'\{\s*"traceEvents"\s*:\s*\[')
 #: Empty objects, one after the other: each costs as much as an event, and a small file may unpack to millions of them.
 _EMPTIES = re.compile(rb"(?:\{\s*+\}\s*+,\s*+){64,}+")
 _EMPTIES_AHEAD = (b"{}," * 64, b"{}, " * 64, b"{},\n" * 64)
-_SPACE = re.compile(rb"[\s\x00]*")
-_SCALAR = re.compile(rb"[^,}\]\s]*")
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 #: How msgspec says that more follows after a whole value (the number counts the first byte of it, from 1), and where
 #: it stopped. Nothing but speed hangs on this wording, but much of it: a test holds msgspec to it.
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _POSITION = re.compile(r"\(byte (\d+)\)")
-_REPLACEMENT = "\ufffd".encode()
 _CUT_TRIES = 16
 _CUT_WINDOW = 1 << 16
-_MAX_VALUE = 64 << 20
-_MIN_VALUE = 1 << 10
-_PRICE = 256  # what a byte that was scanned in vain costs, see _patience
-_PAY = 64  # what a byte that was left behind earns
 _STRICT_EASE = 64  # about so much faster is msgspec than the lenient scanner
 _WINDOWS = (4 << 10, 64 << 10, 1 << 20)  # of what is tried first: most arrays and events are shorter than the buffer
-_AHEAD = 256  # enough to see how an object begins
 _SHOWN = 40
 _BASE_TIME = "baseTimeNanoseconds"
-
-
-class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """One event as it stands in the file; what is not text stays undecoded.
-
-    Attributes:
-        extra: all fields beyond those above, undecoded; None when there are none.
-    """
-
-    ph: str = ""
-    name: str = ""
-    cat: str = ""
-    ts: Raw = ABSENT
-    dur: Raw = ABSENT
-    pid: Raw = ABSENT
-    tid: Raw = ABSENT
-    args: Raw = ABSENT
-    id: Raw = ABSENT
-    s: str = ""
-    bp: str = ""
-    extra: dict[str, Raw] | None = msgspec.field(default=None, name="(other fields)")
-
-
-_decode_events = msgspec.json.Decoder(list[Event]).decode
-_decode_event = msgspec.json.Decoder(Event).decode
-_decode_members = msgspec.json.Decoder(list[dict[str, Raw]]).decode
-_decode_member = msgspec.json.Decoder(dict[str, Raw]).decode
-_decode_any = msgspec.json.Decoder().decode
-_check = msgspec.json.Decoder(Raw).decode
-_TEXT_FIELDS = ("ph", "name", "cat", "s", "bp")
-_RAW_FIELDS = ("ts", "dur", "pid", "tid", "args", "id")
-
-
-def decode_event(raw: bytes) -> Event:
-    """One event as it stands in the file, which is valid JSON."""
-    try:
-        return _decode_event(raw)
-    except msgspec.ValidationError:
-        return event_of(_decode_member(raw))
-
-
-def compact(raw: bytes | memoryview) -> bytes:
-    """A valid JSON text without the white space between its parts."""
-    return bytes(msgspec.json.format(raw, indent=-1)) if raw else b""
-
-
-def event_of(members: dict[str, Raw]) -> Event:
-    """An event out of the members of a JSON object, whatever their types."""
-    event = Event()
-    for key in _TEXT_FIELDS:
-        if key in members:
-            setattr(event, key, text_of(bytes(members.pop(key))))
-    for key in _RAW_FIELDS:
-        if key in members:
-            setattr(event, key, members.pop(key))
-    event.extra = members or None
-    return event
-
-
-def decode_json(raw: bytes) -> Any:
-    """The value of a valid JSON text. Numbers beyond a double, and what is nested too deeply, stay text."""
-    raw = flatten(raw)
-    try:
-        return _decode_any(raw)
-    except msgspec.ValidationError:
-        return json.loads(raw, parse_float=_number_or_text, parse_int=_number_or_text)
-
-
-def _number_or_text(text: str) -> float | str:
-    try:
-        return _decode_any(text)  # type: ignore[no-any-return]
-    except msgspec.ValidationError:
-        return text
-
-
-def text_of(raw: bytes) -> str:
-    """The text of a JSON value: of a string its content, of anything else its JSON text, without spaces between."""
-    if raw[:1] in (b"{", b"["):
-        raw = compact(flatten(raw))
-    elif raw[:1] == b'"':
-        value = _decode_any(raw)
-        assert isinstance(value, str)
-        return value
-    return "" if raw in (b"null", b"") else raw.decode("utf-8", "replace")
-
-
-class Empties(list[Event]):
-    """Empty objects, `size` of them one after the other, in place of a list of them."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
 
 
 class ChromeReader:
@@ -195,21 +86,12 @@ class ChromeReader:
         self.top: dict[str, Raw] = {}
         self._source = source
         self._out = out
-        self._stream: IO[bytes]
-        self._data = b""
-        self._pos = 0
-        self._dropped = 0  # bytes of the file before self._data
-        self._read = 0  # bytes of the file that were read
-        self._at_end = False
+        self._buffer: JsonBuffer
         self._plain_events = True
         self._repairs: Counter[str] = Counter()
-        self._patience = _MAX_VALUE  # how far a value that needs repair may reach, as of the byte self._paid_until
-        self._paid_until = 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._scanner: RowScanner | None = None
         self._in_array = False  # whether commas stand between the events here
         self._behind_event = False  # whether one of an array ends here
-        self._commas = 0  # since the last event
         self._searched = b""  # the buffer that was searched for empty objects
         self._empties: list[int] = []  # where each form of them comes next
 
@@ -234,7 +116,8 @@ class ChromeReader:
             yield batch
 
     def _all_batches(self) -> Iterator[Rows | list[Event]]:
-        with self._source.open() as self._stream:
+        with self._source.open() as stream:
+            self._buffer = JsonBuffer(stream, self._source.name, self._out)
             for batch in self._documents():
                 self._out.balance.read += batch.size if isinstance(batch, Empties) else len(batch)
                 yield batch
@@ -248,83 +131,82 @@ class ChromeReader:
 
     def _documents(self) -> Iterator[Rows | list[Event]]:
         """All documents in the file; one, if it is as it should be."""
-        self._fill()
-        self._data = self._data.removeprefix(b"\xef\xbb\xbf")
-        char = self._next_char(separators=True)  # a file without its header may begin with a comma
+        self._buffer.fill()
+        self._buffer.data = self._buffer.data.removeprefix(b"\xef\xbb\xbf")
+        char = self._buffer.next_char(separators=True)  # a file without its header may begin with a comma
         if char not in ("{", "["):
-            if not _EVENT_START.search(self._data):
-                raise MalformedInput(
-                    self._source.display,
-                    "byte 0",
+            if not _EVENT_START.search(self._buffer.data):
+                raise self._source.malformed(
                     "not JSON: expected { or [ at the start, and no event behind it",
                     hint="`traceconv identify` says what the file is",
+                    where="byte 0",
                 )
             self._skip_garbage("the beginning of the file is missing")
-            char = self._next_char()
+            char = self._buffer.next_char()
         yield from self._document(char)
-        while char := self._next_char(separators=True):
+        while char := self._buffer.next_char(separators=True):
             if char in ("{", "["):
-                self._out.problem(EXTRA_DOCUMENT, self._where())
+                self._out.problem(EXTRA_DOCUMENT, self._buffer.where())
                 yield from self._document(char)
             elif char == '"':
                 yield from self._members()  # the end of a document whose beginning was overwritten
             elif char in ("]", "}"):
-                self._pos += 1
+                self._buffer.pos += 1
             else:
                 self._skip_garbage("expected an event")
 
     def _document(self, char: str) -> Iterator[Rows | list[Event]]:
         if char == "[":
-            self._pos += 1
+            self._buffer.pos += 1
             if not (yield from self._events(in_array=True)):
-                self._out.problem(NO_CLOSING, self._where())
-        elif self._looks_like(_BARE_EVENT):
+                self._out.problem(NO_CLOSING, self._buffer.where())
+        elif self._buffer.looks_like(_BARE_EVENT):
             yield from self._events(in_array=False)  # one event per line, without brackets around them
         else:
-            self._pos += 1
+            self._buffer.pos += 1
             yield from self._members()
 
     def _members(self) -> Iterator[Rows | list[Event]]:
         """The members of the top-level object, up to its closing bracket, which is consumed."""
-        while (char := self._next_char(separators=True)) == '"':
+        while (char := self._buffer.next_char(separators=True)) == '"':
             try:
-                key = self._string()
+                key = self._buffer.string()
             except Incomplete:
-                self._pos = len(self._data)
+                self._buffer.pos = len(self._buffer.data)
                 char = ""
                 break
-            if self._next_char() == ":":
-                self._pos += 1
-            if key == "traceEvents" and self._next_char() == "[":
-                self._pos += 1
+            if self._buffer.next_char() == ":":
+                self._buffer.pos += 1
+            if key == "traceEvents" and self._buffer.next_char() == "[":
+                self._buffer.pos += 1
                 yield from self._events(in_array=True)
             elif not self._keep_value(key):
                 return
         if char == "}":
-            self._pos += 1
+            self._buffer.pos += 1
         elif char == "":
-            self._out.problem(NO_CLOSING, self._where())
+            self._out.problem(NO_CLOSING, self._buffer.where())
 
     def _keep_value(self, key: str) -> bool:
         """Store the value here under its key; False when the file ends or makes no sense any more."""
-        char = self._next_char()
-        where = f"byte {self._dropped + self._pos}"
+        char = self._buffer.next_char()
+        where = f"byte {self._buffer.dropped + self._buffer.pos}"
         try:
             if char in ("{", "["):
-                value, end = self._value_here(self._repairs)
-                if not _is_json(value):
+                value, end = self._buffer.value_here(self._repairs)
+                if not is_json(value):
                     raise Hopeless("not JSON", end)
-                self._pos = end
+                self._buffer.pos = end
             elif char == '"':
-                value = msgspec.json.encode(self._string())
+                value = msgspec.json.encode(self._buffer.string())
             else:
-                value = self._bare()
+                value = self._buffer.bare()
         except Incomplete:
-            if _EVENT_START.search(self._data, self._pos + 1):
+            if _EVENT_START.search(self._buffer.data, self._buffer.pos + 1):
                 self._skip_garbage(f"{key!r} does not end")
             else:
                 self._out.problem(NO_CLOSING, f"inside {key!r}")
-                self._pos = len(self._data)
+                self._buffer.pos = len(self._buffer.data)
             return False
         except Hopeless as error:
             self._skip_garbage(f"{key!r}: {error}")
@@ -340,71 +222,12 @@ class ChromeReader:
         if before == again:
             return
         if _base_time(key, before) != _base_time(key, again):
-            raise MalformedInput(
-                self._source.display,
-                where,
+            raise self._source.malformed(
                 f"two documents with different {_BASE_TIME}, expected one for all events of a file",
                 hint="split the file into its documents, and merge these",
+                where=where,
             )
         self._out.problem(REPEATED_VALUE, f"{self._source.name}:{where}: {key}")
-
-    def _bare(self) -> bytes:
-        """A number, true, false or null."""
-        while (match := _SCALAR.match(self._data, self._pos)) and match.end() == len(self._data) and self._fill():
-            pass
-        assert match is not None  # it matches the empty text
-        self._pos = max(match.end(), self._pos + 1)
-        return match[0] if _is_json(match[0]) else msgspec.json.encode(match[0].decode("utf-8", "replace"))
-
-    def _string(self) -> str:
-        """The string here, as a key or a value of the top level."""
-        while True:
-            match = _STRING.match(self._data, self._pos)
-            if match is not None:
-                self._pos = match.end()
-                try:
-                    return text_of(match[0])
-                except msgspec.DecodeError:
-                    return match[0][1:-1].decode("utf-8", "replace")
-            if not self._fill():
-                raise Incomplete
-
-    def _value_here(self, repairs: Counter[str]) -> tuple[bytes, int]:
-        """The object or array here as valid JSON, and where it ends, with as much more of the file as it takes."""
-        limit = self._limit()
-        while True:
-            mended: Counter[str] = Counter()
-            rest = len(self._data) - self._pos
-            text, start = (self._data, self._pos) if rest <= limit else (self._data[self._pos : self._pos + limit], 0)
-            try:
-                value, end = repair_value(text, start, mended)
-            except Incomplete:
-                if rest > limit:
-                    self._in_vain(limit)
-                    raise Hopeless("a value that does not end", limit) from None
-                if not self._fill(at_least=rest):
-                    self._in_vain(rest)
-                    raise
-            except Hopeless as error:
-                self._in_vain(error.at - start)
-                raise
-            else:
-                repairs += mended
-                return value, self._pos + end - start
-
-    def _limit(self) -> int:
-        """How many bytes the value here may have if it needs repair.
-
-        Where many values do not end, each would be looked for up to the end of the file. So what is scanned in vain
-        shortens the limit and what is left behind extends it again: the time stays in proportion to the file.
-        """
-        here = self._dropped + self._pos
-        self._patience = min(_MAX_VALUE, self._patience + _PAY * (here - self._paid_until))
-        self._paid_until = here
-        return max(_MIN_VALUE, self._patience)
-
-    def _in_vain(self, scanned: int) -> None:
-        self._patience = max(0, self._patience - _PRICE * scanned)
 
     # -- the events -------------------------------------------------------------------------------------------
 
@@ -413,19 +236,19 @@ class ChromeReader:
         at_start = True
         self._in_array = in_array
         while True:
-            if len(self._data) - self._pos < CHUNK_BYTES // 2:
-                self._fill()
+            if len(self._buffer.data) - self._buffer.pos < CHUNK_BYTES // 2:
+                self._buffer.fill()
             char = self._to_event()
             if char in ("]", "}", ""):
-                self._pos += char == "]"
+                self._buffer.pos += char == "]"
                 return char == "]"
-            empties = _EMPTIES.match(self._data, self._pos) if self._in_array else None
+            empties = _EMPTIES.match(self._buffer.data, self._buffer.pos) if self._in_array else None
             if empties is not None:
-                self._pos = self._data.rindex(b"}", empties.start(), empties.end()) + 1
+                self._buffer.pos = self._buffer.data.rindex(b"}", empties.start(), empties.end()) + 1
                 self._behind_event = True
-                yield Empties(self._data.count(b"{", empties.start(), empties.end()))
+                yield Empties(self._buffer.data.count(b"{", empties.start(), empties.end()))
                 continue
-            is_document = not self._commas and self._looks_like(_WRAPPER) is not None
+            is_document = not self._buffer.commas and self._buffer.looks_like(_WRAPPER) is not None
             rows = None if is_document else self._scanned()
             if rows is not None:
                 yield rows
@@ -437,11 +260,11 @@ class ChromeReader:
 
     def _to_event(self) -> str:
         """The character behind what separates events; commas between two of an array that are not one are counted."""
-        self._commas = 0
-        char = self._next_char(separators=True)
+        self._buffer.commas = 0
+        char = self._buffer.next_char(separators=True)
         if self._behind_event and self._in_array:
-            is_event = char == "{" and (self._commas or not self._looks_like(_WRAPPER))
-            self._count_commas(self._commas, 1 if is_event else min(self._commas, 1))
+            is_event = char == "{" and (self._buffer.commas or not self._buffer.looks_like(_WRAPPER))
+            self._count_commas(self._buffer.commas, 1 if is_event else min(self._buffer.commas, 1))
         self._behind_event = False
         return char
 
@@ -456,15 +279,16 @@ class ChromeReader:
         if self._scanner is None:
             return None
         until = self._next_empties()
-        begin = self._pos
-        rows = self._scanner.scan(self._data[begin:until], 0) if until >= 0 else self._scanner.scan(self._data, begin)
+        begin = self._buffer.pos
+        data = self._buffer.data
+        rows = self._scanner.scan(data[begin:until], 0) if until >= 0 else self._scanner.scan(data, begin)
         if until >= 0 and len(rows):
-            self._pos += int(rows.end[-1])
+            self._buffer.pos += int(rows.end[-1])
         else:  # where empty objects come up they may be inside the event here
-            rows = self._scanner.scan(self._data, begin) if until >= 0 else rows
+            rows = self._scanner.scan(data, begin) if until >= 0 else rows
             if not len(rows):
                 return None
-            self._pos = int(rows.end[-1])
+            self._buffer.pos = int(rows.end[-1])
         self._behind_event = True
         if self._in_array:
             for commas in rows.odd_commas():
@@ -476,12 +300,12 @@ class ChromeReader:
 
         What a form of them was looked for in is not looked at again: what is not there is looked for once a buffer.
         """
-        if self._data is not self._searched:
-            self._searched = self._data
+        if self._buffer.data is not self._searched:
+            self._searched = self._buffer.data
             self._empties = [0] * len(_EMPTIES_AHEAD)
         for form, many in enumerate(_EMPTIES_AHEAD):
-            if 0 <= self._empties[form] <= self._pos:
-                self._empties[form] = self._data.find(many, self._pos)
+            if 0 <= self._empties[form] <= self._buffer.pos:
+                self._empties[form] = self._buffer.data.find(many, self._buffer.pos)
         return min((at for at in self._empties if at >= 0), default=-1)
 
     def _fast_batch(self, at_start: bool) -> list[Event] | None:
@@ -498,7 +322,7 @@ class ChromeReader:
             except RecursionError:
                 return None
             else:
-                self._pos += len(body.rstrip()) - 2
+                self._buffer.pos += len(body.rstrip()) - 2
                 return events
         return None
 
@@ -508,13 +332,13 @@ class ChromeReader:
         An array that begins here may be a short one and many of its kind may follow, so a little of the buffer is
         tried first. Otherwise all of the buffer is, then what remains of it up to one of the last events.
         """
-        data, pos = self._data, self._pos
+        data, pos = self._buffer.data, self._buffer.pos
         if at_start:
             for window in _WINDOWS:
                 if window < len(data) - pos:
                     yield b"[" + data[pos : pos + window]
         view = memoryview(data)  # these are large: one copy, not two
-        if self._at_end:
+        if self._buffer.at_end:
             yield b"".join((b"[", view[pos:], b"]"))
         ends = [m.start() + 1 for m in _BOUNDARY.finditer(data, max(pos, len(data) - _CUT_WINDOW))]
         for end in reversed(ends[-_CUT_TRIES:]):
@@ -526,16 +350,16 @@ class ChromeReader:
             events = self._decode(body)
         except msgspec.DecodeError:
             return None
-        self._pos += len(body.rstrip()) - 2
+        self._buffer.pos += len(body.rstrip()) - 2
         return events
 
     def _decode(self, body: bytes) -> list[Event]:
         if self._plain_events:
             try:
-                return _decode_events(body)
+                return decode_events(body)
             except msgspec.ValidationError:
                 self._plain_events = False  # fields that are rare: take the general way from here on
-        return [event_of(members) for members in _decode_members(body)]
+        return [event_of(members) for members in decode_members(body)]
 
     def _slow_batch(self) -> list[Event]:
         """Events one by one, until the buffer has only an incomplete one left."""
@@ -549,42 +373,42 @@ class ChromeReader:
                 batch += events
             else:
                 self._skip_garbage("expected {")
-            if len(self._data) - self._pos < CHUNK_BYTES // 2 and not self._at_end:
+            if len(self._buffer.data) - self._buffer.pos < CHUNK_BYTES // 2 and not self._buffer.at_end:
                 break
         return batch
 
     def _slow_event(self) -> list[Event]:
         """The event here; none when it had to be skipped."""
-        wrapper = self._looks_like(_WRAPPER)
+        wrapper = self._buffer.looks_like(_WRAPPER)
         if wrapper is not None:  # another writer began its document in the middle of this one
-            self._out.problem(EXTRA_DOCUMENT, self._where())
-            self._pos = wrapper.end()
+            self._out.problem(EXTRA_DOCUMENT, self._buffer.where())
+            self._buffer.pos = wrapper.end()
             return []
         event = self._strict_event()
         if event is not None:
             return [event]
-        end = self._pos
+        end = self._buffer.pos
         try:
-            value, end = self._value_here(self._repairs)
-            event = event_of(_decode_member(flatten(value, MAX_DEPTH + 1)))  # the args begin one level further in
+            value, end = self._buffer.value_here(self._repairs)
+            event = event_of(decode_member(flatten(value, MAX_DEPTH + 1)))  # the args begin one level further in
         except Incomplete:
             self._skip_cut()
             return []
         except (Hopeless, msgspec.DecodeError) as error:
-            self._in_vain(end - self._pos)
+            self._buffer.in_vain(end - self._buffer.pos)
             self._skip_garbage(str(error))
             return []
-        self._pos = end
+        self._buffer.pos = end
         return [event]
 
     def _strict_event(self) -> Event | None:
         """The event here if it is valid JSON."""
         window = _WINDOWS[0]
         while True:
-            self._peek(window)
+            self._buffer.peek(window)
             # A large event is not copied: it may take most of the memory there is.
-            data = memoryview(self._data) if window > CHUNK_BYTES else self._data
-            text = data[self._pos : self._pos + window]
+            data = memoryview(self._buffer.data) if window > CHUNK_BYTES else self._buffer.data
+            text = data[self._buffer.pos : self._buffer.pos + window]
             try:
                 return self._take(text)
             except msgspec.DecodeError as error:
@@ -596,102 +420,41 @@ class ChromeReader:
             except RecursionError:
                 return None
             window *= 8
-            if window > _STRICT_EASE * self._limit():
+            if window > _STRICT_EASE * self._buffer.limit():
                 return None
 
     def _take(self, text: bytes | memoryview) -> Event:
-        event = event_of(_decode_member(text))
-        self._pos += len(text)
+        event = event_of(decode_member(text))
+        self._buffer.pos += len(text)
         if len(text) > CHUNK_BYTES:  # it holds what it is made of itself
-            self._dropped, self._data, self._pos = self._dropped + self._pos, self._data[self._pos :], 0
+            self._buffer.drop()
         return event
 
     def _skip_cut(self) -> None:
         """The file ends inside the event here, unless another one begins behind it."""
-        if _EVENT_START.search(self._data, self._pos + 1):
+        if _EVENT_START.search(self._buffer.data, self._buffer.pos + 1):
             self._skip_garbage("an event that does not end")
             return
         self._out.balance.read += 1
-        self._out.skip(CUT, self._where())
-        self._pos = len(self._data)
+        self._out.skip(CUT, self._buffer.where())
+        self._buffer.pos = len(self._buffer.data)
 
     def _skip_garbage(self, reason: str) -> None:
         """Go on at the next place that looks like an event; what is between is counted as one event."""
-        where = self._where()
-        self._peek(_SHOWN)
-        found = _EVENT_START.search(self._data, self._pos + 1)
-        end = found.start() if found else len(self._data)
-        shown = self._data[self._pos : min(end, self._pos + _SHOWN)].decode("utf-8", "replace")
+        where = self._buffer.where()
+        self._buffer.peek(_SHOWN)
+        found = _EVENT_START.search(self._buffer.data, self._buffer.pos + 1)
+        end = found.start() if found else len(self._buffer.data)
+        shown = self._buffer.data[self._buffer.pos : min(end, self._buffer.pos + _SHOWN)].decode("utf-8", "replace")
         self._out.balance.read += 1
         self._out.skip(GARBLED, f"{where}: {reason}, found {shown!r}")
         while found is None:
-            self._pos = max(self._pos + 1, len(self._data) - _AHEAD)
-            if not self._fill():
-                self._pos = len(self._data)
+            self._buffer.pos = max(self._buffer.pos + 1, len(self._buffer.data) - AHEAD)
+            if not self._buffer.fill():
+                self._buffer.pos = len(self._buffer.data)
                 return
-            found = _EVENT_START.search(self._data, self._pos)
-        self._pos = found.start()
-
-    # -- the buffer -------------------------------------------------------------------------------------------
-
-    def _where(self) -> str:
-        return f"{self._source.name}:byte {self._dropped + self._pos}"
-
-    def _next_char(self, separators: bool = False) -> str:
-        """The next character that is not white space (nor a comma, if they separate); "" at the end of the file."""
-        pattern = _SEPARATORS if separators else _SPACE
-        while True:
-            match = pattern.match(self._data, self._pos)
-            assert match is not None
-            self._commas += self._data.count(b",", self._pos, match.end()) if separators else 0
-            self._pos = match.end()
-            if self._pos < len(self._data):
-                return chr(self._data[self._pos])
-            if not self._fill():
-                return ""
-
-    def _peek(self, count: int) -> None:
-        """Have that many bytes in the buffer, if the file has them."""
-        while (missing := count - len(self._data) + self._pos) > 0 and self._fill(missing):
-            pass
-
-    def _looks_like(self, start: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        self._peek(_AHEAD)
-        return start.match(self._data, self._pos)
-
-    def _fill(self, at_least: int = 0) -> bool:
-        """Drop what is consumed and read on; False at the end of the file."""
-        more = self._stream.read(max(CHUNK_BYTES, at_least))
-        self._at_end = not more
-        text = self._as_utf8(more)
-        self._read += len(more)
-        if text:
-            self._dropped += self._pos
-            self._data = b"".join((memoryview(self._data)[self._pos :], text))
-            self._pos = 0
-        return bool(text)
-
-    def _as_utf8(self, more: bytes) -> bytes:
-        """The bytes with what is not UTF-8 replaced and counted; a character cut by the chunk waits for its rest."""
-        pending = self._decoder.getstate()[0]
-        if more.isascii() and not pending:
-            return more
-        text = self._decoder.decode(more, not more).encode()
-        came = pending + more
-        replaced = text.count(_REPLACEMENT) - came.count(_REPLACEMENT)
-        if replaced > 0:
-            at = self._read - len(pending) + _not_utf8(came)
-            self._out.problem(BAD_ENCODING, f"{self._source.name}:byte {at}", count=replaced)
-        return text
-
-
-def _not_utf8(text: bytes) -> int:
-    """Where the first bytes are that are not UTF-8; the end if there are none."""
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return len(text)
+            found = _EVENT_START.search(self._buffer.data, self._buffer.pos)
+        self._buffer.pos = found.start()
 
 
 def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
@@ -705,11 +468,3 @@ def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
 def _base_time(key: str, value: Any) -> Any:
     """The `baseTimeNanoseconds` that a top-level value is or holds."""
     return value if key == _BASE_TIME else value.get(_BASE_TIME) if isinstance(value, dict) else None
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        _check(text)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True

@@ -25,12 +25,11 @@ from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent
 from traceconv.model.trace import Layer
 
-OVERFLOW = declare(
+OVERFLOW = absent(
     "viztracer.overflow",
-    ProblemKind.ABSENT,
     "the buffer of viztracer was full: the oldest events are missing in the file (record with larger --tracer_entries)",
 )
 

@@ -82,10 +82,11 @@ class IdleLines:
 
     Attributes:
         last: the number of the last line of all that were read, 0 before.
+        others: how many lines were of others, such as the program's own output.
     """
 
     def __init__(self, out: Builder) -> None:
-        self.last = 0
+        self.last = self.others = 0
         self._out = out
         self._kinds: dict[bytes, Count] = {}
         self._is_idle = False
@@ -206,6 +207,17 @@ class IdleLines:
         if like:
             self._kinds.setdefault(like, count)
 
+    def other(self, like: bytes = b"") -> None:
+        """Count the line at hand, which means nothing, among those of others."""
+        self.idle(self._add_others, like)
+
+    def tell_others(self, code: Code, skipped: str = "") -> None:
+        """Count the lines of others, if there were any, as left out; `skipped` is their own name in the balance."""
+        if self.others and skipped:
+            self._problem(code, "", skipped, self.others)
+        elif self.others:
+            self._out.skip(code, count=self.others)
+
     def forget(self) -> None:
         """The line at hand does mean something, whatever was said before."""
         self._kinds.clear()
@@ -229,13 +241,16 @@ class IdleLines:
         if self._out.info.diagnostics.is_full(code):
             self._know(count, like)
 
+    def _add_others(self, count: int) -> None:
+        self.others += count
+
     def _merge(self, what: str, count: int) -> None:
         self._out.balance.merged[what] += count
 
     def _skip(self, code: Code, number: int, count: int) -> None:
         self._out.skip(code, number, count=count)
 
-    def _problem(self, code: Code, number: int, skipped: str, count: int) -> None:
+    def _problem(self, code: Code, number: int | str, skipped: str, count: int) -> None:
         self._out.balance.skipped[skipped] += count
         self._out.problem(code, number, count=count)
 

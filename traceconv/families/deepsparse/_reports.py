@@ -16,36 +16,25 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import DIGIT, EMPTY, SPACE, SPACES, IdleRows, holds, lines_but
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.times import LIMIT_NS, MS, parse_ns
 from traceconv.model.trace import TrackId
 
 LAYER_CLOCK = ClockDomain("order of the DeepSparse layers", Zero.UNKNOWN, Run.NONE)
 
-NO_TIME = declare(
-    "deepsparse.layer_without_time",
-    ProblemKind.LOST,
-    "a layer or an iteration has no time of 0 ms or more: it was left out",
-)
-NO_NUMBER = declare(
-    "deepsparse.not_a_number",
-    ProblemKind.ABSENT,
-    "a value is NaN or infinite: it was left out of the args",
-)
-NAIVE_THROUGHPUT = declare(
+NO_TIME = lost("deepsparse.layer_without_time", "a layer or an iteration has no time of 0 ms or more: it was left out")
+NO_NUMBER = absent("deepsparse.not_a_number", "a value is NaN or infinite: it was left out of the args")
+NAIVE_THROUGHPUT = skipped(
     "deepsparse.naive_throughput",
-    ProblemKind.SKIPPED,
     "layers that run in ONNX Runtime have no dimensions, and a throughput that means nothing: it was left out",
     quiet=True,
 )
-OUTSIDE_PARENT = declare(
+OUTSIDE_PARENT = noted(
     "deepsparse.sub_layers_exceed_layer",
-    ProblemKind.NOTED,
     "the sub-layers of a layer take longer than the layer: they are on a track of their own",
 )
 
@@ -81,11 +70,8 @@ def read_json(source: Source, out: Builder) -> None:
     elif isinstance(report, dict) and isinstance(report.get("benchmark_result"), dict):
         _read_benchmark(report, out)
     else:
-        raise MalformedInput(
-            source.display,
-            "",
-            "found JSON without layer_info or benchmark_result, expected a report of DeepSparse",
-            hint=_REPORTS_HINT,
+        raise source.malformed(
+            "found JSON without layer_info or benchmark_result, expected a report of DeepSparse", hint=_REPORTS_HINT
         )
 
 
@@ -95,15 +81,14 @@ def _decode(source: Source) -> Any:
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=Decimal)
     except json.JSONDecodeError as error:
-        raise MalformedInput(
-            source.display,
-            f"line {error.lineno}",
+        raise source.malformed(
             f"{error.msg}, expected the JSON of a report",
             hint="the file is cut or damaged: let DeepSparse write it again",
+            where=f"line {error.lineno}",
         ) from None
     except (ValueError, ArithmeticError, RecursionError):
         found = "a number or a nesting beyond all limits, expected a report"
-        raise MalformedInput(source.display, "", found, hint=_REPORTS_HINT) from None
+        raise source.malformed(found, hint=_REPORTS_HINT) from None
 
 
 def _read_analysis(report: dict[str, Any], out: Builder) -> None:
@@ -241,7 +226,7 @@ def read_csv(source: Source, out: Builder) -> None:
 
 def _csv_rows(source: Source, layers: _Layers) -> Iterator[dict[str, Any]]:
     def refuse(error: csv.Error) -> list[str]:
-        raise MalformedInput(source.display, "", f"{error}, expected a table in CSV", hint=_REPORTS_HINT)
+        raise source.malformed(f"{error}, expected a table in CSV", hint=_REPORTS_HINT)
 
     header: list[str] = []
     for _, cells in layers.lines.rows(source, refuse):

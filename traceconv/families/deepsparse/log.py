@@ -20,7 +20,6 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from traceconv.errors import MalformedInput
 from traceconv.families.deepsparse import _lines as lines
 from traceconv.families.deepsparse import _reports as reports
 from traceconv.families.deepsparse._runs import NO_CLOCK, LogReader
@@ -106,9 +105,7 @@ class DeepSparse:
         reader = LogReader(out, source)
         reader.read()
         if not reader.found:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no line of a DeepSparse engine found, expected [nm_ort 7f5a271fab80 >DIAGNOSE< ...] or its banner",
                 hint=f"record one with {self.record}",
             )

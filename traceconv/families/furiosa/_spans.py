@@ -19,23 +19,19 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import Code, ProblemKind, declare
+from traceconv.model.diagnostics import Code, absent, noted, repaired
 from traceconv.model.trace import I64, NO_TRACK, TrackId
 
-WRAPPED = declare(
+WRAPPED = repaired(
     "furiosa.wrapped_difference",
-    ProblemKind.REPAIRED,
     "a duration of 2^63 or more is a difference that wrapped around in unsigned 64 bits: read as the number that it is",
 )
-LOST_PARENT = declare(
+LOST_PARENT = absent(
     "furiosa.parent_missing",
-    ProblemKind.ABSENT,
     "the parent of a span is not in the file (the exporter drops spans when its channel is full): drawn without it",
 )
-SAME_ID = declare(
-    "furiosa.same_span_id",
-    ProblemKind.NOTED,
-    "two spans of one trace have the same span id: children were given to the first",
+SAME_ID = noted(
+    "furiosa.same_span_id", "two spans of one trace have the same span id: children were given to the first"
 )
 
 NPU = "NPU"

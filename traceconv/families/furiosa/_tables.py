@@ -26,25 +26,18 @@ import msgspec
 from traceconv.families.common.idle_lines import SPACE, holds
 from traceconv.families.common.text_tables import OpenTables
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, skipped
 
-BAD_ROW = declare(
-    "furiosa-table.bad_row", ProblemKind.LOST, "a row does not fit the columns of its table (a cut or mixed up line)"
+BAD_ROW = lost("furiosa-table.bad_row", "a row does not fit the columns of its table (a cut or mixed up line)")
+OTHER_TABLE = skipped(
+    "furiosa-table.other_table", "lines of tables that are none of the profiler's were left out", quiet=True
 )
-OTHER_TABLE = declare(
-    "furiosa-table.other_table",
-    ProblemKind.SKIPPED,
-    "lines of tables that are none of the profiler's were left out",
-    quiet=True,
-)
-ELIDED_ROWS = declare(
+ELIDED_ROWS = absent(
     "furiosa-table.elided_rows",
-    ProblemKind.ABSENT,
     "rows that were left out when the table was printed, or cut off later (print all of them, or use CSV)",
 )
-ELIDED_COLUMNS = declare(
+ELIDED_COLUMNS = absent(
     "furiosa-table.elided_columns",
-    ProblemKind.ABSENT,
     "columns that were left out when the table was printed (print all of them, or use CSV)",
 )
 

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from traceconv.errors import InputError, MalformedInput
+from traceconv.errors import InputError
 from traceconv.families.common.idle_lines import DIGIT, SPACE, IdleLines, holds, lines_but
 from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
@@ -64,29 +64,23 @@ from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
-from traceconv.model.diagnostics import Code, ProblemKind, declare
+from traceconv.model.diagnostics import Code, noted, skipped
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import TrackId
 
-OTHER_LINE = declare(
-    "furiosa-table.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of the tables are the program's own output and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "furiosa-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True
 )
-FLOAT_TIMES = declare(
+FLOAT_TIMES = noted(
     "furiosa-table.float_times",
-    ProblemKind.NOTED,
     "times are floats, as pandas makes them of columns with gaps: they are off by up to 256 ns",
 )
-DURATION_DIFFERS = declare(
+DURATION_DIFFERS = noted(
     "furiosa-table.duration_differs",
-    ProblemKind.NOTED,
     "the duration of a row is not its end - start: the latter was taken, the former is in the args",
 )
-WAIT_DIFFERS = declare(
+WAIT_DIFFERS = noted(
     "furiosa-table.wait_differs",
-    ProblemKind.NOTED,
     "the wait of a row is not its total - run: the latter was taken, the former is in the args",
 )
 
@@ -279,7 +273,6 @@ class _Log:
         self._summary: dict[str, Any] = {}
         self._summary_at = 0
         self._summaries = 0
-        self._others = 0
 
     def read(self, source: Source) -> None:
         lines = IdleLines(self._out)
@@ -290,17 +283,13 @@ class _Log:
             if self._tables.line(number, text):
                 continue
             if self._tables.changed:
-                self._others += 1
+                lines.others += 1
             else:
                 known, or_blank = self._tables.known(), not self._tables.ends_blank
-                lines.idle(self._add_others, lines_but(_KNOWN, *known, or_blank=or_blank) if known else b"")
+                lines.other(lines_but(_KNOWN, *known, or_blank=or_blank) if known else b"")
         self._tables.end()
         self._end_summary()
-        if self._others:
-            self._out.skip(OTHER_LINE, count=self._others)
-
-    def _add_others(self, count: int) -> None:
-        self._others += count
+        lines.tell_others(OTHER_LINE)
 
     def _row(self, cells: dict[str, str], at: int, table: int) -> bool:
         return self._rows.add(cells, at, table)
@@ -357,9 +346,7 @@ def _read_parquet(source: Source, out: Builder, rows: _Rows) -> None:
         file = parquet.ParquetFile(data)
         known = [name for name in file.schema_arrow.names if name in COLUMNS]
         if not {"start", "name"} <= set(known) or not {"end", "dur"} & set(known):
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"a Parquet file with columns {', '.join(file.schema_arrow.names[:8])}, expected start, end and name",
                 hint="save the data frame of the profiler: get_pandas_dataframe().to_parquet(FILE)",
             )
@@ -368,7 +355,7 @@ def _read_parquet(source: Source, out: Builder, rows: _Rows) -> None:
             if not rows.add(row, out.balance.read, 1):
                 out.skip(BAD_ROW, out.balance.read, f"start {row['start']}, name {row['name']}")
     except (pyarrow.ArrowException, OSError) as error:
-        raise MalformedInput(source.display, "", f"a damaged Parquet file: {error}", hint="write it again") from None
+        raise source.malformed(f"a damaged Parquet file: {error}", hint="write it again") from None
 
 
 def _parquet_rows(file: Any, columns: list[str], pyarrow: Any) -> Iterator[dict[str, Any]]:
@@ -492,9 +479,7 @@ class FuriosaTable:
             _Log(out, rows).read(source)
         rows.spans.finish()
         if not len(rows.spans) and not rows.totals:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no row of a table of the Furiosa profiler found, expected columns such as trace_id, span_id, dur",
                 hint=f"record them: {self.record}",
             )

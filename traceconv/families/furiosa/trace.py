@@ -24,10 +24,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from traceconv.errors import MalformedInput
 from traceconv.families.chrome import facts
-from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ABSENT, ChromeReader, Event, decode_json, text_of
+from traceconv.families.chrome.event import ABSENT, Event, decode_json, members_of, text_of
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.furiosa._spans import (
     INDICES,
     LARGEST_PID,
@@ -43,18 +43,15 @@ from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import noted, repaired
 from traceconv.model.trace import TrackId
 
-TIMES_DIFFER = declare(
+TIMES_DIFFER = noted(
     "furiosa.times_differ",
-    ProblemKind.NOTED,
     "ts and dur of a span do not agree with start_ts and end_ts in its args to 1 µs: the latter were taken",
 )
-BAD_SPAN_TIME = declare(
-    "furiosa.bad_span_time",
-    ProblemKind.REPAIRED,
-    "start_ts or end_ts of a span is no number: ts and dur were taken instead",
+BAD_SPAN_TIME = repaired(
+    "furiosa.bad_span_time", "start_ts or end_ts of a span is no number: ts and dur were taken instead"
 )
 
 _WALL = replace(REALTIME)
@@ -95,7 +92,7 @@ class FuriosaEvents(ChromeEvents):
     def _find_offset(self, batch: list[Event]) -> int:
         """What is to be added to `ts` for the time since 1970, ns; 0 if no event tells."""
         for event in batch:
-            times = _own_times(self.members(event)) if event.ph == "X" else None
+            times = _own_times(members_of(event)) if event.ph == "X" else None
             try:
                 if times is not None:
                     return times[0] - self.time(bytes(event.ts))
@@ -117,9 +114,9 @@ class FuriosaEvents(ChromeEvents):
 
     def complete(self, event: Event, ts: int, number: int) -> None:
         """X: a span, by the times in its args if it has them."""
-        args = self.members(event)
+        args = members_of(event)
         if event.extra or event.id is not ABSENT or (not args and event.args is not ABSENT):
-            args = decode_json(self.args(event, number) or b"{}")
+            args = decode_json(args_of(self.out, event, number) or b"{}")
         own = _own_times(args)
         times = self._span_times(event, ts, own, args, number)
         if times is None:
@@ -164,7 +161,7 @@ class FuriosaEvents(ChromeEvents):
             if not 2**63 <= exact < 2**64:
                 raise
             value = int(exact)
-            if "start_ts" not in self.members(event):
+            if "start_ts" not in members_of(event):
                 self.out.problem(WRAPPED, number, f"{event.name!r} has dur {text_of(raw)}: {unwrapped(value)} ns")
             return unwrapped(value)
 
@@ -200,7 +197,7 @@ class FuriosaEvents(ChromeEvents):
             return
         self.out.balance.merged["metadata"] += 1
         pid, tid = (whole_number(text_of(bytes(raw))) for raw in (event.pid, event.tid))
-        self._names.append((event.name, pid, tid, self.members(event)))
+        self._names.append((event.name, pid, tid, members_of(event)))
 
     def _name(self, kind: str, pid: int | str, tid: int | str, args: dict[str, Any]) -> None:
         if not isinstance(pid, int):
@@ -282,9 +279,7 @@ class Furiosa:
     def read(self, source: Source, out: Builder) -> None:
         """All events. Raises MalformedInput when nothing can be read."""
         if not source.head().data:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "the file is empty, expected a JSON array",
                 hint="the profiler writes it when the program ends in an orderly way; was it killed?",
             )

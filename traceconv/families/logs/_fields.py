@@ -14,19 +14,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import noted
 from traceconv.model.times import LIMIT_NS, parse_ns
 from traceconv.model.trace import Level
 
-AMBIGUOUS_DURATION = declare(
+AMBIGUOUS_DURATION = noted(
     "timed_log.ambiguous_duration",
-    ProblemKind.NOTED,
     "a duration such as 1,234 ms has a comma that may be decimal or not: no slice was drawn for it",
 )
-BAD_DURATION = declare(
-    "timed_log.duration_out_of_range",
-    ProblemKind.NOTED,
-    "a duration is no number or beyond 146 years: no slice was drawn for it",
+BAD_DURATION = noted(
+    "timed_log.duration_out_of_range", "a duration is no number or beyond 146 years: no slice was drawn for it"
 )
 
 _LEVELS = {

@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput, UsageError
+from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import local_time, refuse_zone, zone_of
 from traceconv.families.logs import _json as timed_json
@@ -53,7 +53,7 @@ from traceconv.model.clocks import (
     Zero,
     machine_name,
 )
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import format_time
 from traceconv.model.trace import TrackId
@@ -64,19 +64,15 @@ TIME_OF_DAY = replace(LOCAL_TIME, name="local time of day, date and zone not sta
 #: What -O clockid may say.
 CLOCKS = {"monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "boottime": BOOTTIME}
 
-STEP_BACK = declare(
+STEP_BACK = noted(
     "timed_log.step_back",
-    ProblemKind.NOTED,
     "the time goes back by more than a second: several runs in one log, the clock was set, or threads wrote late",
 )
-BAD_TIME = declare(
-    "timed_log.no_such_time",
-    ProblemKind.NOTED,
-    "a time is none (month 13, hour 25): the line was kept with the entry before it",
+BAD_TIME = noted(
+    "timed_log.no_such_time", "a time is none (month 13, hour 25): the line was kept with the entry before it"
 )
-LONG_ENTRY = declare(
+LONG_ENTRY = noted(
     "timed_log.long_entry",
-    ProblemKind.NOTED,
     "an entry has very many lines without a time: it goes on in further entries at the same time",
     quiet=True,
 )
@@ -401,7 +397,7 @@ class TimedLog:
         if where is None:
             what = f"no time in the field {self.time!r}" if self.time else "no field with a time"
             hint = "name the field: -O time=FIELD"
-            raise MalformedInput(source.display, "", f"JSON lines with {what}, expected one in most lines", hint=hint)
+            raise source.malformed(f"JSON lines with {what}, expected one in most lines", hint=hint)
         times = [record for record in map(timed_json.decode, sample) if record is not None and where.key in record]
         step_ns = min(map(where.step_ns, times), default=1)
         clock, ahead = self._clock(source, out, where.kind, self._first_year(), step_ns, self.host)
@@ -426,11 +422,8 @@ class TimedLog:
         )
         entries = reader.read(source)
         if not entries:
-            raise MalformedInput(
-                source.display,
-                "",
-                f"no line holds a time of the form {form.name!r}",
-                hint="compare the pattern with a line of the file",
+            raise source.malformed(
+                f"no line holds a time of the form {form.name!r}", hint="compare the pattern with a line of the file"
             )
         shown = f"{form.name} (the first is {reader.first!r}, steps are {format_time(step_ns)})"
         out.note(_said(shown, form.kind, entries, out.balance.read))
@@ -449,9 +442,7 @@ class TimedLog:
         best = f"the best, {fit.form.name}, fits {fit.fits} of {fit.of} lines" if fit is not None else "none fits"
         if fit is not None and 2 * fit.fits >= fit.of:
             best = f"the times of {fit.form.name} go back {fit.back} times in {fit.fits} lines"
-        raise MalformedInput(
-            source.display,
-            "",
+        raise source.malformed(
             f"found no form of time that fits most lines and runs forward ({best})",
             hint="say where the time stands, for instance -O time='[%d/%m/%Y %H:%M:%S.%f]' or -O time=iso",
         )
@@ -462,17 +453,13 @@ class TimedLog:
             order = log_times.date_order(sample) or log_times.date_order(_distinct(source))
             if order is not None:
                 return order
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "dates such as 3/4/2024, expected one number above 12 that tells whether the day or the month is first",
                 hint="say which: -O time=month/day/year or -O time=day/month/year",
             )
         beside = log_times.date_beside(form, sample) if form.kind is Kind.TIME_OF_DAY else ""
         if beside:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"the times stand beside dates of no known form (the first is {beside!r})",
                 hint="say how to read them, for instance -O time='%y/%m/%d %H:%M:%S' or -O time=time-of-day",
             )
@@ -515,30 +502,23 @@ class TimedLog:
             raise UsageError(f"option date of timed-log is a day such as 2018-10-26, not {self.date!r}")
         if self.date and kind not in (Kind.TIME_OF_DAY, Kind.YEARLESS):
             found = f"option date does not fit: the times are {kind.value}"
-            raise MalformedInput(source.display, "", found, hint="it is for times without a date")
+            raise source.malformed(found, hint="it is for times without a date")
         if self.clockid and kind is not Kind.SINCE_START:
             found = f"option clockid does not fit: the times are {kind.value}"
-            raise MalformedInput(source.display, "", found, hint="it is for times since an unknown start")
+            raise source.malformed(found, hint="it is for times since an unknown start")
         if kind is Kind.UNIX:
             refuse_zone(self.name, self.utc_offset, source.name, "its times state their zone, or count from 1970")
         if self.utc_offset and kind is Kind.TIME_OF_DAY and not self.date:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "its times are times of day: beside the zone, the date is needed, too",
                 hint=f"--date {shlex.quote(source.name)}=2018-10-26 (or -O date=2018-10-26); or use --offset FILE=TIME",
             )
         if self.utc_offset and kind is Kind.SINCE_START:
             found = f"option utc_offset does not fit: the times are {kind.value}"
-            raise MalformedInput(
-                source.display,
-                "",
-                found,
-                hint="it is for local times; --offset FILE=TIME places any file",
-            )
+            raise source.malformed(found, hint="it is for local times; --offset FILE=TIME places any file")
         if self.utc_offset and kind is Kind.YEARLESS and year is None:
             found = "option utc_offset needs the year, which the times do not state"
-            raise MalformedInput(source.display, "", found, hint="-O year=2024")
+            raise source.malformed(found, hint="-O year=2024")
 
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
         """What would make the times comparable with those of other files."""

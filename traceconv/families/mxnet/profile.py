@@ -36,14 +36,15 @@ from typing import Any
 from msgspec import Struct, structs
 
 from traceconv.families.chrome import facts
-from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, Event
+from traceconv.families.chrome.event import Event, members_of
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import NO_TRACK, Layer, TrackId
 
@@ -51,21 +52,16 @@ WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
 BOOT_CLOCK = ClockDomain("MXNet steady clock", Zero.BOOT, Run.MONOTONIC, 1000)
 RUN_CLOCK = ClockDomain("MXNet profiler time", Zero.RUN_START, Run.UNKNOWN, 1000)
 
-LONE_BEGIN = declare(
+LONE_BEGIN = absent(
     "mxnet.begin_without_end",
-    ProblemKind.ABSENT,
     "a begin is not followed by its end, which always is the next record: the file is cut or damaged there",
 )
-LONE_END = declare(
+LONE_END = absent(
     "mxnet.end_without_begin",
-    ProblemKind.ABSENT,
     "an end does not follow its begin, which always is the record before: the file is cut or damaged there",
 )
-NOT_WANTED = declare(
-    "mxnet.api_counter",
-    ProblemKind.SKIPPED,
-    "counters of the C API were left out, as the option api_counters=false asks",
-    quiet=True,
+NOT_WANTED = skipped(
+    "mxnet.api_counter", "counters of the C API were left out, as the option api_counters=false asks", quiet=True
 )
 
 _DEVICE_NAME = re.compile(r"cpu/\d+|gpu/\d+|cpu pinned/|cpu shared/")
@@ -239,7 +235,7 @@ class MxnetEvents(ChromeEvents):
 
     def own_args(self, event: Event, number: int) -> bytes:
         """The args of an event of the user with its thread, which is no track there; of others as they are."""
-        args = self.args(event, number, ("id", "s"))
+        args = args_of(self.out, event, number, ("id", "s"))
         if event.cat in _OPERATORS or event.cat in _GROUPS:
             return args
         return join_args(args, {"thread": self._thread_number(bytes(event.tid))})
@@ -272,7 +268,7 @@ class MxnetEvents(ChromeEvents):
         if not self._api_counters and event.cat == "MXNET_C_API":
             self.out.skip(NOT_WANTED, number)
             return
-        for series, value in self.values(event, number).items():
+        for series, value in values_of(self.out, event, number).items():
             wrapped = isinstance(value, int) and 2**63 <= value < 2**64
             self._levels[self.counter_track(event, series)].append((ts, value - 2**64 if wrapped else value, number))
 
@@ -313,7 +309,7 @@ class MxnetEvents(ChromeEvents):
             return
         self.out.balance.merged["metadata"] += 1
         if pid.isdigit() and int(pid) < _DEVICES:
-            self._device_names[int(pid)] = str(self.members(event).get("name", ""))
+            self._device_names[int(pid)] = str(members_of(event).get("name", ""))
 
 
 def _belong_together(begin: Event, end: Event) -> bool:

@@ -27,7 +27,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
@@ -35,24 +34,15 @@ from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.trace import TrackId
 
-OTHER_LINE = declare(
-    "mxnet-table.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of the tables are the program's own output and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "mxnet-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True
 )
-BAD_ROW = declare(
-    "mxnet-table.bad_row", ProblemKind.LOST, "a row does not have the numbers of its heading (a cut or mixed up line)"
-)
-CUT = declare("mxnet-table.cut", ProblemKind.LOST, "the JSON ends inside an entry: those before it were kept")
-NEVER_SET = declare(
-    "mxnet-table.minimum_never_set",
-    ProblemKind.ABSENT,
-    "a minimum was never set by MXNet (2147483.647), and was left out",
-)
+BAD_ROW = lost("mxnet-table.bad_row", "a row does not have the numbers of its heading (a cut or mixed up line)")
+CUT = lost("mxnet-table.cut", "the JSON ends inside an entry: those before it were kept")
+NEVER_SET = absent("mxnet-table.minimum_never_set", "a minimum was never set by MXNet (2147483.647), and was left out")
 
 _BEGIN = re.compile(r"Profile Statistics[.:]")
 _HEADING = re.compile(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")
@@ -203,27 +193,23 @@ class _Reader:
         self._dumps = 0
         self._tracks: dict[tuple[int, str], TrackId] = {}
         self._units: dict[str, str] = {}
-        self._others = 0
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
         for number, line in self._lines.read(source):
             if not self._line(number, text_of_line(line)):
-                self._others += 1
+                self._lines.others += 1
         if self._json is not None:
             self._out.problem(CUT, f"{source.name}: inside {' / '.join(self._json.path)!r}")
         if not self._dumps:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table of profiler.dumps() found, expected a line `Profile Statistics:` or JSON with Time and Count",
                 hint=f"record one with {MxnetTable.record}",
             )
         self._finish()
 
     def _finish(self) -> None:
-        if self._others:
-            self._out.skip(OTHER_LINE, count=self._others)
+        self._lines.tell_others(OTHER_LINE)
         if self._dumps > 1:
             self._out.note(
                 f"{self._dumps} dumps in one log: each has its own tracks; unless dumps(reset=True) was called, they "
@@ -256,11 +242,8 @@ class _Reader:
 
     def _other(self, like: bytes) -> bool:
         """Count a line that belongs to no table, and changes none."""
-        self._lines.idle(self._add_others, like)
+        self._lines.other(like)
         return True
-
-    def _add_others(self, count: int) -> None:
-        self._others += count
 
     def _merged(self, what: str, count: int = 1) -> bool:
         self._out.balance.merged[what] += count
@@ -307,7 +290,7 @@ class _Reader:
         """A line of = stands below the title of a section, one of - below the heading."""
         if line.startswith("=") and table.title:
             table.section, table.title = table.title, ""
-            self._others -= 1  # the title itself
+            self._lines.others -= 1  # the title itself
             self._merged("headings of tables")
         return self._merged("headings of tables")
 
@@ -329,7 +312,7 @@ class _Reader:
         if self._json is not None:
             self._out.problem(CUT, f"inside {' / '.join(self._json.path)!r}")
         if text_of_line(self._lines.before).removeprefix(prefix).strip() == "{":
-            self._others -= 1  # the bracket that opens the document
+            self._lines.others -= 1  # the bracket that opens the document
             self._merged("lines of JSON around the numbers")
         self._dumps += 1
         self._json = _Json(self._dumps, prefix.removesuffix("{"), kind, [kind])

@@ -177,7 +177,6 @@ class _Reader:
         self._kernels: list[_Kernel] = []
         self._open: dict[tuple[Any, ...], _Kernel] = {}
         self._mark = "."
-        self._other = 0
         self._lines = IdleLines(out)
         self._others = _others([])  # the expression of lines of others
         self._messages: dict[str, None] = {}
@@ -224,13 +223,10 @@ class _Reader:
         return None, line
 
     def _other_line(self, text: str) -> None:
-        self._lines.idle(self._add_others, self._others)
+        self._lines.other(self._others)
         message = _MESSAGE.search(text)
         if message is not None and message[1] != "PROF":
             self._messages[f"ncu {message[1].lower()}: {message[2]:.300}"] = None
-
-    def _add_others(self, count: int) -> None:
-        self._other += count
 
     def _units(self, heading: _Heading, text: str) -> bool:
         """Whether this is the row of units of a page of raw metrics: it has no launch."""
@@ -323,8 +319,7 @@ class _Reader:
             out.totals(track, kernel.name, "kernel_metrics", kernel.args(), kernel.line)
         is_summary = any(heading.is_summary for heading in self._headings)
         out.belongs_to(("nvprof", "nsight-systems"), join_category="" if is_summary else _cupti.KERNEL)
-        if self._other:
-            out.skip(OTHER_LINE, count=self._other)
+        self._lines.tell_others(OTHER_LINE)
         for text in list(self._messages)[:_NOTES]:
             out.note(text)
         if not self._kernels:

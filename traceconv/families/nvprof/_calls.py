@@ -22,22 +22,18 @@ from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import Tracks
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, noted
 from traceconv.model.trace import I64
 
-UNKNOWN_CALL = declare(
-    "nvprof.unknown_call",
-    ProblemKind.NOTED,
-    "a call has a number (cbid) that is newer than the list of names: shown by its number",
+UNKNOWN_CALL = noted(
+    "nvprof.unknown_call", "a call has a number (cbid) that is newer than the list of names: shown by its number"
 )
-NO_LAUNCH = declare(
+NO_LAUNCH = absent(
     "nvprof.no_launch",
-    ProblemKind.ABSENT,
     "work of a device carries a correlation id that no recorded call has, or calls of several processes: no arrow",
 )
-UNMATCHED = declare(
+UNMATCHED = absent(
     "nvprof.unmatched_row",
-    ProblemKind.ABSENT,
     "a row describes a call or kernel by a correlation id, or a marker by its id, that no other row has: left out",
 )
 

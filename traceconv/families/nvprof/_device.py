@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
+from traceconv.demangle import demangle
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.demangle import demangle
 from traceconv.families.common.sqlite_tables import Described, Known, Row, Spans
 from traceconv.families.nvprof._calls import ID_ARG, Extras, ProcessLaunches, correlation, correlations
 from traceconv.families.nvprof._tables import GRID, SHAPE, Activities

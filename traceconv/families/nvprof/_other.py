@@ -17,12 +17,10 @@ from traceconv.families.nvprof._device import metric_value
 from traceconv.families.nvprof._tables import NO_TIME, Activities
 from traceconv.families.nvprof._tracks import PROCESS, THREAD, ObjectId, Tracks
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost
 from traceconv.model.trace import TrackId
 
-UNKNOWN_SENSOR = declare(
-    "nvprof.unknown_sensor", ProblemKind.LOST, "a row of ENVIRONMENT is of a kind that is not known: left out"
-)
+UNKNOWN_SENSOR = lost("nvprof.unknown_sensor", "a row of ENVIRONMENT is of a kind that is not known: left out")
 
 #: CUpti_ActivityUnifiedMemoryCounterKind: what nvprof itself prints, and whether the end means anything.
 _UNIFIED = {

@@ -14,34 +14,26 @@ from traceconv.errors import InputError
 from traceconv.families.common.sqlite_tables import PORTION, Row, Spans, Tables, whole
 from traceconv.io.sqlite import Database, Kind, as_text, quoted
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import Code, ProblemKind, declare
+from traceconv.model.diagnostics import Code, absent, lost
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64
 
-NO_TIME = declare(
+NO_TIME = lost(
     "nvprof.no_time",
-    ProblemKind.LOST,
     "a row has no usable start or end (both 0: the device buffer was too small to collect them): left out",
 )
-NO_END = declare(
+NO_END = absent(
     "nvprof.no_end",
-    ProblemKind.ABSENT,
     "a row ends at 0 although it has a start (still running when the recording stopped): drawn with length 0",
 )
-DAMAGED = declare(
+DAMAGED = lost(
     "nvprof.damaged_table",
-    ProblemKind.LOST,
     "the database is damaged inside this table (cut, or still being written): the rows before the damage were read",
 )
-NO_STRING = declare(
-    "nvprof.no_string",
-    ProblemKind.ABSENT,
-    "a row names a string that StringTable does not hold: shown by its number",
-)
+NO_STRING = absent("nvprof.no_string", "a row names a string that StringTable does not hold: shown by its number")
 
-ODD_VALUE = declare(
+ODD_VALUE = lost(
     "nvprof.odd_value",
-    ProblemKind.LOST,
     "a column of numbers or bytes holds something else in a row: taken for none, the rest of the row was read",
 )
 

@@ -18,46 +18,35 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.ansi import plain
-from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but
+from traceconv.families.common.idle_lines import BLANK, IdleLines
 from traceconv.families.nvprof import _lines as lines
 from traceconv.families.nvprof._lines import Header
+from traceconv.families.nvprof._text_tracks import CLOCK, NONE, UNIFIED, Shape, Table, TextTracks, others_within
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance
+from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.marks import GPU_MARKS, FormatMarks
-from traceconv.model.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
+from traceconv.model.trace import ClockId, Layer, SliceId, TrackId
 
-CLOCK = ClockDomain("start of nvprof", Zero.RUN_START, Run.MONOTONIC)
-
-OTHER_LINE = declare(
-    "nvprof-text.other_line",
-    ProblemKind.SKIPPED,
-    "lines that nvprof did not print are the program's own and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "nvprof-text.other_line", "lines that nvprof did not print are the program's own and were left out", quiet=True
 )
-CUT_ROW = declare(
+CUT_ROW = lost(
     "nvprof-text.cut_row",
-    ProblemKind.LOST,
     "a row of a table has fewer cells than its header (cut, or text of another process inside it): left out",
 )
-BAD_ROW = declare(
-    "nvprof-text.bad_row", ProblemKind.LOST, "a row of a trace has a start but no duration that is a time: left out"
-)
-NO_LINE_END = declare(
-    "nvprof-text.no_line_end", ProblemKind.ABSENT, "the text ends inside a line: the name in the last row may be cut"
-)
-MOVED_START = declare(
+BAD_ROW = lost("nvprof-text.bad_row", "a row of a trace has a start but no duration that is a time: left out")
+NO_LINE_END = absent("nvprof-text.no_line_end", "the text ends inside a line: the name in the last row may be cut")
+MOVED_START = repaired(
     "nvprof-text.moved_start",
-    ProblemKind.REPAIRED,
     "a start was printed with so few digits that it lies inside the slice before it: moved to the end of that one, "
     "by no more than the last digit is worth",
     quiet=True,
@@ -77,9 +66,7 @@ _DEPTH = re.compile(r"[|\s]*")
 _GROUP = re.compile(r"\s*(?P<type>[A-Z][A-Za-z ]*(?: \((?:excl|incl)\))?):\s{2,}(?P<row>.*)")
 _CORRELATION = re.compile(r"(?P<name>.*) \[(?P<id>\d+)\]")
 _LAUNCH = re.compile(r"(?P<call>\w+) \((?P<kernel>.*) \[(?P<id>\d+)\]\)")
-_DEVICE = re.compile(r"(?P<name>.*) \((?P<number>\d+)\)")
 _DIM = re.compile(r"\((\d+) (\d+) (\d+)\)")
-_UNIFIED = "[Unified Memory"
 _UNIFIED_MEMORY = "unified_memory"
 #: Larger than the last digit of any duration, ns.
 _NO_STEP = 1 << 62
@@ -106,60 +93,7 @@ _PLACED = frozenset(
     )
 )
 _LOWER = ("src", "dst")
-_NONE = ("", "-")
 _MAX_SHAPES = 1 << 14
-
-
-#: What lines begin with that are no rows and yet something: prefixes, headings, titles, legends.
-_KNOWN = (
-    holds(b"==")
-    + (rb'|[ \t\r\f\v"]*+(?:Start|Time|Type|Invocations|Device|Count|Critical|Thread|Domain|Range|Kernel)')
-    + rb"|Total |No |Regs|SSMem|DSMem|SrcMem|DstMem|CPU|GPU|\*|\(\*"
-)
-_OTHERS = lines_but(_KNOWN)
-
-
-class _Shape(NamedTuple):
-    """What rows have in common that differ in their times and names only."""
-
-    args: dict[str, Any]
-    row: dict[str, str]
-    on_device: bool
-
-
-class _Table(msgspec.Struct):
-    """The table that rows belong to.
-
-    Attributes:
-        pid: of the process, None when nvprof showed a file.
-        title: what stands above it.
-        group: the type of the rows, such as "API calls".
-        context: thread, domain, range, device and kernel that the rows are about.
-    """
-
-    pid: int | None = None
-    title: str = ""
-    header: Header | None = None
-    header_line: str = ""
-    units: dict[str, str] | None = None
-    group: str = ""
-    context: dict[str, str] = msgspec.field(default_factory=dict)
-    totals: TrackId = NO_TRACK
-    clock: ClockId | None = None
-    awaits_units: bool = False
-    shapes: dict[tuple[str, ...], _Shape] = msgspec.field(default_factory=dict)
-    others: bytes = _OTHERS
-
-
-def _others_within(header: Header, *, has_units: bool) -> bytes:
-    """The expression of lines in a table that are neither rows nor titles; `has_units` if starts bear none."""
-    if header.timed:
-        unit = b"(?:[num]?s)?" if has_units else b"[num]?s"
-        return lines_but(_KNOWN, rb'[ \t"-]*%b[\d.,eE+\x80-\xff-]*%b*%b(?:%b|[\n,"])' % (DIGIT, SPACE, unit, SPACE))
-    if header.csv:
-        return lines_but(_KNOWN, holds(b",", len(header.columns) - 1))
-    gaps = len(header.columns) - 1 - (header.columns[0] == "Type")
-    return lines_but(_KNOWN, holds(b":" + 2 * SPACE), holds(2 * SPACE, gaps))
 
 
 def _cut_rows(header: Header) -> bytes:
@@ -181,18 +115,15 @@ class _Reader:
 
     def __init__(self, out: Builder) -> None:
         self._out = out
-        self._table = _Table()
-        self._tracks: dict[tuple[Any, ...], TrackId] = {}
+        self._table = Table()
+        self._tracks = TextTracks(out)
         self._ends: dict[TrackId, int] = {}
-        self._commands: dict[int | None, str] = {}
-        self._clocks: dict[ClockId, ClockDomain] = {}
         self._calls: dict[tuple[int | None, int], _Launch] = {}
         self._work: list[tuple[tuple[int | None, int], _Launch]] = []
         self._step = 1
         self._dur_step = _NO_STEP
         self._rows = 0
         self._timed = 0
-        self._other = 0
         self._tables: list[str] = []
         self._lines = IdleLines(out)
 
@@ -202,10 +133,8 @@ class _Reader:
             self._line(number, plain(line))
         if not self._lines.before.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
             self._out.problem(NO_LINE_END)
-        if not self._tables and not self._commands:
-            raise MalformedInput(
-                source.display,
-                "",
+        if not self._tables and not self._tracks.commands:
+            raise source.malformed(
                 "no table of nvprof found, expected a header row such as Start Duration ... Name",
                 hint=f"record one with {NvprofText.record}",
             )
@@ -237,7 +166,10 @@ class _Reader:
         total = _FAULTS.match(text)
         if total is not None and self._table.title:
             self._out.totals(
-                self._totals_track(), f"Total {total['what']}", args={"count": int(total["count"])}, at=number
+                self._tracks.totals(self._table),
+                f"Total {total['what']}",
+                args={"count": int(total["count"])},
+                at=number,
             )
             self._out.balance.written += 1
         elif self._is_context(text):
@@ -245,24 +177,21 @@ class _Reader:
         elif _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
             self._lines.merged("titles and messages")
         else:
-            self._lines.idle(self._add_others, self._table.others)
-
-    def _add_others(self, count: int) -> None:
-        self._other += count
+            self._lines.other(self._table.others)
 
     def _prefixed(self, prefix: re.Match[bytes]) -> None:
         pid = int(prefix["pid"]) if prefix["pid"] else None
         text = (prefix["text"] if prefix["pid"] else prefix["imported"]).decode("utf-8", "replace")
         command = _COMMAND.match(text) or _APPLICATION.match(text)
         if command is not None:
-            self._commands.setdefault(pid, command["command"].strip())
+            self._tracks.commands.setdefault(pid, command["command"].strip())
         elif text.startswith(("Warning:", "Error:", "Internal profiling error")):
             self._out.note(f"nvprof says: {text.strip()}")
         elif self._is_context(text):
             self._table.pid = pid
         elif title := _TITLE.match(text):
             group = {"API calls": "API calls", "Profiling result": "GPU activities"}.get(title["title"].strip(), "")
-            self._table = _Table(pid, title["title"].strip(), group=group)
+            self._table = Table(pid, title["title"].strip(), group=group)
 
     def _is_context(self, text: str) -> bool:
         """Whether a line says what the following rows are about."""
@@ -289,15 +218,15 @@ class _Reader:
             table.awaits_units = False
             table.units = lines.units_of(text, table.header, table.header_line)
             if table.units is not None:
-                table.others = _others_within(table.header, has_units="Start" in table.units)
+                table.others = others_within(table.header, has_units="Start" in table.units)
                 return True
         header = lines.header_of(text)
         if header is None:
             return False
         if table.header is not None and header.timed:  # another table below the same title has a zero of its own
-            table = self._table = _Table(table.pid, table.title, group=table.group)
+            table = self._table = Table(table.pid, table.title, group=table.group)
         table.header, table.header_line, table.units, table.awaits_units = header, text, None, True
-        table.others = _others_within(header, has_units=False)
+        table.others = others_within(header, has_units=False)
         self._tables.append(f"{table.title or 'table'}: {', '.join(header.columns)}")
         return True
 
@@ -328,7 +257,7 @@ class _Reader:
                 like = _cut_rows(header) if lines.time_ns("0", self._unit("Start")) else b""
             self._lines.skip(CUT_ROW, number, detail, like)
             return True
-        no_length = cells[1].strip() in _NONE
+        no_length = cells[1].strip() in NONE
         dur = None if no_length else lines.time_ns(cells[1].strip(), self._unit("Duration"))
         if dur is None and not no_length:
             self._out.skip(BAD_ROW, number, f"duration {cells[1]!r:.40}")
@@ -349,8 +278,12 @@ class _Reader:
             args["correlation_id"] = int(cells[-1][:18])
         on_device = shape.on_device or name.startswith("[")
         name = self._correlated(name, args, on_device)
-        clock = self._clock(table)
-        track = self._stream(shape, name, clock) if on_device else self._track(("CUDA API",), clock)
+        clock = self._tracks.clock(table)
+        track = (
+            self._tracks.stream(table, shape, name, clock)
+            if on_device
+            else self._tracks.track(table, ("CUDA API",), clock)
+        )
         category = _category(name, on_device)
         self._out.balance.written += 1
         self._timed += 1
@@ -370,7 +303,7 @@ class _Reader:
             else:
                 self._calls[key] = launch
 
-    def _shape(self, header: Header, cells: list[str]) -> _Shape:
+    def _shape(self, header: Header, cells: list[str]) -> Shape:
         """What the cells other than times and name say; mostly that of a row before."""
         table = self._table
         key = (*cells[2 : header.name_at], *cells[header.name_at + 1 : -1 if header.correlated else None])
@@ -379,7 +312,7 @@ class _Reader:
             if len(table.shapes) == _MAX_SHAPES:
                 table.shapes.clear()
             row = dict(zip(header.columns, cells, strict=True))
-            shape = table.shapes[key] = _Shape(self._args(row), row, row.get("Device", "-").strip() not in _NONE)
+            shape = table.shapes[key] = Shape(self._args(row), row, row.get("Device", "-").strip() not in NONE)
         return shape
 
     def _correlated(self, name: str, args: dict[str, Any], on_device: bool) -> str:
@@ -403,7 +336,7 @@ class _Reader:
             if all(axis.isdecimal() and len(axis) < 19 for axis in axes):
                 args[what.lower()] = [int(axis) for axis in axes]
         for column, text in row.items():
-            if column not in _PLACED and text.strip() not in _NONE:
+            if column not in _PLACED and text.strip() not in NONE:
                 self._add_arg(args, column, text.strip())
         return args
 
@@ -444,10 +377,10 @@ class _Reader:
         category = row.pop("Type", "") or self._table.group
         args: dict[str, Any] = {**self._table.context, **({"depth": depth} if depth else {})}
         for column, cell in row.items():
-            if cell.strip() not in _NONE:
+            if cell.strip() not in NONE:
                 ending, value = lines.value_of(cell, self._unit(column))
                 args[f"{lines.key_of(column)}{ending}"] = value
-        self._out.totals(self._totals_track(), name.strip(), category, args, number)
+        self._out.totals(self._tracks.totals(self._table), name.strip(), category, args, number)
         self._out.balance.written += 1
         return True
 
@@ -464,84 +397,18 @@ class _Reader:
         text = text[tree.end() :] if tree and depth else text
         return (f"{self._table.group or '-'}  {text.strip()}" if header.columns[0] == "Type" else text), depth
 
-    # -- tracks and clocks ------------------------------------------------------------------------------------------
-
-    def _process(self) -> TrackId:
-        pid = self._table.pid
-        command = self._commands.get(pid, "")
-        if pid is None and not command:
-            return NO_TRACK
-        key = ("process", pid)
-        if key not in self._tracks:
-            self._tracks[key] = self._out.tracks.process(pid=pid, description=command)
-        return self._tracks[key]
-
-    def _clock(self, table: _Table) -> ClockId:
-        """One zero for each process; one for each table when nvprof shows a file."""
-        if table.clock is None:
-            words = f"of process {table.pid}" if table.pid is not None else f"table {len(self._clocks) + 1}"
-            domain = ClockDomain(f"{CLOCK.name}, {words}", CLOCK.zero, CLOCK.run, 1, "", self._out.info.name)
-            if not self._clocks:
-                self._out.clocks.set_default(domain)
-            table.clock = self._out.clocks.add(domain)
-            self._clocks[table.clock] = domain
-        return table.clock
-
-    def _track(self, path: tuple[str, ...], clock: ClockId) -> TrackId:
-        key = ("track", self._table.pid, path, clock)
-        if key not in self._tracks:
-            parent = self._track(path[:-1], clock) if len(path) > 1 else self._process()
-            self._tracks[key] = self._out.tracks.add(path[-1], parent, clock=clock)
-        return self._tracks[key]
-
-    def _stream(self, shape: _Shape, name: str, clock: ClockId) -> TrackId:
-        unified = name.startswith(_UNIFIED)
-        words = tuple(shape.row.get(word, "-").strip() for word in ("Device", "Context", "Stream"))
-        key = ("stream", self._table.pid, words, unified, clock)
-        if key not in self._tracks:
-            device = _DEVICE.fullmatch(words[0])
-            on_a_device = words[0] not in _NONE
-            path = [f"GPU {device['number']}: {device['name']}" if device else words[0].strip("- ") or "GPU"]
-            if unified:
-                path = [*path[:on_a_device], "Unified memory"]
-            else:
-                kinds = zip(("Context", "Stream"), words[1:], strict=True)
-                path += [f"{kind} {word}" for kind, word in kinds if word not in _NONE]
-            self._tracks[key] = self._track(tuple(path), clock)
-        return self._tracks[key]
-
-    def _totals_track(self) -> TrackId:
-        """Below the process only if that has traces too: tables alone come under the recording that they are about."""
-        table = self._table
-        if table.totals == NO_TRACK:
-            title = table.title or "nvprof"
-            key = ("totals", table.pid, title)
-            if key not in self._tracks:
-                process = self._tracks.get(("process", table.pid), NO_TRACK)
-                if process == NO_TRACK and len(self._commands) > 1 and table.pid is not None:
-                    title = f"{title} of process {table.pid}"
-                about = f"process {table.pid}: " if table.pid is not None else ""
-                command = self._commands.get(table.pid, "")
-                self._tracks[key] = self._out.tracks.totals(
-                    title, process, description=f"{about}{command}." if command else ""
-                )
-            table.totals = self._tracks[key]
-        return table.totals
-
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        if self._other:
-            self._out.balance.skipped["lines of the program"] += self._other
-            self._out.problem(OTHER_LINE, count=self._other)
+        self._lines.tell_others(OTHER_LINE, "lines of the program")
         self._draw_launches()
         self._relate_clocks()
-        commands = {str(pid) if pid is not None else "": command for pid, command in self._commands.items()}
+        commands = {str(pid) if pid is not None else "": command for pid, command in self._tracks.commands.items()}
         self._out.metadata["nvprof_text"] = {"commands": commands, "tables": self._tables[:50]}
         if not self._timed:
             self._out.belongs_to(("nvprof", "nsight-systems"))
-        if len(self._clocks) == 1:
-            (clock,) = self._clocks.values()
+        if len(self._tracks.clocks) == 1:
+            (clock,) = self._tracks.clocks.values()
             exact = self._dur_step < self._step
             self._out.clocks.set_default(replace(clock, resolution_ns=self._step, exact_durations=exact))
         if self._step > 1000:
@@ -559,7 +426,8 @@ class _Reader:
 
     def _relate_clocks(self) -> None:
         """Each zero to the first one: by the launches that both tables know, else as if they were one."""
-        known = list(self._clocks)
+        clocks = self._tracks.clocks
+        known = list(clocks)
         for clock in known[1:]:
             pair = self._closest_launch(clock, known[0])
             if pair is not None:
@@ -567,13 +435,12 @@ class _Reader:
             else:
                 pair, method = (0, 0), "as if all tables began together"
                 self._out.note(
-                    f"{self._clocks[clock].name} and {self._clocks[known[0]].name} have different zeros that the text "
+                    f"{clocks[clock].name} and {clocks[known[0]].name} have different zeros that the text "
                     "does not relate: drawn as if they were one"
                 )
-            domains = self._clocks[clock], self._clocks[known[0]]
-            who = Provenance.ASSUMED
+            domains = clocks[clock], clocks[known[0]]
             self._out.clocks.snapshot(
-                ClockSnapshot(domains[0], pair[0], domains[1], pair[1], None, method, provenance=who)
+                ClockSnapshot(domains[0], pair[0], domains[1], pair[1], None, method, provenance=Provenance.ASSUMED)
             )
 
     def _closest_launch(self, clock: ClockId, other: ClockId) -> tuple[int, int] | None:
@@ -593,7 +460,7 @@ def _lead(pair: tuple[int, int]) -> int:
 def _category(name: str, on_device: bool) -> str:
     if not on_device:
         return _cupti.DRIVER_API if re.match(r"cu[A-Z]", name) else _cupti.RUNTIME_API
-    if name.startswith(_UNIFIED):
+    if name.startswith(UNIFIED):
         return _UNIFIED_MEMORY
     if name.startswith("[CUDA memcpy"):
         return _cupti.MEMCPY

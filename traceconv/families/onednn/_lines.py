@@ -24,22 +24,19 @@ import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.families.onednn._work import NO_WORK, Work, work_of
-from traceconv.model.diagnostics import Code, ProblemKind, declare
+from traceconv.model.diagnostics import Code, lost
 from traceconv.model.times import MS, parse_ns
 
-CUT_LINE = declare(
+CUT_LINE = lost(
     "onednn.cut_line",
-    ProblemKind.LOST,
     "a line breaks off before its last field (a killed process, or text of another thread inside it): left out",
 )
-BAD_DURATION = declare(
+BAD_DURATION = lost(
     "onednn.bad_duration",
-    ProblemKind.LOST,
     "the last field of an exec, create or compile line is no finite number of milliseconds: the line was left out",
 )
-UNKNOWN_LINE = declare(
+UNKNOWN_LINE = lost(
     "onednn.unknown_line",
-    ProblemKind.LOST,
     "a line has a oneDNN marker but no operation that is known, and ends in no duration: left out",
 )
 

@@ -18,75 +18,54 @@ Described at https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html; the 
 from __future__ import annotations
 
 import re
-from collections import deque
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.onednn import _lines as lines
 from traceconv.families.onednn._alike import AlikeLines, Fields, Rows
 from traceconv.families.onednn._lines import MARK, Kind, Malformed, Record, Shape
+from traceconv.families.onednn._runs import BOOT_CLOCK, NO_CLOCK, SYNTHETIC_HELP, WALL_CLOCK, Layout, LogRun, Runs
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.clocks import ClockDomain
+from traceconv.model.diagnostics import absent, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I64, NO_TRACK, ClockId, Layer, TrackId, occurring
-
-WALL_CLOCK = replace(REALTIME, resolution_ns=1000, exact_durations=True)
-BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)
-NO_CLOCK = ClockDomain("order of the oneDNN lines", Zero.UNKNOWN, Run.NONE)
+from traceconv.model.trace import I64, NO_TRACK, Layer, TrackId, occurring
 
 #: Timestamps from here on count from 1970 (this is 1973), smaller ones from boot (this is three years).
 _EPOCH_FROM_NS = 10**17
 #: A line may appear late by its own duration, and by the time its thread waited before printing.
 _LATE_NS = 10**8
 
-FOREIGN_LINE = declare(
-    "onednn.other_line",
-    ProblemKind.SKIPPED,
-    "lines without a oneDNN marker are the program's own output and were left out",
-    quiet=True,
+FOREIGN_LINE = skipped(
+    "onednn.other_line", "lines without a oneDNN marker are the program's own output and were left out", quiet=True
 )
-DECIMAL_COMMA = declare(
+DECIMAL_COMMA = repaired(
     "onednn.decimal_comma",
-    ProblemKind.REPAIRED,
     "numbers are printed with a decimal comma (the locale of the program): the last two fields were read as one number",
 )
-UNUSABLE_TIMESTAMP = declare(
+UNUSABLE_TIMESTAMP = noted(
     "onednn.unusable_timestamp",
-    ProblemKind.NOTED,
     "a timestamp has too few digits to mean anything (gemm calls of 2.7 to 3.1): drawn on a synthetic track instead",
 )
-NO_DURATION = declare(
-    "onednn.no_duration",
-    ProblemKind.ABSENT,
-    "a call is printed without a duration (GPU in version 1.1): drawn as an instant",
+NO_DURATION = absent(
+    "onednn.no_duration", "a call is printed without a duration (GPU in version 1.1): drawn as an instant"
 )
-UNKNOWN_VERSION = declare(
-    "onednn.unknown_version",
-    ProblemKind.NOTED,
-    "the lines state a version of their format that is not known: read like v1",
+UNKNOWN_VERSION = noted(
+    "onednn.unknown_version", "the lines state a version of their format that is not known: read like v1"
 )
-TIME_STEP = declare(
+TIME_STEP = noted(
     "onednn.time_step",
-    ProblemKind.NOTED,
     "timestamps jump back by more than any slice lasts: the clock was set, or several processes write to one log",
 )
 
 _JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
-# oneDNN v3.12.0 (commit 80afa71) | Intel(R) MKL-DNN v0.19.0 (Git Hash 41bee20),Intel(R) AVX512-Deep Learning Boost
-_HEADER = re.compile(
-    r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
-)
 _OTHERS = lines_but(holds(MARK), or_blank=True)
 #: The formats of what calls oneDNN, or can be a program that does.
 _RUNTIMES = (
@@ -99,95 +78,6 @@ _RUNTIMES = (
     "tvm-execution-trace",
     "viztracer",
 )
-_GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
-_SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
-
-
-class _Layout(msgspec.Struct):
-    """Invented positions of one engine: slices end to end from 0.
-
-    Attributes:
-        end: where the next slice begins.
-        uncovered: start and group of the last slices that no graph partition encloses.
-    """
-
-    end: int = 0
-    uncovered: deque[tuple[int, str]] = msgspec.field(default_factory=lambda: deque(maxlen=4096))
-
-    def place(self, group: str, dur: int) -> int:
-        """The start of a slice of that length.
-
-        A partition is printed after the primitives that it ran or created: it encloses as many as fit.
-        """
-        start = self.end
-        inner = {"graph": "exec", "compile": "create"}.get(group)
-        while inner and self.uncovered:
-            inner_start, inner_group = self.uncovered.pop()
-            if inner_group != inner or self.end - inner_start > dur:
-                break
-            start = inner_start
-        if inner:
-            self.uncovered.clear()
-        else:
-            self.uncovered.append((start, group))
-        self.end = max(self.end, start + max(dur, 0))
-        return start
-
-
-class _Run(msgspec.Struct):
-    """What one header introduces, mostly a process.
-
-    Attributes:
-        facts: what its info lines say.
-        last: where the last event stands, and on which clock; messages without a time go there.
-        latest, longest: the last start and the greatest duration of timed slices so far, ns.
-    """
-
-    number: int
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
-    root: TrackId = NO_TRACK
-    tracks: dict[tuple[str, str, str], TrackId] = msgspec.field(default_factory=dict)
-    layouts: dict[str, _Layout] = msgspec.field(default_factory=dict)
-    last: tuple[int, ClockDomain] = (0, NO_CLOCK)
-    latest: int = 0
-    longest: int = 0
-
-    def describe(self) -> str:
-        """The library, its version and where it runs, as far as the log says."""
-        facts = self.facts
-        parts = [f"{facts['library']} {facts['version']}"] if "version" in facts else []
-        labels = {"commit": "commit", "isa": "ISA", "cpu_runtime": "CPU runtime", "nthr": "threads"}
-        parts += [f"{label} {facts[key]}" for key, label in labels.items() if key in facts]
-        return ", ".join(parts)
-
-
-@lru_cache(maxsize=1024)
-def _facts_of(component: str, text: str) -> dict[str, Any]:
-    """What an info line says, once for the runs that say the same; "info" where its meaning is not known."""
-    header = _HEADER.match(text)
-    if header is not None:
-        facts: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
-        if text[header.end() :].startswith(","):  # 0.18 to 0.20 have it on the same line
-            facts["isa"] = text[header.end() + 1 :]
-        return facts
-    known = re.fullmatch(r"(?:(cpu|gpu),)?(isa:|runtime:|Detected ISA is |(?:prim_)?template:)(.*)", text)
-    if known is None:
-        return {"info": f"{component},{text}" if component else text}
-    if known[2] == "runtime:":
-        runtime, _, threads = known[3].partition(",nthr:")
-        return {f"{known[1] or 'cpu'}_runtime": runtime} | ({"nthr": int(threads[:9])} if threads.isdigit() else {})
-    if known[2].endswith("template:"):
-        return {"graph_template" if component == "graph" else "template": known[3]}
-    return {"isa": known[3]}
-
-
-def _note_info(run: _Run, component: str, text: str) -> None:
-    """Keep what an info line says."""
-    found = _facts_of(component, text)
-    if "info" in found:
-        run.facts.setdefault("info", []).append(found["info"])
-    else:
-        run.facts.update(found)
 
 
 class _Reader:
@@ -195,12 +85,7 @@ class _Reader:
 
     def __init__(self, out: Builder, pid: int | None) -> None:
         self._out = out
-        self._pid = pid
-        self._process: TrackId | None = None
-        self._runs: list[_Run] = []
-        self._current: dict[tuple[bytes, bytes], _Run] = {}
-        self._closed_facts: dict[str, Any] = {}
-        self._has_clock = self._is_synthetic = False
+        self._runs = Runs(out, pid)
         self._versions = {b"", b"0", b"1"}
         self._markers: set[bytes] = set()
         self._other_lines = 0
@@ -214,9 +99,7 @@ class _Reader:
             for line in self._lines.read(source, keep_ends=True, again=True):
                 self._line(line.number, line.text)
         if not self._markers:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no oneDNN line found, expected lines that begin with onednn_verbose,",
                 hint=f"record one with {OnednnVerbose.record}",
             )
@@ -258,17 +141,17 @@ class _Reader:
 
     def _place(self, fields: Fields) -> tuple[TrackId, int]:
         """The track of lines with a timestamp, and the number of their run."""
-        run = self._run_of(*fields.writer)
-        return self._track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
+        run = self._runs.of(*fields.writer)
+        return self._runs.track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
 
     def _written_together(self, rows: Rows) -> None:
         """Note what many lines say about the run that they belong to."""
         for number in occurring(rows.run):
             mine = rows.run == number
-            self._check_orders(self._runs[number - 1], rows.ts[mine], rows.dur[mine], rows.origin[mine])
+            self._check_orders(self._runs.all[number - 1], rows.ts[mine], rows.dur[mine], rows.origin[mine])
         self._slices += len(rows.ts)
 
-    def _check_orders(self, run: _Run, ts: I64, dur: I64, numbers: I64) -> None:
+    def _check_orders(self, run: LogRun, ts: I64, dur: I64, numbers: I64) -> None:
         """`_check_order` of many lines of one run."""
         latest = np.maximum(np.maximum.accumulate(ts), run.latest)
         if int(np.max(latest - ts)) > run.longest + _LATE_NS:
@@ -335,15 +218,15 @@ class _Reader:
         if comma or record.comma:
             self._out.problem(DECIMAL_COMMA, number)
         if shape.kind is Kind.INFO:
-            self._info(record)
+            self._runs.note(record)
             return False
-        run = self._run_of(record.marker, record.version)
+        run = self._runs.of(record.marker, record.version)
         if shape.kind is Kind.MESSAGE:
             self._message(number, record, run)
         elif shape.kind is Kind.UNTIMED:
             ts, clock = self._position(number, record, run)
             self._out.problem(NO_DURATION, number)
-            track = self._track(run, shape.group, shape.engine, clock)
+            track = self._runs.track(run, shape.group, shape.engine, clock)
             self._out.instant(track, ts, shape.name, shape.group, b"{" + shape.args[1:] + b"}", number)
         else:
             self._slice(number, record, run, shape, duration)
@@ -351,7 +234,7 @@ class _Reader:
 
     # -- events -----------------------------------------------------------------------------------------------
 
-    def _slice(self, number: int, record: Record, run: _Run, shape: Shape, duration: bytes) -> None:
+    def _slice(self, number: int, record: Record, run: LogRun, shape: Shape, duration: bytes) -> None:
         ts = self._timestamp(number, record)
         from_boot = ts is not None and ts < _EPOCH_FROM_NS
         exact = not from_boot and not shape.engine.startswith("gpu")
@@ -360,7 +243,7 @@ class _Reader:
             raise Malformed(lines.CUT_LINE, f"the text ends inside the duration: {duration.decode()!r}")
         if ts is None:
             clock = NO_CLOCK
-            layout = run.layouts.setdefault(shape.engine, _Layout())
+            layout = run.layouts.setdefault(shape.engine, Layout())
             if layout.end + dur > LIMIT_NS:
                 raise Malformed(lines.BAD_DURATION, "the durations so far sum up to more than 146 years")
             ts = layout.place(shape.group, dur)
@@ -370,7 +253,7 @@ class _Reader:
             clock = BOOT_CLOCK if from_boot else WALL_CLOCK
             self._check_order(number, run, ts, dur)
             run.last = (ts, clock)
-        track = self._track(run, shape.group, shape.engine, clock)
+        track = self._runs.track(run, shape.group, shape.engine, clock)
         self._out.slice(track, ts, dur, shape.name, shape.group, lines.args_of(shape, duration, dur), number)
         self._slices += 1
 
@@ -383,14 +266,14 @@ class _Reader:
             return None
         return lines.nearest_us(ts) if ts >= _EPOCH_FROM_NS else ts
 
-    def _check_order(self, number: int, run: _Run, ts: int, dur: int) -> None:
+    def _check_order(self, number: int, run: LogRun, ts: int, dur: int) -> None:
         run.longest = max(run.longest, dur)
         if run.latest - ts > run.longest + _LATE_NS:
             self._out.problem(TIME_STEP, number, f"{run.latest - ts} ns back")
             run.latest = ts
         run.latest = max(run.latest, ts)
 
-    def _position(self, number: int, record: Record, run: _Run) -> tuple[int, ClockDomain]:
+    def _position(self, number: int, record: Record, run: LogRun) -> tuple[int, ClockDomain]:
         """Where an event without length belongs: at its timestamp, else at the last event that had a place."""
         ts = self._timestamp(number, record)
         if ts is None:
@@ -398,83 +281,11 @@ class _Reader:
         run.last = (ts, WALL_CLOCK if ts >= _EPOCH_FROM_NS else BOOT_CLOCK)
         return run.last
 
-    def _message(self, number: int, record: Record, run: _Run) -> None:
+    def _message(self, number: int, record: Record, run: LogRun) -> None:
         message = lines.message_of(record.marker, record.body)
         ts, clock = self._position(number, record, run)
-        track = self._track(run, "messages", "", clock)
+        track = self._runs.track(run, "messages", "", clock)
         self._out.instant(track, ts, message.name, message.category, message.args, number)
-
-    # -- runs and their tracks --------------------------------------------------------------------------------
-
-    def _run_of(self, marker: bytes, version: bytes) -> _Run:
-        """The run that a line belongs to: two libraries in one process differ in marker or version of their lines."""
-        if marker == b"onednn_graph" and self._runs:
-            return self._runs[-1]
-        key = (marker, version)
-        if key not in self._current:
-            self._current[key] = self._new_run()
-        return self._current[key]
-
-    def _new_run(self) -> _Run:
-        self._runs.append(_Run(len(self._runs) + 1))
-        return self._runs[-1]
-
-    def _close(self, run: _Run) -> None:
-        """Keep as little as possible of a run that no line belongs to any more: there may be ten thousands."""
-        run.tracks, run.layouts = {}, {}
-        if run.facts == self._closed_facts:
-            run.facts = self._closed_facts
-        self._closed_facts = run.facts
-
-    def _info(self, record: Record) -> None:
-        component, text = lines.info_of(record.marker, record.body)
-        run = self._run_of(record.marker, record.version)
-        if _HEADER.match(text):
-            if record.marker == b"onednn_graph" and "version" in run.facts:
-                run.facts["graph_version"] = text
-                return
-            if "version" in run.facts:
-                self._close(run)
-                run = self._current[record.marker, record.version] = self._new_run()
-        _note_info(run, component, text)
-
-    def _track(self, run: _Run, group: str, engine: str, clock: ClockDomain) -> TrackId:
-        key = (group, engine, clock.name)
-        track = run.tracks.get(key)
-        if track is not None:
-            return track
-        clock_id = self._clock_id(clock)
-        if engine.startswith("gpu"):
-            self._out.info.layer = Layer.DEVICE
-        if run.root == NO_TRACK:
-            run.root = self._out.tracks.add("oneDNN", self._parent(), clock=clock_id)
-        name = engine if group == "exec" else f"{engine} {group}".strip()
-        synthetic = clock is NO_CLOCK
-        self._is_synthetic |= synthetic
-        track = self._out.tracks.add(
-            f"{name} (synthetic)" if synthetic else name,
-            run.root,
-            description=_SYNTHETIC_HELP if synthetic else "",
-            clock=clock_id,
-        )
-        self._out.tracks[track].rank = _GROUP_RANK.get(group, len(_GROUP_RANK))
-        run.tracks[key] = track
-        return track
-
-    def _parent(self) -> TrackId:
-        if self._pid is None:
-            return NO_TRACK
-        if self._process is None:
-            self._process = self._out.tracks.process(pid=self._pid)
-        return self._process
-
-    def _clock_id(self, clock: ClockDomain) -> ClockId:
-        if clock is NO_CLOCK:
-            clock = clock.owned_by(self._out.info.name)
-        if not self._has_clock:
-            self._out.clocks.set_default(clock)
-            self._has_clock = True
-        return self._out.clocks.add(clock)
 
     # -- the end ----------------------------------------------------------------------------------------------
 
@@ -482,20 +293,20 @@ class _Reader:
         if self._other_lines:
             self._out.balance.skipped["lines without a oneDNN marker"] += self._other_lines
             self._out.problem(FOREIGN_LINE, count=self._other_lines)
-        drawn = [run for run in self._runs if run.root != NO_TRACK]
+        drawn = [run for run in self._runs.all if run.root != NO_TRACK]
         descriptions: dict[int, str] = {}  # one for the runs that share their facts
         for run in drawn:
             root = self._out.tracks[run.root]
             root.description = descriptions.setdefault(id(run.facts), run.describe())
             if len(drawn) > 1:
                 root.name = f"oneDNN run {run.number}"
-        self._out.metadata["onednn_runs"] = [run.facts for run in self._runs]
+        self._out.metadata["onednn_runs"] = [run.facts for run in self._runs.all]
         self._notes()
 
     def _notes(self) -> None:
-        if len(self._runs) > 1:
+        if len(self._runs.all) > 1:
             self._out.note(
-                f"{len(self._runs)} runs (version headers) in one log: each has its own tracks; "
+                f"{len(self._runs.all)} runs (version headers) in one log: each has its own tracks; "
                 "lines of processes that wrote at the same time cannot be told apart"
             )
         if not self._slices:
@@ -503,11 +314,11 @@ class _Reader:
                 "the log holds no primitive with a duration: record with ONEDNN_VERBOSE=1 "
                 "(or profile_exec; DNNL_VERBOSE=1 or MKLDNN_VERBOSE=1 for versions before 2.5 and 1.1)"
             )
-        filters = [text for run in self._runs for text in run.facts.get("info", []) if "filter format" in text]
+        filters = [text for run in self._runs.all for text in run.facts.get("info", []) if "filter format" in text]
         if filters:
             self._out.note(f"a filter was active ({filters[0]}): lines are absent on purpose, so sums are partial")
-        if self._is_synthetic:
-            self._out.note(" ".join((_SYNTHETIC_HELP, self._timestamp_hint())).strip())
+        if self._runs.is_synthetic:
+            self._out.note(" ".join((SYNTHETIC_HELP, self._timestamp_hint())).strip())
 
     def _timestamp_hint(self) -> str:
         if self._out.info.diagnostics.count(UNUSABLE_TIMESTAMP):

@@ -25,7 +25,6 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.openvino import _json as as_json
@@ -33,36 +32,24 @@ from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import MS, NS, US, S, parse_ns
 from traceconv.model.trace import NO_TRACK, Layer, Level, TrackId
 
-FOREIGN_LINE = declare(
-    "openvino.foreign_line", ProblemKind.SKIPPED, "a line that is not of OpenVINO: left out", quiet=True
+FOREIGN_LINE = skipped("openvino.foreign_line", "a line that is not of OpenVINO: left out", quiet=True)
+DECIMAL_COMMA = repaired("openvino.decimal_comma", "a decimal comma of the locale was read as a decimal point")
+BAD_ROW = lost("openvino.bad_row", "a row of counters is cut or has a time that is no number")
+CUT_NAME = absent(
+    "openvino.cut_name", "a printed layer name was cut by OpenVINO; reports in files have it whole", quiet=True
 )
-DECIMAL_COMMA = declare(
-    "openvino.decimal_comma", ProblemKind.REPAIRED, "a decimal comma of the locale was read as a decimal point"
-)
-BAD_ROW = declare("openvino.bad_row", ProblemKind.LOST, "a row of counters is cut or has a time that is no number")
-CUT_NAME = declare(
-    "openvino.cut_name",
-    ProblemKind.ABSENT,
-    "a printed layer name was cut by OpenVINO; reports in files have it whole",
-    quiet=True,
-)
-TOTAL_DIFFERS = declare(
-    "openvino.total_differs",
-    ProblemKind.NOTED,
-    "the total of the report is not the sum of its rows: rows may be missing",
+TOTAL_DIFFERS = noted(
+    "openvino.total_differs", "the total of the report is not the sum of its rows: rows may be missing"
 )
 
-UNKNOWN_MEMBER = declare(
-    "openvino.unknown_member", ProblemKind.LOST, "a member of a JSON report that is not known: left out"
-)
-FIRST_LAYER_ONLY = declare(
+UNKNOWN_MEMBER = lost("openvino.unknown_member", "a member of a JSON report that is not known: left out")
+FIRST_LAYER_ONLY = absent(
     "openvino.first_layer_only",
-    ProblemKind.ABSENT,
     "an average report in JSON holds one layer: the Python benchmark_app writes the first one only; "
     "use -report_type detailed_counters, or leave -json_stats away",
 )
@@ -144,9 +131,7 @@ class _Reader(msgspec.Struct):
         else:
             self._lines(source)
         if self.root == NO_TRACK and self.report == NO_TRACK:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no performance counters and no report of benchmark_app found",
                 hint=f"record them with {Openvino.record.splitlines()[0]}",
             )
@@ -201,7 +186,7 @@ class _Reader(msgspec.Struct):
             with source.open() as stream:
                 report = msgspec.json.decode(stream.read())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise MalformedInput(source.display, "", f"no valid JSON: {error}", hint="was the file cut?") from None
+            raise source.malformed(f"no valid JSON: {error}", hint="was the file cut?") from None
         if not isinstance(report, dict):
             return
         for part in as_json.parts_of(report):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from traceconv.families.perf._elf_symbols import Symbols
+from traceconv.families.perf._tracks import PerfTracks
 from traceconv.model.trace import StackId
 
 # Where a processor was, in the `misc` of a record.
@@ -101,3 +103,51 @@ def _frame(
     function = symbols.name(found.name, offset) if symbols is not None and not in_kernel else None
     short = posixpath.basename(found.name) or found.name
     return function or f"{short}+0x{offset:x}", found.name
+
+
+class Spaces:
+    """The address spaces of all processes and of the kernel, and the stacks in them.
+
+    Args:
+        order: of bytes, as `struct` writes it.
+        tracks: where stacks go.
+        symbols: names of functions; None for none.
+    """
+
+    def __init__(self, order: str, tracks: PerfTracks, symbols: Symbols | None) -> None:
+        self._order = order
+        self._tracks = tracks
+        self._symbols = symbols
+        self._of: dict[int, AddressSpace] = {}
+        self._kernel = AddressSpace()
+
+    def stack(self, pid: int, mode: int, ip: int, chain: bytes) -> StackId:
+        """The stack of a sample: its call chain as it stands in the record, or where it was if it has none."""
+        space = self._of.get(pid)
+        if space is None:
+            space = self._of[pid] = AddressSpace()
+        key: object = chain or (ip, mode)
+        found = space.stacks.get(key)
+        if found is None:
+            addresses = struct.unpack(f"{self._order}{len(chain) // 8}Q", chain)
+            frames = frames_of(addresses, ip, mode, space, self._kernel, self._symbols)
+            found = space.stacks[key] = self._tracks.stack(frames)
+        return found
+
+    def map(self, pid: int | None, new: Mapping) -> None:
+        """Map a file in a process, or in the kernel (None), which is part of all."""
+        if pid is not None:
+            self._of.setdefault(pid, AddressSpace()).map(new)
+            return
+        self._kernel.map(new)
+        for space in self._of.values():
+            space.stacks = {}
+
+    def copy(self, parent: int, pid: int) -> None:
+        """A process was forked from another one; a new thread of the same process changes nothing."""
+        if pid != parent and parent in self._of:
+            self._of[pid] = AddressSpace(list(self._of[parent].mappings))
+
+    def forget(self, pid: int) -> None:
+        """A process runs another program now."""
+        self._of.pop(pid, None)

@@ -27,6 +27,7 @@ in the NDKs; tried on simple-perf.txt.gz of the tests of the Firefox Profiler.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from traceconv.families.perf._tracks import CLOCK_NAMES, Header, Task
@@ -90,6 +91,8 @@ _COMM = re.compile(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
 _FORK = re.compile(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
 _MMAP = re.compile(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
 _SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
+#: So many lines without frames, one after the other, are of perf script and of nothing else.
+_BARE_LINES = 8
 
 
 # -- the header --------------------------------------------------------------------------------------------------------
@@ -276,3 +279,36 @@ def switch_record_of(rest: str) -> tuple[bool, bool] | None:
     """Of PERF_RECORD_SWITCH: whether the thread begins to run, and whether it was preempted."""
     match = _SWITCH_RECORD.fullmatch(rest)
     return None if match is None else (match[1] == "IN", bool(match[2]))
+
+
+# -- recognising -------------------------------------------------------------------------------------------------------
+
+
+def is_certain(match: re.Match[bytes], after: bytes) -> bool:
+    """Whether an event line has what logs of others do not have."""
+    record, name, rest = match[8], match[10], match[11]
+    if record is not None:
+        return True
+    if name is not None and match[2] is not None and is_tracepoint(name.decode("utf-8", "replace")):
+        return True
+    if name is not None and match[9] is not None and not rest:
+        return True
+    if after[:1] == b"\t":
+        return FRAME.fullmatch(after) is not None
+    return rest.endswith(b")") and FRAME.fullmatch(rest) is not None
+
+
+def are_bare_events(lines: Sequence[bytes]) -> bool:
+    """Whether the first lines are nothing but times with the names of events behind them."""
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    found = [EVENT.fullmatch(line) for line in first]
+    return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
+
+
+def are_untimed(lines: Sequence[bytes]) -> bool:
+    """Whether the first lines are events with frames, but without times."""
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    frames = [line for line in first if line[:1] in b" \t" and FRAME.fullmatch(line)]
+    events = [line for line in first if line not in frames]
+    has_addresses = bool(frames) or any(line.endswith(b")") for line in events)
+    return bool(events) and has_addresses and all(map(UNTIMED.fullmatch, events))

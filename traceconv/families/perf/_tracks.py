@@ -47,7 +47,7 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent
 from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, TrackId
 
 PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
@@ -90,15 +90,13 @@ _RUNNING, _RUNNABLE = "Running", "Runnable"
 _STATE_CATEGORY = "sched"
 _NO_PID_HELP = "the recording as printed names threads only; perf script -F +pid prints the process, too"
 
-SWITCH_IN_UNSEEN = declare(
+SWITCH_IN_UNSEEN = absent(
     "perf.switch_in_unseen",
-    ProblemKind.ABSENT,
     "a thread ran again without a record of its switch-in (as without -a): its wait was ended at its next event",
     quiet=True,
 )
-SWITCH_OUT_UNSEEN = declare(
+SWITCH_OUT_UNSEEN = absent(
     "perf.switch_out_unseen",
-    ProblemKind.ABSENT,
     "a thread stopped running without a record of its switch-out (as without -a): not drawn, since nobody knows when",
     quiet=True,
 )

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from typing import Any, ClassVar, NamedTuple
 
-from traceconv.errors import MalformedInput
 from traceconv.families.perf._elf_symbols import Symbols
 from traceconv.families.perf._file import (
     ANCIENT,
@@ -43,7 +42,7 @@ from traceconv.families.perf._file import (
     records,
     text_of,
 )
-from traceconv.families.perf._maps import AddressSpace, Mapping, frames_of
+from traceconv.families.perf._maps import Mapping, Spaces
 from traceconv.families.perf._tracks import NO_CPU_HELP, NO_STACK, PERF_CLOCK, PerfTracks, Task, is_possible_pair
 from traceconv.families.perf._tracks import Header as Facts
 from traceconv.families.perf._zstd import NoZstd, Unpacker
@@ -52,51 +51,35 @@ from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost
 from traceconv.model.trace import StackId, TrackId
 
-DAMAGED = declare(
+DAMAGED = lost(
     "perf-data.damaged",
-    ProblemKind.LOST,
     "the records make no sense from here on (a cut file, or a disk that was full): what came before was read",
 )
-BROKEN_RECORD = declare(
-    "perf-data.broken_record",
-    ProblemKind.LOST,
-    "a record is shorter than what it should hold, or its time is impossible: left out",
+BROKEN_RECORD = lost(
+    "perf-data.broken_record", "a record is shorter than what it should hold, or its time is impossible: left out"
 )
-UNKNOWN_RECORD = declare(
-    "perf-data.unknown_record", ProblemKind.LOST, "a record of a type that is not known (a newer perf?): left out"
-)
-UNKNOWN_EVENT = declare(
-    "perf-data.unknown_event", ProblemKind.LOST, "a sample names an event that the file does not declare: left out"
-)
-NO_TIME = declare("perf-data.no_time", ProblemKind.LOST, "a sample says no time (perf record without -T): left out")
-LOST = declare(
+UNKNOWN_RECORD = lost("perf-data.unknown_record", "a record of a type that is not known (a newer perf?): left out")
+UNKNOWN_EVENT = lost("perf-data.unknown_event", "a sample names an event that the file does not declare: left out")
+NO_TIME = lost("perf-data.no_time", "a sample says no time (perf record without -T): left out")
+LOST = absent(
     "perf-data.lost",
-    ProblemKind.ABSENT,
     "the kernel could not store events while perf was recording: their number is drawn as an instant; "
     "record with a lower frequency or a larger buffer (perf record -m)",
 )
-PACKED = declare(
+PACKED = lost(
     "perf-data.packed",
-    ProblemKind.LOST,
     "records are compressed (perf record -z) and no zstd is at hand: left out; "
     "install zstandard (pip install zstandard; Python 3.14 has its own), or: perf inject -i perf.data -o plain.data",
 )
-BAD_PACKED = declare(
-    "perf-data.bad_packed",
-    ProblemKind.LOST,
-    "compressed records cannot be unpacked: these and all later are left out",
-)
-HARDWARE_TRACE = declare(
+BAD_PACKED = lost("perf-data.bad_packed", "compressed records cannot be unpacked: these and all later are left out")
+HARDWARE_TRACE = lost(
     "perf-data.hardware_trace",
-    ProblemKind.LOST,
     "the trace of a hardware unit (Intel PT, ARM SPE) is not decoded: left out; perf script --itrace does it",
 )
-UNREAD_HEADER = declare(
-    "perf-data.unread_header", ProblemKind.LOST, "a part of the header cannot be read: names or the clock may be absent"
-)
+UNREAD_HEADER = lost("perf-data.unread_header", "a part of the header cannot be read: names or the clock may be absent")
 
 _HARDWARE_TRACE = {Kind.AUX, Kind.ITRACE_START, Kind.AUXTRACE, Kind.AUXTRACE_ERROR, Kind.AUX_OUTPUT_HW_ID}
 #: What says nothing that the trace could show.
@@ -165,9 +148,8 @@ class _Reader:
         self._by_id: dict[int, Event] = {}
         self._comms: dict[int, str] = {0: "swapper"}
         self._threads: dict[int, TrackId] = {}
-        self._spaces: dict[int, AddressSpace] = {}
-        self._kernel = AddressSpace()
         self._symbols = Symbols(file.build_ids) if symbols else None
+        self._spaces = Spaces(file.order, self._tracks, self._symbols)
         #: Time, number, record: what waits for its turn.
         self._pending: list[tuple[int, int, _Sample | _Other]] = []
         self._number = 0
@@ -315,7 +297,7 @@ class _Reader:
 
     def _take(self, sample: _Sample) -> None:
         event = sample.event
-        stack = self._stack(sample)
+        stack = self._spaces.stack(sample.pid, sample.misc & _MODE_MASK, sample.ip, sample.chain)
         if event.is_tracepoint:
             self._tracepoint(sample, stack if sample.chain else NO_STACK)
         elif sample.readings:
@@ -372,27 +354,6 @@ class _Reader:
         if name in ("sched:sched_wakeup", "sched:sched_wakeup_new") and "pid" in values:
             self._tracks.wakeup(sample.ts, _task(values, ""), sample.at)
 
-    # -- stacks -----------------------------------------------------------------------------------------------
-
-    def _stack(self, sample: _Sample) -> StackId:
-        space = self._spaces.get(sample.pid)
-        if space is None:
-            space = self._space(sample.pid)
-        mode = sample.misc & _MODE_MASK
-        key: object = sample.chain or (sample.ip, mode)
-        found = space.stacks.get(key)
-        if found is None:
-            chain = struct.unpack(f"{self._file.order}{len(sample.chain) // 8}Q", sample.chain)
-            frames = frames_of(chain, sample.ip, mode, space, self._kernel, self._symbols)
-            found = space.stacks[key] = self._tracks.stack(frames)
-        return found
-
-    def _space(self, pid: int) -> AddressSpace:
-        space = self._spaces.get(pid)
-        if space is None:
-            space = self._spaces[pid] = AddressSpace()
-        return space
-
     # -- other records ----------------------------------------------------------------------------------------
 
     def _event(self, record: _Other) -> None:
@@ -407,7 +368,9 @@ class _Reader:
         elif kind in (Kind.FORK, Kind.EXIT):
             self._begin_or_end(record)
         elif kind == Kind.KSYMBOL:
-            self._kernel_symbol(record.body)
+            start, size, _, flags = struct.unpack_from(f"{self._file.order}QIHH", record.body)
+            if size and not flags & 1:  # 1: taken away
+                self._spaces.map(None, Mapping(start, start + size, 0, text_of(record.body[16:])))
             merged["symbols that the kernel added"] += 1
         elif kind in (Kind.LOST, Kind.LOST_SAMPLES):
             self._lost(record)
@@ -431,27 +394,15 @@ class _Reader:
         if not size:
             return
         new = Mapping(start, start + size, offset, name)
-        if pid in _KERNEL_PIDS or record.misc & _MODE_MASK in _KERNEL_MODES:
-            self._kernel_map(new)
-        else:
-            self._space(pid).map(new)
-
-    def _kernel_map(self, new: Mapping) -> None:
-        self._kernel.map(new)
-        for space in self._spaces.values():
-            space.stacks = {}
-
-    def _kernel_symbol(self, body: bytes) -> None:
-        start, size, _, flags = struct.unpack_from(f"{self._file.order}QIHH", body)
-        if size and not flags & 1:  # 1: taken away
-            self._kernel_map(Mapping(start, start + size, 0, text_of(body[16:])))
+        is_kernel = pid in _KERNEL_PIDS or record.misc & _MODE_MASK in _KERNEL_MODES
+        self._spaces.map(None if is_kernel else pid, new)
 
     def _comm(self, record: _Other) -> None:
         """A thread has a name from now on; one that was drawn gets it at once."""
         pid, tid = struct.unpack_from(f"{self._file.order}ii", record.body)
         comm = self._comms[tid] = text_of(record.body[8:])
         if record.misc & _MISC_EXEC:
-            self._spaces.pop(pid, None)
+            self._spaces.forget(pid)
         if self._threads.pop(tid, None) is not None:
             self._thread(pid, tid)
         self._instant(record, {"comm": comm})
@@ -460,8 +411,7 @@ class _Reader:
         pid, parent, tid, parent_tid = struct.unpack_from(f"{self._file.order}4i", record.body)
         self._instant(record, {"pid": pid, "tid": tid, "parent_pid": parent, "parent_tid": parent_tid})
         if record.kind == Kind.FORK:
-            if pid != parent and parent in self._spaces:
-                self._spaces[pid] = AddressSpace(list(self._spaces[parent].mappings))
+            self._spaces.copy(parent, pid)
             self._threads.pop(tid, None)
             self._comms[tid] = self._comms.get(parent_tid, self._comms.get(parent, ""))
 
@@ -610,11 +560,8 @@ class PerfData:
             try:
                 file = read_header(data)
             except Damage as damage:
-                raise MalformedInput(
-                    source.display,
-                    f"byte {damage.at}",
-                    damage.reason,
-                    hint="is the file whole? perf script reads it, too",
+                raise source.malformed(
+                    damage.reason, hint="is the file whole? perf script reads it, too", where=f"byte {damage.at}"
                 ) from None
             _Reader(out, file, data, self.symbols, Unpacked(source.display, len(data), source.limits)).read()
         _tell(out, file)

@@ -13,9 +13,9 @@ command ran: its facts are a table without a timeline, and metadata.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import IdleLines
 from traceconv.families.perf._text import add_header_line, begins_header
 from traceconv.families.perf._tracks import PERF_CLOCK, Header
@@ -65,20 +65,60 @@ class PerfHeader:
             if line.strip() in (b"", b"#"):
                 lines.idle(lambda _: None, rb"#?\s*\n")
             if line.strip() and not line.startswith(b"#"):
-                raise MalformedInput(
-                    source.display,
-                    f"line {number}",
+                raise source.malformed(
                     "events follow the header, expected lines that begin with #",
                     hint="read it with --from perf-script",
+                    where=f"line {number}",
                 )
             add_header_line(header, line)
         if not header.facts:
-            raise MalformedInput(
-                source.display, "", "no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record
-            )
+            raise source.malformed("no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record)
         out.balance.kept["header lines kept as metadata"] += out.balance.read
         table = out.tracks.totals("perf header")
         for name, value in header.facts.items():
             out.totals(table, name, "fact", {"value": value})
         header.tell(out)
         out.note("a header without events: only its facts and its clocks are used")
+
+
+def header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
+    """The header of this recording in another file: the given one, or one beside it whose samples have these times."""
+    candidates = [given] if given is not None else [Source(path) for path in _header_paths(source)]
+    for candidate in candidates:
+        if not begins_header(candidate.head().text):
+            if given is not None:
+                raise candidate.malformed(
+                    "no header of perf, expected `# ========` and `# captured on`",
+                    hint="write it with perf script --header-only",
+                    where="line 1",
+                )
+            continue
+        header = Header()
+        for _, line in candidate.lines():
+            if not line.startswith(b"#"):
+                break
+            add_header_line(header, line)
+        covers = _covers(header, span)
+        if given is not None or covers:
+            verdict = "lie" if covers else "do not all lie"
+            out.note(f"the header was read from {candidate.name}; the samples {verdict} in the times that it tells")
+            return header
+    return None
+
+
+def _header_paths(source: Source) -> list[Path]:
+    """Files beside the input that may be its header, by their names."""
+    if source.path is None or "script" not in source.path.name:
+        return []
+    before, _, after = source.path.name.partition("script")
+    suffix = after[after.rindex(".") :] if "." in after else ""
+    names = dict.fromkeys([f"{before}header{after}", f"{before}header{suffix}", f"{before}script_header{suffix}"])
+    paths = [source.path.with_name(name) for name in names]
+    return [path for path in paths if path.is_file() and not source.is_same_file(path)]
+
+
+def _covers(header: Header, span: tuple[int, int] | None) -> bool:
+    """Whether the samples lie between the first and the last one that the header tells (in microseconds)."""
+    if header.span is None or span is None:
+        return False
+    return header.span[0] - 1000 <= span[0] and span[1] <= header.span[1] + 1000

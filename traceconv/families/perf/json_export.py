@@ -25,23 +25,18 @@ from typing import IO, Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.perf._tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, is_possible_pair, latest_ns
 from traceconv.families.registry import Match
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, noted
 from traceconv.model.trace import StackId, TrackId
 
-BAD_SAMPLE = declare(
-    "perf-json.bad_sample", ProblemKind.LOST, "a sample is no JSON object with a time and a thread: left out"
-)
-CUT = declare("perf-json.cut", ProblemKind.LOST, "the file ends inside its samples: those that are whole were read")
-NEWER = declare(
-    "perf-json.unknown_version",
-    ProblemKind.NOTED,
-    "the file states a version of its format that is not known: read like version 1",
+BAD_SAMPLE = lost("perf-json.bad_sample", "a sample is no JSON object with a time and a thread: left out")
+CUT = lost("perf-json.cut", "the file ends inside its samples: those that are whole were read")
+NEWER = noted(
+    "perf-json.unknown_version", "the file states a version of its format that is not known: read like version 1"
 )
 
 _VERSION = re.compile(rb'"linux-perf-json-version"\s*:\s*(\d{1,9})')
@@ -123,9 +118,7 @@ class _Reader:
                 break
             text += more
         if match is None:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no list of samples found, expected what perf data convert --to-json prints",
                 hint="was perf ended before it wrote the first sample? Convert perf.data again, or read it directly",
             )

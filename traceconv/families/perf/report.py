@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, lines_but
 from traceconv.families.perf._text import add_header_line
 from traceconv.families.perf._tracks import Header
@@ -29,12 +28,11 @@ from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import skipped
 from traceconv.model.trace import TrackId
 
-CHAIN_LINE = declare(
+CHAIN_LINE = skipped(
     "perf-report.call_chain",
-    ProblemKind.SKIPPED,
     "lines of call chains are not read: convert the text of perf script, which has the stack of each sample",
 )
 
@@ -73,9 +71,7 @@ class _Reader:
         for number, line in self._lines.read(source):
             self._line(number, line)
         if self._table is None:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table found, expected a heading `# Overhead  Command ...` with a line of dots below it",
                 hint="write it with perf report --stdio",
             )

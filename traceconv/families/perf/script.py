@@ -12,17 +12,14 @@ which only an option can tell from that.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
 from traceconv.families.perf import _text as text
@@ -37,59 +34,44 @@ from traceconv.families.perf._tracks import (
     Task,
     checked_clock,
 )
+from traceconv.families.perf.header import header_beside
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId
 
-MESSAGE = declare(
-    "perf-script.message",
-    ProblemKind.SKIPPED,
-    "messages of perf itself (warnings, its summary) are no data: left out",
-    quiet=True,
+MESSAGE = skipped(
+    "perf-script.message", "messages of perf itself (warnings, its summary) are no data: left out", quiet=True
 )
-OTHER_LINE = declare(
+OTHER_LINE = lost(
     "perf-script.other_line",
-    ProblemKind.LOST,
     "lines that are no event, frame, header or message of perf as far as known: output of another program, or of a "
     "version or choice of fields that is not read",
 )
-LONE_FRAME = declare(
-    "perf-script.frame_without_event",
-    ProblemKind.ABSENT,
-    "a frame of a call stack follows no event: the text was cut before it",
+LONE_FRAME = absent(
+    "perf-script.frame_without_event", "a frame of a call stack follows no event: the text was cut before it"
 )
-CUT_STACK = declare(
-    "perf-script.cut",
-    ProblemKind.ABSENT,
-    "the text ends inside the last event: its outer frames may be missing",
-)
-MORE_COLUMNS = declare(
+CUT_STACK = absent("perf-script.cut", "the text ends inside the last event: its outer frames may be missing")
+MORE_COLUMNS = skipped(
     "perf-script.more_columns",
-    ProblemKind.SKIPPED,
     "an event has columns that no track can show (data address, weight, branches, registers): they were left out",
 )
-BAD_PERIOD = declare(
-    "perf-script.period_out_of_range",
-    ProblemKind.REPAIRED,
-    "a period is too large for 63 bits: the sample counts as one event",
+BAD_PERIOD = repaired(
+    "perf-script.period_out_of_range", "a period is too large for 63 bits: the sample counts as one event"
 )
-UNKNOWN_SWITCH = declare(
+UNKNOWN_SWITCH = noted(
     "perf-script.unknown_switch",
-    ProblemKind.NOTED,
     "a sched_switch or sched_wakeup has fields of an unknown form: kept as an instant, not as states of threads",
 )
-LOST_EVENTS = declare(
+LOST_EVENTS = absent(
     "perf.lost_events",
-    ProblemKind.ABSENT,
     "the kernel could not store events (record of type LOST): samples are missing there; record with a larger -m",
 )
-SECOND_HEADER = declare(
+SECOND_HEADER = noted(
     "perf-script.second_header",
-    ProblemKind.NOTED,
     "a second recording begins in the file: its events are on the same tracks, and read with the clock of the first",
 )
 
@@ -98,8 +80,6 @@ _NO_NAME = "samples"
 _NO_TID = -2
 _EVENTS_TO_JUDGE = 8
 _LINES_TO_JUDGE = 2000
-#: So many lines without frames, one after the other, are of perf script and of nothing else.
-_BARE_LINES = 8
 _MOST_KNOWN = 1 << 18
 
 #: What a line of the file can be merged into.
@@ -130,6 +110,43 @@ class _Event(msgspec.Struct):
     has_fields: bool = False
 
 
+class _Names:
+    """What threads and events are called, by what stands on their lines."""
+
+    def __init__(self, tracks: PerfTracks) -> None:
+        self._tracks = tracks
+        self._tasks: dict[tuple[bytes | None, bytes | None, bytes | None], tuple[int | None, Task]] = {}
+        self._threads: dict[tuple[int | None, Task], TrackId] = {}
+        self._names: dict[bytes, tuple[str, bool]] = {}
+
+    def task(self, comm: bytes | None, one: bytes | None, two: bytes | None) -> tuple[int | None, Task]:
+        """The process, and the thread with its name; a single number is the thread, two are process and thread."""
+        found = self._tasks.get((comm, one, two))
+        if found is None:
+            pid = None if two is None or one is None else int(one)
+            number = two if two is not None else one
+            tid = _NO_TID - len(self._tasks) if number is None else int(number)
+            found = self._tasks[comm, one, two] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
+        return found
+
+    def thread(self, pid: int | None, task: Task) -> TrackId:
+        """The track of a thread, called as it was there."""
+        found = self._threads.get((pid, task))
+        if found is None:
+            found = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
+        return found
+
+    def event(self, name: bytes | None) -> tuple[str, bool]:
+        """The name of an event, and whether it is a tracepoint."""
+        if name is None:
+            return _NO_NAME, False
+        known = self._names.get(name)
+        if known is None:
+            shown = name.decode("utf-8", "replace")
+            known = self._names[name] = shown, text.is_tracepoint(shown)
+        return known
+
+
 class _Reader:
     """Reads one text into a builder."""
 
@@ -143,9 +160,7 @@ class _Reader:
         self._delta = delta
         self._now = 0
         self._event: _Event | None = None
-        self._tasks: dict[tuple[bytes | None, bytes | None, bytes | None], tuple[int | None, Task]] = {}
-        self._threads: dict[tuple[int | None, Task], TrackId] = {}
-        self._names: dict[bytes, tuple[str, bool]] = {}
+        self._names = _Names(self._tracks)
         self._frames: dict[bytes, tuple[str, str]] = {}
         self._frame_lines = self._field_lines = self._ends = self._header_lines = self._events = 0
         self._first = self._latest = 0
@@ -302,14 +317,14 @@ class _Reader:
             ts = self._time(ts)
         if moment is not None and self.time_of_day is None:
             self.time_of_day = (moment, ts)
-        pid, task = self._task(comm, first_id, second_id)
+        pid, task = self._names.task(comm, first_id, second_id)
         on_cpu = None if cpu is None else int(cpu)
         if record is not None:
             self._record(number, ts, (pid, task.tid), task, on_cpu, record.decode(), rest.decode("utf-8", "replace"))
             return
         self.sample_span = (self.sample_span[0] if self.sample_span else ts, ts)
-        shown, is_tracepoint = self._name(name)
-        event = self._event = _Event(number, ts, self._thread(pid, task), on_cpu, 1, shown, "", is_tracepoint)
+        shown, is_tracepoint = self._names.event(name)
+        event = self._event = _Event(number, ts, self._names.thread(pid, task), on_cpu, 1, shown, "", is_tracepoint)
         if name is None and period is not None:  # there is no column for the event: this was an address
             rest = period + b" " + rest
         elif period is not None:
@@ -330,33 +345,6 @@ class _Reader:
         self._steps_back += ts < self._latest
         self._latest = ts
         return ts
-
-    def _task(self, comm: bytes | None, one: bytes | None, two: bytes | None) -> tuple[int | None, Task]:
-        """The process, and the thread with its name; a single number is the thread, two are process and thread."""
-        found = self._tasks.get((comm, one, two))
-        if found is None:
-            pid = None if two is None or one is None else int(one)
-            number = two if two is not None else one
-            tid = _NO_TID - len(self._tasks) if number is None else int(number)
-            found = self._tasks[comm, one, two] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
-        return found
-
-    def _thread(self, pid: int | None, task: Task) -> TrackId:
-        """The track of a thread, called as it was there."""
-        found = self._threads.get((pid, task))
-        if found is None:
-            found = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
-        return found
-
-    def _name(self, name: bytes | None) -> tuple[str, bool]:
-        """The name of an event, and whether it is a tracepoint."""
-        if name is None:
-            return _NO_NAME, False
-        known = self._names.get(name)
-        if known is None:
-            shown = name.decode("utf-8", "replace")
-            known = self._names[name] = shown, text.is_tracepoint(shown)
-        return known
 
     def _period(self, number: int, digits: bytes) -> int:
         period = int(digits)
@@ -460,16 +448,12 @@ class _Reader:
 
     def _finish(self, source: Source) -> None:
         if not self._events:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no event with a time found, expected lines such as `python 7 [000] 12.345678: 1001001 cpu-clock: ...`",
                 hint="a header alone is read with --from perf-header; without times, add them: perf script -F +time",
             )
         if self._first == 0 and self._steps_back > max(_EVENTS_TO_JUDGE, self._events // 4):
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"the times begin with 0 and step back {self._steps_back} times, as those of --deltatime do",
                 hint="-O deltatime=true reads them as the time since the event before",
             )
@@ -559,11 +543,11 @@ class PerfScript:
         lines = head.data.splitlines()[:_LINES_TO_JUDGE]
         for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
             match = text.EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None
-            if match is not None and _is_certain(match, after):
+            if match is not None and text.is_certain(match, after):
                 return Match.yes("an event line of perf script")
-        if _are_bare_events(lines):
+        if text.are_bare_events(lines):
             return Match.yes("event lines of perf script without frames")
-        if _are_untimed(lines):
+        if text.are_untimed(lines):
             return Match.fallback("event lines of perf script without times")
         return Match.no("no event line of perf script")
 
@@ -577,7 +561,7 @@ class PerfScript:
         reader = _Reader(out, self.pid, self.deltatime)
         reader.read(source)
         if not reader.header.facts:
-            reader.header = _header_beside(source, beside, reader.sample_span, out) or reader.header
+            reader.header = header_beside(source, beside, reader.sample_span, out) or reader.header
         domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)
         if reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:
             refuse_zone(self.name, self.utc_offset, source.name, "its clock is related to the wall clock already")
@@ -594,77 +578,3 @@ class PerfScript:
         else:
             out.metadata["perf_local_time_of_first_event"] = moment.decode()
             out.note("the time of day in the text is local time: -O utc_offset=+02:00 puts it on the wall clock")
-
-
-def _is_certain(match: re.Match[bytes], after: bytes) -> bool:
-    """Whether an event line has what logs of others do not have."""
-    record, name, rest = match[8], match[10], match[11]
-    if record is not None:
-        return True
-    if name is not None and match[2] is not None and text.is_tracepoint(name.decode("utf-8", "replace")):
-        return True
-    if name is not None and match[9] is not None and not rest:
-        return True
-    if after[:1] == b"\t":
-        return text.FRAME.fullmatch(after) is not None
-    return rest.endswith(b")") and text.FRAME.fullmatch(rest) is not None
-
-
-def _are_bare_events(lines: Sequence[bytes]) -> bool:
-    """Whether the first lines are nothing but times with the names of events behind them."""
-    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
-    found = [text.EVENT.fullmatch(line) for line in first]
-    return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
-
-
-def _are_untimed(lines: Sequence[bytes]) -> bool:
-    """Whether the first lines are events with frames, but without times."""
-    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
-    frames = [line for line in first if line[:1] in b" \t" and text.FRAME.fullmatch(line)]
-    events = [line for line in first if line not in frames]
-    has_addresses = bool(frames) or any(line.endswith(b")") for line in events)
-    return bool(events) and has_addresses and all(map(text.UNTIMED.fullmatch, events))
-
-
-def _header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
-    """The header of this recording in another file: the given one, or one beside it whose samples have these times."""
-    candidates = [given] if given is not None else [Source(path) for path in _header_paths(source)]
-    for candidate in candidates:
-        if not text.begins_header(candidate.head().text):
-            if given is not None:
-                raise MalformedInput(
-                    candidate.display,
-                    "line 1",
-                    "no header of perf, expected `# ========` and `# captured on`",
-                    hint="write it with perf script --header-only",
-                )
-            continue
-        header = Header()
-        for _, line in candidate.lines():
-            if not line.startswith(b"#"):
-                break
-            text.add_header_line(header, line)
-        covers = _covers(header, span)
-        if given is not None or covers:
-            verdict = "lie" if covers else "do not all lie"
-            out.note(f"the header was read from {candidate.name}; the samples {verdict} in the times that it tells")
-            return header
-    return None
-
-
-def _header_paths(source: Source) -> list[Path]:
-    """Files beside the input that may be its header, by their names."""
-    if source.path is None or "script" not in source.path.name:
-        return []
-    before, _, after = source.path.name.partition("script")
-    suffix = after[after.rindex(".") :] if "." in after else ""
-    names = dict.fromkeys([f"{before}header{after}", f"{before}header{suffix}", f"{before}script_header{suffix}"])
-    paths = [source.path.with_name(name) for name in names]
-    return [path for path in paths if path.is_file() and not source.is_same_file(path)]
-
-
-def _covers(header: Header, span: tuple[int, int] | None) -> bool:
-    """Whether the samples lie between the first and the last one that the header tells (in microseconds)."""
-    if header.span is None or span is None:
-        return False
-    return header.span[0] - 1000 <= span[0] and span[1] <= header.span[1] + 1000

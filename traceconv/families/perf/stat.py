@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.families.common.local_time import local_time, seconds_since_1970, zone_of
@@ -35,38 +34,27 @@ from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.times import LIMIT_NS, S, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
 STAT_CLOCK = ClockDomain("perf stat time", Zero.RUN_START, Run.MONOTONIC)
 
-OTHER_LINE = declare(
-    "perf-stat.other_line",
-    ProblemKind.SKIPPED,
-    "lines that are not of perf stat (output of the program) were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "perf-stat.other_line", "lines that are not of perf stat (output of the program) were left out", quiet=True
 )
-BAD_LINE = declare(
-    "perf-stat.unreadable", ProblemKind.LOST, "a line begins as one of perf stat, and cannot be read: cut or mixed"
-)
-METRIC_ONLY = declare(
-    "perf-stat.metric_only", ProblemKind.LOST, "lines of --metric-only hold no counts and are not read: leave it away"
-)
-WAS_NOT_COUNTED = declare(
+BAD_LINE = lost("perf-stat.unreadable", "a line begins as one of perf stat, and cannot be read: cut or mixed")
+METRIC_ONLY = lost("perf-stat.metric_only", "lines of --metric-only hold no counts and are not read: leave it away")
+WAS_NOT_COUNTED = absent(
     "perf-stat.not_counted",
-    ProblemKind.ABSENT,
     "an event was not counted (its thread did not run, or there was no free counter): there is no value, which the "
     "args say; its counter is 0 there and the counter `running` is 0 %",
 )
-WAS_NOT_SUPPORTED = declare(
-    "perf-stat.not_supported",
-    ProblemKind.ABSENT,
-    "an event is not supported on that machine (often a virtual one): it is in the args only",
+WAS_NOT_SUPPORTED = absent(
+    "perf-stat.not_supported", "an event is not supported on that machine (often a virtual one): it is in the args only"
 )
-MULTIPLEXED = declare(
+MULTIPLEXED = noted(
     "perf-stat.multiplexed",
-    ProblemKind.NOTED,
     "an event was on a counter for only a part of the time (`running` below 100 %): perf scaled its count up",
 )
 
@@ -152,9 +140,7 @@ class _Reader:
             self._line(number, plain(line))
         self._close()
         if all(recording.empty for recording in self.recordings):
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no count found, expected lines such as `43.91 msec task-clock`, those of -x or of -j",
                 hint=f"record some with {PerfStat.record}",
             )

@@ -23,6 +23,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     varint,
 )
+from traceconv.families.perfetto._about import ABOUT, PACKET_KINDS, attributes_of, system_of
 from traceconv.families.perfetto._clocks import TRACE_TIME, Clocks
 from traceconv.families.perfetto._event import Event, place_of
 from traceconv.families.perfetto._inflate import Inflated
@@ -34,60 +35,39 @@ from traceconv.io.limits import Unpacked
 from traceconv.io.packets import CPU_UNKNOWN, Damage, PacketBuffer, Readable, read_packets
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.trace import NO_CPU, Level, StackId
 
-NOT_A_PACKET = declare("perfetto.not_a_packet", ProblemKind.LOST, "a packet that is no protobuf message was skipped")
-TRUNCATED = declare(
-    "perfetto.truncated", ProblemKind.LOST, "the file ends inside a packet, which was dropped; all before it was read"
-)
-CORRUPT = declare(
-    "perfetto.corrupt", ProblemKind.LOST, "no packet where one must begin: the rest of the file was not read"
-)
-BAD_COMPRESSION = declare(
+NOT_A_PACKET = lost("perfetto.not_a_packet", "a packet that is no protobuf message was skipped")
+TRUNCATED = lost("perfetto.truncated", "the file ends inside a packet, which was dropped; all before it was read")
+CORRUPT = lost("perfetto.corrupt", "no packet where one must begin: the rest of the file was not read")
+BAD_COMPRESSION = lost(
     "perfetto.bad_compression",
-    ProblemKind.LOST,
     "compressed packets that cannot be unpacked, or not to their end: what is missing was skipped",
 )
-OTHER_SOURCE = declare(
+OTHER_SOURCE = lost(
     "perfetto.other_data_source",
-    ProblemKind.LOST,
     "packets of data sources that are not read; those that are: track events, perf samples, clocks, names of processes",
 )
-ABOUT_ITSELF = declare(
-    "perfetto.about_recording",
-    ProblemKind.SKIPPED,
-    "packets about the recording itself hold nothing that could be drawn",
-    quiet=True,
+ABOUT_ITSELF = skipped(
+    "perfetto.about_recording", "packets about the recording itself hold nothing that could be drawn", quiet=True
 )
-NO_STATE = declare(
+NO_STATE = absent(
     "perfetto.no_state",
-    ProblemKind.ABSENT,
     "a packet relies on texts that its sequence has not sent, or that were lost with an earlier packet: it was skipped",
 )
-DROPPED = declare(
-    "perfetto.packets_dropped", ProblemKind.ABSENT, "the recording lost packets: its buffer was full or overwritten"
-)
-BAD_TIME = declare("perfetto.bad_time", ProblemKind.LOST, "an event without a time, or with one beyond 2^63 ns")
-BAD_TYPE = declare(
-    "perfetto.unknown_event", ProblemKind.LOST, "a track event of no type, or of a phase that is not read"
-)
-NO_VALUE = declare(
-    "perfetto.counter_without_value", ProblemKind.LOST, "a counter event without value, or a value without track"
-)
-FLOW_OF_END = declare(
+DROPPED = absent("perfetto.packets_dropped", "the recording lost packets: its buffer was full or overwritten")
+BAD_TIME = lost("perfetto.bad_time", "an event without a time, or with one beyond 2^63 ns")
+BAD_TYPE = lost("perfetto.unknown_event", "a track event of no type, or of a phase that is not read")
+NO_VALUE = lost("perfetto.counter_without_value", "a counter event without value, or a value without track")
+FLOW_OF_END = lost(
     "perfetto.flow_of_end",
-    ProblemKind.LOST,
     "the end of a slice has flow ids of its own, and arrows join whole slices: these ids were left out",
 )
-TYPED_ARGS = declare(
-    "perfetto.typed_args",
-    ProblemKind.LOST,
-    "args of events that need a schema of their own (extensions, args of Chrome) were left out",
+TYPED_ARGS = lost(
+    "perfetto.typed_args", "args of events that need a schema of their own (extensions, args of Chrome) were left out"
 )
-NO_SAMPLE = declare(
-    "perfetto.lost_samples", ProblemKind.ABSENT, "samples that the kernel lost or that were not unwound: no call stack"
-)
+NO_SAMPLE = absent("perfetto.lost_samples", "samples that the kernel lost or that were not unwound: no call stack")
 
 # TracePacket
 _CLOCKS, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _INTERNED, _FLAGS = 6, 8, 10, 11, 12, 13
@@ -98,71 +78,6 @@ _CLEARED, _NEEDS_STATE = 1, 2
 _BEGIN, _END, _INSTANT, _COUNTER, _STATE = 1, 2, 3, 4, 5
 _KINDS = {_BEGIN: Kind.BEGIN, _END: Kind.END, _INSTANT: Kind.INSTANT, _STATE: Kind.STATE}
 
-#: What a packet can be about, by the field that says so, for messages.
-PACKET_KINDS = {
-    1: "ftrace_events",
-    2: "process_tree",
-    4: "inode_file_map",
-    5: "chrome_events",
-    7: "sys_stats",
-    9: "process_stats",
-    33: "trace_config",
-    34: "ftrace_stats",
-    35: "trace_stats",
-    36: "synchronization_marker",
-    37: "profile_packet",
-    38: "battery",
-    39: "android_log",
-    40: "power_rails",
-    46: "trigger",
-    47: "packages_list",
-    48: "chrome_benchmark_metadata",
-    49: "perfetto_metatrace",
-    51: "chrome_metadata",
-    52: "gpu_counter_event",
-    53: "gpu_render_stage_event",
-    54: "streaming_profile_packet",
-    57: "graphics_frame_event",
-    61: "module_symbols",
-    62: "vulkan_memory_event",
-    63: "gpu_log",
-    64: "deobfuscation_mapping",
-    65: "vulkan_api_event",
-    67: "cpu_info",
-    68: "smaps_packet",
-    69: "service_event",
-    70: "initial_display_state",
-    71: "gpu_mem_total_event",
-    72: "extension_descriptor",
-    73: "memory_tracker_snapshot",
-    74: "streaming_allocation",
-    75: "streaming_free",
-    77: "android_energy_estimation_breakdown",
-    78: "ui_state",
-    82: "translation_table",
-    84: "statsd_atom",
-    86: "android_system_property",
-    90: "track_event_range_of_interest",
-    91: "entity_state_residency",
-    95: "etw_events",
-    99: "v8_js_code",
-    107: "remote_clock_sync",
-    109: "chrome_trigger",
-    113: "clone_snapshot_trigger",
-    117: "generic_kernel_task_state_event",
-    118: "generic_kernel_cpu_freq_event",
-    120: "generic_kernel_task_rename_event",
-    122: "generic_kernel_process_tree",
-    124: "trace_provenance",
-    128: "gpu_info",
-    129: "generic_gpu_frequency_event",
-    133: "zstd_compressed_packets",
-    134: "concurrent_session_event",
-    135: "stack_sample",
-    138: "recovered_trace_info",
-}
-#: Those of them that are about the recording and not about what was recorded.
-_ABOUT = frozenset((33, 34, 35, 36, 46, 69, 72, 78, 82, 90, 109, 113, 124, 134, 138))
 #: Fields of a packet beside what it is about.
 _ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
 #: What a packet may hold that is found again by its bytes.
@@ -333,9 +248,9 @@ class PacketReader:
             sequence.thread = self.tracks.legacy_thread(found[_THREAD], machine)
             sequence.time_ns = Message(found[_THREAD]).signed(6) * 1000
         elif _ATTRIBUTES in found:
-            self._attributes(Message(found[_ATTRIBUTES]))
+            self.metadata.update(attributes_of(Message(found[_ATTRIBUTES])))
         elif _SYSTEM in found:
-            self._system(Message(found[_SYSTEM]))
+            self.metadata.update(system_of(Message(found[_SYSTEM])))
         elif _UUID in found:
             uuid = Message(found[_UUID])
             self.metadata["trace_uuid"] = f"{uuid.unsigned(1):016x}{uuid.unsigned(2):016x}"
@@ -344,29 +259,13 @@ class PacketReader:
         self._out.balance.merged[_DECLARATIONS] += 1
         return True
 
-    def _attributes(self, message: Message) -> None:
-        """TraceAttributes: attribute 1* {key 1, long_value 2, string_value 3}."""
-        for attribute in map(Message, message.all(1)):
-            self.metadata[attribute.text(1)] = attribute.text(3) if 3 in attribute else attribute.signed(2)
-
-    def _system(self, message: Message) -> None:
-        """SystemInfo: utsname 1 {sysname 1, version 2, release 3, machine 4}, num_cpus 8, machine_name 17."""
-        kernel = message.message(1)
-        facts = {
-            "system": " ".join(filter(None, (kernel.text(1), kernel.text(3), kernel.text(4)))),
-            "machine_name": message.text(17),
-            "num_cpus": message.unsigned(8),
-            "tracing_service_version": message.text(4),
-        }
-        self.metadata.update({key: value for key, value in facts.items() if value})
-
     def _other(self, found: dict[int, Value]) -> None:
         self._others[min(found.keys() - _ENVELOPE)] += 1
 
     def _report(self) -> None:
         """Count what was not read, by kind."""
         for code, about in ((OTHER_SOURCE, False), (ABOUT_ITSELF, True)):
-            kinds = {kind: n for kind, n in self._others.most_common() if (kind in _ABOUT) is about}
+            kinds = {kind: n for kind, n in self._others.most_common() if (kind in ABOUT) is about}
             if kinds:
                 named = {PACKET_KINDS.get(kind, f"packet field {kind}"): count for kind, count in kinds.items()}
                 shown = ", ".join(f"{count} x {name}" for name, count in named.items())

@@ -20,17 +20,14 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.perfetto._clocks import Clocks, moved
 from traceconv.families.perfetto._tracks import Tracks
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost
 from traceconv.model.trace import I32, Level, StackId, TrackId, TrackKind
 
-UNKNOWN_CLOCK = declare(
+UNKNOWN_CLOCK = lost(
     "perfetto.unknown_clock",
-    ProblemKind.LOST,
     "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
 )
-LONELY_FLOW = declare(
-    "perfetto.lonely_flow", ProblemKind.ABSENT, "a flow has only one slice in the file, so that there is no arrow"
-)
+LONELY_FLOW = absent("perfetto.lonely_flow", "a flow has only one slice in the file, so that there is no arrow")
 
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20

@@ -14,18 +14,15 @@ import msgspec
 
 from traceconv.families.common.wire_reader import Message, Value, as_bytes, as_double, as_text, fields, signed, unsigned
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost
 from traceconv.model.trace import StackId
 
-NOT_INTERNED = declare(
+NOT_INTERNED = absent(
     "perfetto.not_interned",
-    ProblemKind.ABSENT,
     "an interned text or call stack is used that its sequence has not defined, or that was lost: shown by its number",
 )
-UNREAD_VALUE = declare(
-    "perfetto.unread_annotation",
-    ProblemKind.LOST,
-    "a debug annotation holds a message that needs a schema, or nests too deep",
+UNREAD_VALUE = lost(
+    "perfetto.unread_annotation", "a debug annotation holds a message that needs a schema, or nests too deep"
 )
 
 # InternedData

@@ -15,17 +15,13 @@ import msgspec
 
 from traceconv.families.common.wire_reader import Message, Value
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent
 from traceconv.model.trace import NO_TRACK, Track, TrackId, TrackKind
 
-NO_PARENT = declare(
-    "perfetto.no_parent",
-    ProblemKind.ABSENT,
-    "the parent of a track is not declared, or is the track itself: drawn at the top",
+NO_PARENT = absent(
+    "perfetto.no_parent", "the parent of a track is not declared, or is the track itself: drawn at the top"
 )
-UNDECLARED = declare(
-    "perfetto.undeclared_track", ProblemKind.ABSENT, "events stand on a track that nothing declares: it has no name"
-)
+UNDECLARED = absent("perfetto.undeclared_track", "events stand on a track that nothing declares: it has no name")
 
 # TrackDescriptor
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER, _STATIC_NAME, _CHILD_ORDERING = 1, 2, 3, 4, 5, 8, 10, 11

@@ -21,22 +21,21 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
-from traceconv.families.perfetto._packets import ABOUT_ITSELF, PACKET_KINDS, PacketReader
+from traceconv.families.perfetto._about import PACKET_KINDS
+from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
 from traceconv.families.registry import Match
 from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost
 from traceconv.model.marks import ANY_TOOL_MARKS
 from traceconv.model.times import LIMIT_NS
 
-BAD_SHIFT = declare(
+BAD_SHIFT = lost(
     "perfetto.bad_shift",
-    ProblemKind.LOST,
     "the file says that its times were moved, but not by how many nanoseconds: they were left as they are",
 )
 
@@ -107,11 +106,10 @@ class Perfetto:
             reader = PacketReader(out, source.unpacked)
             reader.read(stream)
         if not out.balance.read and source.head().data:
-            raise MalformedInput(
-                source.display,
-                "byte 0",
+            raise source.malformed(
                 "no Perfetto packet, expected byte 0a, a length, and as many bytes",
                 hint="`traceconv identify` says what the file is",
+                where="byte 0",
             )
         facts = {key: _fact(key, value) for key, value in reader.metadata.items()}
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(facts.get(_SHIFT, 0), out))

@@ -30,28 +30,25 @@ from msgspec import Raw
 
 from traceconv.families.chrome import facts
 from traceconv.families.chrome._viztracer_marks import is_of_viztracer
+from traceconv.families.chrome.event import Event, decode_json, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.flows import FlowSteps
-from traceconv.families.chrome.json_reader import ChromeReader, Event, decode_json, text_of
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.chrome.rows import Rows
 from traceconv.families.pytorch._collectives import declare_collectives
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, repaired
 from traceconv.model.marks import GPU_ARROWS, GPU_LAUNCHES, FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
-HALF_FLOW = declare(
-    "kineto.half_flow",
-    ProblemKind.ABSENT,
-    "a flow has only one end in the file, because the other was not recorded: no arrow",
+HALF_FLOW = absent(
+    "kineto.half_flow", "a flow has only one end in the file, because the other was not recorded: no arrow"
 )
-BACKSLASHES = declare(
-    "kineto.backslashes",
-    ProblemKind.REPAIRED,
-    "names of Python functions hold control characters: read as the backslashes of Windows paths",
+BACKSLASHES = repaired(
+    "kineto.backslashes", "names of Python functions hold control characters: read as the backslashes of Windows paths"
 )
 
 #: Between the zero of the file and the wall clock. Times are readings of the time stamp counter of the CPU, converted
@@ -291,14 +288,14 @@ class KinetoEvents(ChromeEvents):
             super().metadata(event, number)
             return
         self.out.balance.merged["metadata"] += 1
-        values = list(self.members(event).values())
+        values = list(members_of(event).values())
         self._facts.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
 
     def instant(self, event: Event, ts: int, number: int) -> None:
         """i: a point in time; one of the allocator also is a value of its counters."""
         super().instant(event, ts, number)
         if event.name in _MEMORY:
-            self._memory(bytes(event.pid), self.members(event), ts, number)
+            self._memory(bytes(event.pid), members_of(event), ts, number)
 
     def watch(self, rows: Rows, row: int, number: int) -> None:
         """An instant of the allocator: there may be as many of them as of anything else."""

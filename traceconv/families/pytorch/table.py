@@ -24,35 +24,26 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.times import MS, NS, US, S, parse_ns
 from traceconv.model.trace import TrackId
 
-OTHER_LINE = declare(
-    "pytorch-table.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of the tables are the program's own output and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "pytorch-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True
 )
-BAD_ROW = declare(
-    "pytorch-table.bad_row", ProblemKind.LOST, "a row does not fit the columns of its table (a cut or mixed up line)"
-)
-BAD_CELL = declare(
-    "pytorch-table.bad_cell", ProblemKind.NOTED, "a cell holds something else than its column says: kept as text"
-)
-SHORTENED = declare(
+BAD_ROW = lost("pytorch-table.bad_row", "a row does not fit the columns of its table (a cut or mixed up line)")
+BAD_CELL = noted("pytorch-table.bad_cell", "a cell holds something else than its column says: kept as text")
+SHORTENED = absent(
     "pytorch-table.shortened_name",
-    ProblemKind.ABSENT,
     "PyTorch cut a name and put ... behind it (max_name_column_width): several rows may bear the same name",
 )
-CUT = declare("pytorch-table.cut", ProblemKind.ABSENT, "a table has no end: the text was cut, or something is mixed in")
+CUT = absent("pytorch-table.cut", "a table has no end: the text was cut, or something is mixed in")
 
 _GAP = "  "
 _RULE = re.compile(r"-{4,}(?: {2}-{4,}){3,}")
@@ -182,25 +173,21 @@ class _Reader:
         self._out = out
         self._tables: OpenTables[_Table] = OpenTables()
         self._count = 0
-        self._others = 0
         self._totals: list[dict[str, int]] = []
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
         for number, line in self._lines.read(source):
             if not self._line(number, text_of_line(line)):
-                self._others += 1
+                self._lines.others += 1
         for table in self._tables.all():
             self._end(table)
         if not self._count:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table of key_averages() found, expected dashes and a heading Name, Self CPU %, ... between them",
                 hint=f"record one with {PytorchTable.record}",
             )
-        if self._others:
-            self._out.skip(OTHER_LINE, count=self._others)
+        self._lines.tell_others(OTHER_LINE)
         self._out.note(NO_TIMELINE)
         self._out.metadata["pytorch_tables"] = self._totals
 
@@ -229,11 +216,8 @@ class _Reader:
 
     def _other(self, like: bytes) -> bool:
         """Count a line that belongs to no table, and changes none."""
-        self._lines.idle(self._add_others, like)
+        self._lines.other(like)
         return True
-
-    def _add_others(self, count: int) -> None:
-        self._others += count
 
     def _merged(self, what: str) -> bool:
         self._out.balance.merged[what] += 1

@@ -13,14 +13,10 @@ from typing import Any
 
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent
 from traceconv.model.trace import SliceId, TrackId
 
-HALF_FLOW = declare(
-    "xprof.half_flow",
-    ProblemKind.ABSENT,
-    "an event starts or ends an arrow whose other end is not in the file: no arrow",
-)
+HALF_FLOW = absent("xprof.half_flow", "an event starts or ends an arrow whose other end is not in the file: no arrow")
 
 #: What is a process; other planes are devices.
 HOST = "/host:"

@@ -22,20 +22,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceconv.families.chrome import facts
+from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, Event
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match
 from traceconv.families.tensorflow._xprof import HOST, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
-LIMIT_REACHED = declare(
+LIMIT_REACHED = absent(
     "tensorflow-profiler.limit",
-    ProblemKind.ABSENT,
     "the exporter stops after a million events: later ones are missing (shorten the profile, or read the xplane.pb)",
 )
 
@@ -142,7 +142,7 @@ class _Events(ChromeEvents):
         if event.extra or event.cat:  # not by this exporter: keep all there is
             (super().complete if event.ph == "X" else super().instant)(event, ts, number)
             return
-        args = {key: _typed(value) for key, value in self.members(event).items()}
+        args = {key: _typed(value) for key, value in members_of(event).items()}
         self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
 
     def sort_out_devices(self) -> None:

@@ -21,7 +21,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.wire_reader import (
     BLOB,
     VARINT,
@@ -44,34 +43,29 @@ from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import NO_TRACK, TrackId
 
-ROUNDED = declare(
+ROUNDED = repaired(
     "xplane.rounded",
-    ProblemKind.REPAIRED,
     "starts or durations that are no whole nanoseconds were rounded to the nearest one, by less than a nanosecond",
     quiet=True,
 )
-CUT = declare(
+CUT = lost(
     "xplane.cut",
-    ProblemKind.LOST,
     "the file ends inside a plane: its lines and events before the end are shown, what stood behind them is lost; "
     "names that stood behind the end are shown as numbers",
 )
-NOT_A_MESSAGE = declare("xplane.not_a_message", ProblemKind.LOST, "an event or line that is no message was skipped")
-NO_NAME = declare(
-    "xplane.no_name", ProblemKind.ABSENT, "an event or stat refers to a name that its plane does not have"
-)
-BYTES = declare(
+NOT_A_MESSAGE = lost("xplane.not_a_message", "an event or line that is no message was skipped")
+NO_NAME = absent("xplane.no_name", "an event or stat refers to a name that its plane does not have")
+BYTES = skipped(
     "xplane.bytes",
-    ProblemKind.SKIPPED,
     "stats that hold bytes (HLO protos, options) were left out: only their writer can read them",
     quiet=True,
 )
-PROFILER_ERROR = declare("xplane.profiler_error", ProblemKind.NOTED, "the profiler itself reports an error")
-PROFILER_WARNING = declare("xplane.profiler_warning", ProblemKind.NOTED, "the profiler itself reports a warning")
+PROFILER_ERROR = noted("xplane.profiler_error", "the profiler itself reports an error")
+PROFILER_WARNING = noted("xplane.profiler_warning", "the profiler itself reports a warning")
 
 _ENVIRONMENT = "Task Environment"
 _START, _STOP, _PID = "profile_start_time", "profile_stop_time", "process_id"
@@ -130,11 +124,10 @@ class Xplane:
         with source.open() as stream:
             space, cut = _top_level(stream.read())
         if not space:
-            raise MalformedInput(
-                source.display,
-                "byte 0",
+            raise source.malformed(
                 "no XSpace, expected a message with planes",
                 hint="if this is an .xplane.pb, its beginning is damaged or missing: copy or record it again",
+                where="byte 0",
             )
         _Space(out).read(space, source.name)
         if cut:

@@ -27,22 +27,17 @@ from traceconv.families.tvm import _tensors as tensors
 from traceconv.families.tvm._tensors import Tensor
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost
 from traceconv.model.trace import SliceId
 
 GRAPH_FILE = "_tvmdbg_graph_dump.json"
 TENSORS_FILE = "output_tensors.params"
 FOLDER_PREFIX = "_tvmdbg_"
 
-BAD_DUMP = declare(
-    "tvm.bad_dump",
-    ProblemKind.LOST,
-    "a file of the dump folder cannot be read: the trace was made without it",
-)
+BAD_DUMP = lost("tvm.bad_dump", "a file of the dump folder cannot be read: the trace was made without it")
 
-UNKNOWN_INPUT = declare(
+UNKNOWN_INPUT = absent(
     "tvm.unknown_input",
-    ProblemKind.ABSENT,
     "an input of a node is no node before it in the graph: it is neither in the args nor drawn as an arrow",
 )
 

@@ -20,24 +20,20 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from traceconv.errors import MalformedInput
+from traceconv.families.chrome.event import text_of
 from traceconv.families.chrome.facts import misread_backslashes
-from traceconv.families.chrome.json_reader import text_of
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.tvm import _text as text
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, repaired
 
-REPAIRED = declare(
+REPAIRED = repaired(
     "tvm.repaired",
-    ProblemKind.REPAIRED,
     "TVM does not escape quotes and backslashes in names: places that are not valid JSON were read as what was meant",
 )
-CUT_REPORT = declare(
-    "tvm.cut_report", ProblemKind.LOST, "the JSON of a report ends early: the calls that are whole were read"
-)
+CUT_REPORT = lost("tvm.cut_report", "the JSON of a report ends early: the calls that are whole were read")
 
 NAME, DURATION, PERCENT, DEVICE, COUNT = "Name", "Duration (us)", "Percent", "Device", "Count"
 #: Columns whose cells are text, even if they look like numbers.
@@ -171,11 +167,10 @@ def _decode(data: bytes, source: Source, out: Builder) -> _File:
         file = msgspec.json.decode(data, type=_File)
     except (Hopeless, msgspec.MsgspecError) as error:
         place = f"byte {error.at}" if isinstance(error, Hopeless) else ""
-        raise MalformedInput(
-            source.display,
-            place,
+        raise source.malformed(
             f"no report as TVM writes it: {error}",
             hint="names with quotes break the JSON of TVM; report.csv() and str(report) hold the same calls",
+            where=place,
         ) from None
     if repairs:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in repairs.items())
@@ -309,7 +304,6 @@ class TextReader:
         self._in_totals = False
         self._settings: dict[str, str] | None = None
         self._sums: Report | None = None  # the table of a version before 0.8 that is being read
-        self._others = 0
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> list[Report]:
@@ -317,10 +311,8 @@ class TextReader:
         for number, line in self._lines.read(source):
             content = text.clean(line)
             if len(content) > text.MAX_LINE or not self._take(number, content):
-                self._others += 1
-        if self._others:
-            self._out.balance.skipped["lines outside of tables"] += self._others
-            self._out.problem(text.OTHER_LINE, count=self._others)
+                self._lines.others += 1
+        self._lines.tell_others(text.OTHER_LINE, "lines outside of tables")
         for report in self.reports:
             _type_columns(report)
         return self.reports
@@ -358,11 +350,8 @@ class TextReader:
             known = (*known, holds(DIGIT))
         elif self._columns is not None:
             known = (*known, holds(rb"(?:--|  |\t|Total|Sum)"), holds(rb"[ \t\f\v]", 4))
-        self._lines.idle(self._add_others, lines_but(*known, or_blank=self._columns is None))
+        self._lines.other(lines_but(*known, or_blank=self._columns is None))
         return True
-
-    def _add_others(self, count: int) -> None:
-        self._others += count
 
     def _merged(self, what: str) -> bool:
         self._out.balance.merged[what] += 1

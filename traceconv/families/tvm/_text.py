@@ -5,25 +5,18 @@ from __future__ import annotations
 import re
 
 from traceconv.families.common.ansi import plain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, noted, repaired, skipped
 
-OTHER_LINE = declare(
-    "tvm.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of TVM's tables are the program's own output and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "tvm.other_line", "lines outside of TVM's tables are the program's own output and were left out", quiet=True
 )
-CUT_ROW = declare(
-    "tvm.cut_row", ProblemKind.LOST, "a row of a table is cut, wrapped or otherwise incomplete, and was left out"
-)
-BAD_DURATION = declare(
+CUT_ROW = lost("tvm.cut_row", "a row of a table is cut, wrapped or otherwise incomplete, and was left out")
+BAD_DURATION = repaired(
     "tvm.bad_duration",
-    ProblemKind.REPAIRED,
     "a duration is no number, below zero or too large: drawn as an instant, the text is kept in the args",
 )
-SUM_DIFFERS = declare(
+SUM_DIFFERS = noted(
     "tvm.sum_differs",
-    ProblemKind.NOTED,
     "the durations do not add up to the total that the table prints: rows are missing, or rows stand for the same node",
 )
 

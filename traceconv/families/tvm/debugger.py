@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput, UsageError
+from traceconv.errors import UsageError
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, zone_of
 from traceconv.families.registry import Match
@@ -44,7 +44,7 @@ from traceconv.families.tvm._table import Row, Table
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
@@ -54,18 +54,14 @@ TIME_OF_DAY = ClockDomain(
 )
 NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
 
-REPEATED_TABLE = declare(
+REPEATED_TABLE = noted(
     "tvm.repeated_table",
-    ProblemKind.NOTED,
     "TVM 0.5 prints the rows of the first run again when run() is called again: drawn once; what Time(%) says there, "
     "of the sum over all runs, is in the arg percent_by_table",
 )
-CLOCK_STEP = declare(
-    "tvm.clock_step", ProblemKind.NOTED, "a Start Time is before that of the row above: the clock was set back"
-)
-OTHER_SHAPE = declare(
+CLOCK_STEP = noted("tvm.clock_step", "a Start Time is before that of the row above: the clock was set back")
+OTHER_SHAPE = noted(
     "tvm.other_shape",
-    ProblemKind.NOTED,
     "the column Shape differs from the graph (TVM before 0.12 takes it from another node): the args have the shape of "
     "the graph, and that of the table as table_shape",
 )
@@ -334,9 +330,7 @@ class TvmDebugger:
         table_reader, log = tables.TableReader(out), tables.LogReader(out)
         _read_lines(source, out, table_reader, log)
         if not table_reader.tables and not log.runs:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no table found, expected a header line with Node Name, Ops, Time(us)",
                 hint=f"record one with {self.record}",
             )

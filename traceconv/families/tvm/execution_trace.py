@@ -23,23 +23,23 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.families.chrome import facts
+from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
-from traceconv.families.chrome.json_reader import ChromeReader, Event
+from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import format_us
 from traceconv.model.trace import Layer, SliceId, TrackId
 
 NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
 
-PARAMETER = declare(
+PARAMETER = skipped(
     "tvm.parameter",
-    ProblemKind.SKIPPED,
     "events without length are parameters and inputs of the graph, which are not executed: left out",
     quiet=True,
 )

@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from traceconv.errors import MalformedInput
 from traceconv.families.registry import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.io.source import Head, Source
@@ -57,9 +56,7 @@ class TvmGraph:
         try:
             graph = dumps.parse_graph(data.removeprefix(b"\xef\xbb\xbf"))
         except ValueError as error:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 f"no graph as TVM writes it: {error}",
                 hint="was the file cut? The debugger writes it when it is created",
             ) from None

@@ -20,11 +20,9 @@ from traceconv.families.tvm import _tensors as tensors
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost
 
-CUT_TENSORS = declare(
-    "tvm.cut_tensors", ProblemKind.LOST, "the file ends before all of its tensors: those that are whole were listed"
-)
+CUT_TENSORS = lost("tvm.cut_tensors", "the file ends before all of its tensors: those that are whole were listed")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.registry import Match
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
@@ -36,16 +35,15 @@ from traceconv.families.tvm._report import COUNT, DEVICE, DURATION, NAME, PERCEN
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import TrackId
 
 NO_CLOCK = ClockDomain("order of TVM calls", Zero.UNKNOWN, Run.NONE)
 
-NO_READING = declare(
+NO_READING = absent(
     "tvm.counter_no_reading",
-    ProblemKind.ABSENT,
     "a hardware counter is -1: it overflowed or could not be read; drawn as 0, and -1 in the args",
 )
 
@@ -291,9 +289,7 @@ class TvmProfile:
         else:
             found = reports.read_csv(source, out) if form == "csv" else reports.TextReader(out).read(source)
         if not found:
-            raise MalformedInput(
-                source.display,
-                "",
+            raise source.malformed(
                 "no report found, expected a header line with Name, Duration (us), Percent",
                 hint=f"record one with {self.record}",
             )

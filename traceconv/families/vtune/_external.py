@@ -19,7 +19,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns
 from traceconv.families.common.numbers import number_of
@@ -27,18 +26,15 @@ from traceconv.families.common.text_tables import text_of_line
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, skipped
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import NO_TRACK, TrackId
 
-BAD_ROW = declare(
+BAD_ROW = lost(
     "vtune.bad_external_row",
-    ProblemKind.LOST,
     "a row does not have the fields of the heading, or its times are none: cut, or mixed with other output",
 )
-FOREIGN_LINE = declare(
-    "vtune.empty_line", ProblemKind.SKIPPED, "empty lines, and headings that stand there again", quiet=True
-)
+FOREIGN_LINE = skipped("vtune.empty_line", "empty lines, and headings that stand there again", quiet=True)
 
 _CLOCKS = "QPC|CLOCK_MONOTONIC_RAW|RDTSC|TSC|UTC"
 INTERVALS = re.compile(
@@ -136,12 +132,11 @@ class _Reader:
         if heading.clock == "UTC":
             return REALTIME
         if heading.clock in _TICKS and not self._frequency:
-            raise MalformedInput(
-                self._source.display,
-                "line 1",
+            raise self._source.malformed(
                 f"the times are ticks of {heading.clock}, and the file does not say how many a second has",
                 hint="say it: -O frequency_hz=N (QueryPerformanceFrequency for QPC, mostly 10000000; the nominal "
                 "frequency of the processor for TSC)",
+                where="line 1",
             )
         domain = ClockDomain(heading.clock, Zero.UNKNOWN, Run.MONOTONIC, machine=machine)
         return domain if machine and heading.clock not in _TICKS else domain.owned_by(self._source.name)

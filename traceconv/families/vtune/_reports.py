@@ -28,47 +28,38 @@ from typing import Any
 
 import msgspec
 
-from traceconv.errors import MalformedInput
 from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but
 from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.times import LIMIT_NS, S, format_time, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
 RUN_CLOCK = ClockDomain("VTune collection", Zero.RUN_START, Run.MONOTONIC, 1000)
 TREE_CLOCK = ClockDomain("sums of a VTune call tree", Zero.UNKNOWN, Run.NONE)
 
-OTHER_LINE = declare(
-    "vtune.other_line",
-    ProblemKind.SKIPPED,
-    "lines outside of the report are VTune's own messages, and were left out",
-    quiet=True,
+OTHER_LINE = skipped(
+    "vtune.other_line", "lines outside of the report are VTune's own messages, and were left out", quiet=True
 )
-BAD_ROW = declare(
+BAD_ROW = lost(
     "vtune.bad_row",
-    ProblemKind.LOST,
     "a row has fewer fields than the heading, or numbers that are none: cut, or mixed with other output",
 )
-NO_NUMBER = declare(
-    "vtune.no_number", ProblemKind.LOST, "a value of the timeline is no number: its counter was not drawn there"
-)
+NO_NUMBER = lost("vtune.no_number", "a value of the timeline is no number: its counter was not drawn there")
 SHARES_ONLY = (
     "the report holds shares of the whole in per cent and no seconds: they are args of rows without times; "
     '`-column="CPU Time:Self"` adds the seconds'
 )
-BAD_INDENT = declare(
+BAD_INDENT = repaired(
     "vtune.bad_indentation",
-    ProblemKind.REPAIRED,
     "a row of a call tree is more than one level below the row before it: drawn one level below",
 )
 
-ROWS_MISSING = declare(
+ROWS_MISSING = absent(
     "vtune.rows_missing",
-    ProblemKind.ABSENT,
     "the seconds of a function and of all that it called do not make up its share in per cent: rows were left out of "
     "the report (-limit, -filter), and lengths are those of the rows that are there",
 )
@@ -260,19 +251,16 @@ class _Reader:
             text = text_of_line(line.text)
             report = heading_of(text) or heading_above(above, text)
             if report is not None and report.delimiter == ":":
-                raise MalformedInput(
-                    self._source.display,
-                    f"line {line.number}",
+                raise self._source.malformed(
                     "the fields are separated by colons, which stand in the names of metrics as well",
                     hint="write the report with -csv-delimiter comma",
+                    where=f"line {line.number}",
                 )
             if report is not None:
                 self._begin = line.number
                 return report
             above = [*above, text][-_TITLE_LINES:]
-        raise MalformedInput(
-            self._source.display,
-            "",
+        raise self._source.malformed(
             "no heading of a VTune report found, expected one that begins with Function, timeBin, name,start_tsc, ...",
             hint="vtune -report hotspots -format csv -csv-delimiter comma -r RESULT",
         )
@@ -421,7 +409,7 @@ class _Reader:
         start = 0
         for root in roots:
             if start + root.length > LIMIT_NS:
-                raise MalformedInput(self._source.display, "", "the times sum up to more than 146 years")
+                raise self._source.malformed("the times sum up to more than 146 years")
             self._draw(root, track, start)
             start += root.length
         out.note("sums of a call tree, drawn as nested slices of real lengths: when things happened is not in the file")

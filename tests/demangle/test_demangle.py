@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from traceconv.families.common.demangle import demangle
+from traceconv.demangle import demangle
 
 #: Made with g++ 12 from functions that look like kernels, shown with c++filt 2.40.
 NAMES = dict(

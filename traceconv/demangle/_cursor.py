@@ -1,0 +1,90 @@
+"""The characters of a mangled name, read from left to right, and what types are until they are text."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Unknown(Exception):
+    """The name holds something that is not understood."""
+
+
+class Type(NamedTuple):
+    """The text of a type before and after its declarator; `wraps` if a declarator needs parentheses."""
+
+    before: str
+    after: str = ""
+    wraps: bool = False
+
+    def __str__(self) -> str:
+        return self.before + self.after
+
+    def declared(self, mark: str) -> Type:
+        """A pointer or reference to it."""
+        if self.wraps:
+            gap = "" if self.before.endswith((" ", "(", "*", "&")) else " "
+            return Type(f"{self.before}{gap}({mark}", f"){self.after}")
+        return Type(self.before + mark, self.after)
+
+
+#: A parameter pack stands for several types or none.
+Arg = Type | list["Arg"]
+
+
+def flat(arg: Arg) -> list[str]:
+    """The texts of all types in nested packs."""
+    if isinstance(arg, Type):
+        return [str(arg)] if str(arg) else []
+    return [text for one in arg for text in flat(one)]
+
+
+class Cursor:
+    """A place in a name; what has to stand there and does not raises `Unknown`."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text = text
+        self.at = at
+
+    def rest(self) -> str:
+        """All from here on."""
+        return self.text[self.at :]
+
+    def peek(self, size: int = 1) -> str:
+        """The next characters, fewer at the end."""
+        return self.text[self.at : self.at + size]
+
+    def take(self, *words: str) -> str:
+        """The first of the words that comes next, "" for none."""
+        for word in words:
+            if self.text.startswith(word, self.at):
+                self.at += len(word)
+                return word
+        return ""
+
+    def need(self, word: str) -> None:
+        """Pass over a word that has to be there."""
+        if not self.take(word):
+            raise Unknown
+
+    def match(self, pattern: str) -> str:
+        """What fits an expression, which has to."""
+        found = re.compile(pattern).match(self.text, self.at)
+        if found is None:
+            raise Unknown
+        self.at = found.end()
+        return found[0]
+
+    def index(self) -> int:
+        """A number: _ is 0, 0_ is 1, and so on."""
+        digits = self.match(r"\d{0,4}_")[:-1]
+        return int(digits) + 1 if digits else 0
+
+    def source_name(self) -> str:
+        """An identifier behind its length."""
+        size = int(self.match(r"\d{1,5}"))
+        found = self.peek(size)
+        if len(found) < size or not size:
+            raise Unknown
+        self.at += size
+        return "(anonymous namespace)" if found.startswith("_GLOBAL__N_") else found

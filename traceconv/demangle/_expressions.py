@@ -1,0 +1,98 @@
+"""Values and expressions in mangled names, as template arguments have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceconv.demangle._cursor import Cursor, Type, Unknown
+from traceconv.demangle._tables import BINARY, SUFFIXES, UNARY
+
+if TYPE_CHECKING:
+    from traceconv.demangle._grammar import Grammar
+
+
+class Expressions:
+    """Reads expressions, and hands the types and names in them to the grammar."""
+
+    def __init__(self, text: Cursor, grammar: Grammar) -> None:
+        self._text = text
+        self._grammar = grammar
+
+    def value(self) -> Type:
+        """An expression that stands where a type could."""
+        return Type(self.expression())
+
+    def literal(self) -> str:
+        """A value: 4, true, 3ul, (Mode)1."""
+        self._text.need("L")
+        if self._text.take("_Z", "Z"):
+            args, self._grammar.args = self._grammar.args, []
+            found, is_template, _ = self._grammar.name(of_function=True)
+            if self._text.peek() != "E":  # a function, of which the name is enough
+                _ = self._grammar.type() if is_template else None
+                self._grammar.parameters()
+            self._grammar.args = args
+            self._text.need("E")
+            return found
+        kind = str(self._grammar.type())
+        if kind == "decltype(nullptr)":
+            self._text.match("0?E")
+            return f"({kind})0"
+        value = self._text.match("n?[0-9a-f]*E")[:-1].replace("n", "-", 1)
+        if kind == "bool" and value in ("0", "1"):
+            return "true" if value == "1" else "false"
+        if kind in SUFFIXES:
+            return value + SUFFIXES[kind]
+        return f"({kind}){f'[{value}]' if kind in ('float', 'double') else value}"
+
+    def expression(self) -> str:
+        """The text of an expression."""
+        if self._text.peek() == "L":
+            return self.literal()
+        if self._text.peek() == "T":
+            return str(self._grammar.template_parameter())
+        if self._text.take("fpT"):
+            return "this"
+        if self._text.take("fp"):
+            self._text.match("[rVK]*")
+            return f"{{parm#{self._text.index() + 1}}}"
+        if self._text.take("st"):
+            return f"sizeof ({self._grammar.type()})"
+        if self._text.take("sz"):
+            return f"sizeof ({self.expression()})"
+        if self._text.take("sZ"):
+            return f"sizeof...({self.expression()})"
+        if self._text.take("cv"):
+            return f"({self._grammar.type()}){self._bracketed()}"
+        if self._text.take("cl"):
+            return self._call()
+        if self._text.take("dt"):
+            return f"{self._bracketed()}.{self._grammar.unqualified('')}"
+        if self._text.take("sr"):
+            scope = self._grammar.type()
+            name = self._grammar.unqualified("")
+            return f"{scope}::{name}" + (self._grammar.template_args(False) if self._text.peek() == "I" else "")
+        if self._text.peek(4) == "adL_":
+            self._text.at += 2
+            return f"&{self.literal()}"
+        if operator := self._text.take(*UNARY):
+            return UNARY[operator] + self._bracketed()
+        if operator := self._text.take(*BINARY):
+            text = f"{self._bracketed()}{BINARY[operator]}{self._bracketed()}"
+            return f"({text})" if operator == "gt" else text  # as an argument it would end the list
+        if self._text.peek().isdigit():
+            return self._grammar.name()[0]
+        raise Unknown
+
+    def _bracketed(self) -> str:
+        """An operand; those that are no plain parameter stand in parentheses."""
+        is_plain = self._text.peek(2) == "fp"
+        found = self.expression()
+        return found if is_plain else f"({found})"
+
+    def _call(self) -> str:
+        function = self.expression()
+        args = []
+        while not self._text.take("E"):
+            args.append(self.expression())
+        return f"{function}({', '.join(args)})"

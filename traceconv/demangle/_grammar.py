@@ -1,0 +1,380 @@
+"""Functions, names, types and templates of the grammar; expressions are in `_expressions`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from traceconv.demangle._cursor import Arg, Cursor, Type, Unknown, flat
+from traceconv.demangle._expressions import Expressions
+from traceconv.demangle._tables import BUILTIN, OPERATORS, STANDARD
+
+#: Substitutions can make a short name huge.
+MAX_LENGTH = 1 << 15
+_MAX_STEPS = 5000
+
+
+class Grammar:
+    """Reads one name from left to right.
+
+    Attributes:
+        args: what `T_`, `T0_`, ... refer to.
+        _known: what `S_`, `S0_`, ... refer to, and where it stands if template parameters are in it: these can mean
+            something else where it is referred to. -1 otherwise.
+        _pack: which element of a pack is meant while a pattern is expanded, None outside of one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._text = Cursor(name, name.index("_Z") + 2)
+        self._expressions = Expressions(self._text, self)
+        self._known: list[tuple[Type, int]] = []
+        self._budget = _MAX_STEPS
+        self._uses = 0  # of template parameters so far
+        self.args: list[Arg] = []
+        self._pack: int | None = None
+        self._pack_size: int | None = None
+        self._lambdas = 0
+
+    def whole(self) -> str:
+        """The text of the whole name."""
+        found = self._encoding()
+        rest = self._text.rest()
+        if rest and not rest.startswith("."):
+            raise Unknown
+        return f"{found} [clone {rest}]" if rest else found
+
+    def _keep(self, found: Type, at: int = -1) -> Type:
+        if len(found.before) + len(found.after) > MAX_LENGTH:
+            raise Unknown
+        self._known.append((found, at))
+        return found
+
+    # -- functions ----------------------------------------------------------------------------------------------
+
+    def _encoding(self, with_result: bool = True) -> str:
+        """A function with its parameters, or a variable."""
+        name, is_template, ending = self.name(of_function=True)
+        if self._text.peek() in ("", "E", "."):
+            return name
+        result = self.type() if is_template else None
+        parameters = self.parameters()
+        text = f"{name}({parameters}){ending}"
+        if result is None or not with_result:
+            return text
+        return f"{result.before}{'' if result.after else ' '}{text}{result.after}"
+
+    def parameters(self) -> str:
+        """Types up to the end of the function."""
+        found: list[str] = []
+        while self._text.peek() not in ("", "E", ".") and not re.match("[RO]E", self._text.peek(2)):
+            found += flat(self._type_or_pack())
+        return "" if found == ["void"] else ", ".join(found)
+
+    # -- names ----------------------------------------------------------------------------------------------------
+
+    def name(self, of_function: bool = False) -> tuple[str, bool, str]:
+        """A name, whether template arguments end it, and the qualifiers of a member function."""
+        if self._text.take("N"):
+            return self._nested(of_function)
+        if self._text.take("Z"):
+            return self._local(of_function)
+        if self._text.peek() == "S" and self._text.peek(2) != "St":
+            found = str(self._substitution())
+        else:
+            found = "std::" if self._text.take("St") else ""
+            self._text.take("L")
+            found += self.unqualified("")
+            if self._text.peek() == "I":
+                self._keep(Type(found))
+        if self._text.peek() != "I":
+            return found, False, ""
+        return _before_args(found) + self.template_args(of_function), True, ""
+
+    def _nested(self, of_function: bool) -> tuple[str, bool, str]:
+        """A name in namespaces and classes."""
+        qualifiers = self._text.match("r?V?K?")
+        ending = "".join(word for letter, word in (("K", " const"), ("V", " volatile")) if letter in qualifiers)
+        ending += {"R": " &", "O": " &&", "": ""}[self._text.take("R", "O")]
+        found, is_template, is_known, returns = "", False, False, True
+        while not self._text.take("E"):
+            is_template, is_known = False, True
+            if self._text.take("St"):
+                found, is_known = "std", False
+            elif self._text.peek() == "S":
+                found, is_known = str(self._substitution()), False
+            elif self._text.peek() == "I":
+                found = _before_args(found) + self.template_args(of_function)
+                is_template = True
+            elif self._text.peek() == "T" or self._text.peek(2) in ("Dt", "DT"):
+                found = str(self.type(keep=False))
+            elif self._text.take("M"):
+                continue
+            else:
+                self._text.take("L")
+                returns = self._text.peek() not in ("C", "D") and self._text.peek(2) != "cv"
+                found = f"{found}::{self.unqualified(found)}" if found else self.unqualified("")
+            if is_known:
+                self._keep(Type(found))
+        if is_known:
+            self._known.pop()  # as a whole it is a type, kept by who reads types, or a function, which never is
+        return found, is_template and returns, ending
+
+    def _local(self, of_function: bool) -> tuple[str, bool, str]:
+        """Something inside a function."""
+        args = self.args
+        inside = self._encoding(with_result=False)
+        self.args = args
+        self._text.need("E")
+        if self._text.take("s"):
+            name, is_template, ending = "string literal", False, ""
+        else:
+            if self._text.take("d"):
+                self._text.index()
+            name, is_template, ending = self.name(of_function)
+        if re.match(r"_\d|__\d", self._text.peek(3)):
+            self._text.match(r"__\d+_|_\d")
+        return f"{inside}::{name}", is_template, ending
+
+    def unqualified(self, scope: str) -> str:
+        """One component of a name; `scope` is what stands before it."""
+        letter = self._text.peek()
+        if letter.isdigit():
+            found = self._text.source_name()
+        elif letter == "C" or (letter == "D" and self._text.peek(2)[1:] in "01245"):
+            self._text.match(r"CI?[1-5]|D[0-5]")
+            found = ("~" if letter == "D" else "") + _last_component(scope)
+        elif self._text.take("Ut"):
+            found = f"{{unnamed type#{self._text.index() + 1}}}"
+        elif self._text.take("Ul"):
+            self._lambdas += 1
+            parameters = self.parameters()
+            self._lambdas -= 1
+            self._text.need("E")
+            found = f"{{lambda({parameters})#{self._text.index() + 1}}}"
+        elif self._text.take("cv"):
+            found = f"operator {self.type()}"
+        elif self._text.take("li"):
+            found = f'operator"" {self._text.source_name()}'
+        else:
+            found = f"operator{OPERATORS[self._text.match('[a-z][a-zA-Z]')]}" if self._text.peek(2) in OPERATORS else ""
+        while found and self._text.take("B"):
+            found += f"[abi:{self._text.source_name()}]"
+        if not found:
+            raise Unknown
+        return found
+
+    # -- types ------------------------------------------------------------------------------------------------------
+
+    def _type_or_pack(self) -> Arg:
+        return self._expansion(self.type) if self._text.take("Dp") else self.type()
+
+    def type(self, keep: bool = True) -> Type:
+        """One type; `keep` if a later part of the name may refer to it."""
+        start, uses = self._text.at, self._uses
+        self._budget -= 1
+        found, is_new = self._new_type()
+        if start == self._text.at or self._budget < 0:
+            raise Unknown
+        return self._keep(found, start if self._uses > uses else -1) if is_new and keep else found
+
+    def _new_type(self) -> tuple[Type, bool]:
+        """A type, and whether it can be referred to later."""
+        letter = self._text.peek()
+        if letter in "rVK" and letter:
+            return self._qualified(), True
+        if mark := {"P": "*", "R": "&", "O": "&&"}.get(letter, ""):
+            self._text.at += 1
+            return _collapsed(self.type(), mark), True
+        if letter == "F":
+            return self._function(), True
+        if letter == "A":
+            return self._array(), True
+        if letter == "M":
+            return self._member_pointer(), True
+        if letter == "T":
+            return self._parameter_type()
+        if letter == "S" and self._text.peek(2) != "St":
+            return self._substituted()
+        if letter == "D" or letter == "u" or letter in BUILTIN:
+            return self._builtin()
+        return Type(self.name()[0]), True
+
+    def _qualified(self) -> Type:
+        letters = self._text.match("r?V?K?")
+        words = "".join(word for letter, word in (("K", " const"), ("V", " volatile")) if letter in letters)
+        inner = self.type()
+        is_function = inner.wraps and not inner.after.startswith(" [")
+        if is_function:
+            return Type(inner.before, inner.after + words, True)
+        return Type(inner.before + words, inner.after, inner.wraps)
+
+    def _function(self) -> Type:
+        self._text.need("F")
+        self._text.take("Y")
+        result = self.type()
+        parameters = self.parameters()
+        ending = {"R": " &", "O": " &&", "": ""}[self._text.take("R", "O")]
+        self._text.need("E")
+        gap = "" if result.after else " "
+        return Type(f"{result.before}{gap}", f"({parameters}){ending}{result.after}", True)
+
+    def _array(self) -> Type:
+        self._text.need("A")
+        size = (
+            self._text.match(r"\d*")
+            if self._text.peek().isdigit() or self._text.peek() == "_"
+            else self._expressions.expression()
+        )
+        self._text.need("_")
+        inner = self.type()
+        return Type(inner.before, f" [{size}]{inner.after.lstrip() if inner.wraps else inner.after}", True)
+
+    def _member_pointer(self) -> Type:
+        self._text.need("M")
+        of_class = self.type()
+        inner = self.type()
+        return inner.declared(f"{of_class}::*") if inner.wraps else inner.declared(f" {of_class}::*")
+
+    def _parameter_type(self) -> tuple[Type, bool]:
+        found = self.template_parameter()
+        if self._text.peek() == "I":
+            self._keep(found)
+            return Type(f"{found}{self.template_args(False)}"), True
+        return found, True
+
+    def _substituted(self) -> tuple[Type, bool]:
+        found = self._substitution()
+        if self._text.peek() == "I":
+            return Type(f"{found}{self.template_args(False)}"), True
+        return found, False
+
+    def _builtin(self) -> tuple[Type, bool]:
+        if self._text.take("u"):
+            return Type(self._text.source_name()), True
+        if self._text.take("Dt", "DT"):
+            inner = self._expressions.expression()
+            self._text.need("E")
+            return Type(f"decltype ({inner})"), True
+        if self._text.take("Do"):
+            found = self._function()
+            return Type(found.before, f"{found.after} noexcept", True), True
+        if self._text.take("Dv"):
+            size = self._text.match(r"\d+")
+            self._text.need("_")
+            return Type(f"{self.type()} __vector({size})"), True
+        if self._text.take("DF16b"):
+            return Type("__bf16"), False
+        if self._text.take("DF16_"):
+            return Type("_Float16"), False
+        return Type(BUILTIN[self._text.take(*BUILTIN)]), False
+
+    def _substitution(self) -> Type:
+        self._text.need("S")
+        if self._text.peek() in STANDARD and self._text.peek():
+            return Type(STANDARD[self._text.take(*STANDARD)])
+        digits = self._text.match("[0-9A-Z]{0,4}_")[:-1]
+        found, at = self._known[int(digits, 36) + 1 if digits else 0]
+        if at < 0:
+            return found
+        here, known = self._text.at, len(self._known)
+        self._text.at = at
+        found = self.type()
+        self._text.at = here
+        del self._known[known:]
+        return found
+
+    # -- templates --------------------------------------------------------------------------------------------------
+
+    def template_args(self, of_function: bool) -> str:
+        """<...>; those of the function are what T_ stands for from here on."""
+        self._text.need("I")
+        args: list[Arg] = []
+        if of_function:
+            self.args = args
+        while not self._text.take("E"):
+            args.append(self._template_arg())
+        text = ", ".join(flat(args))
+        if len(text) > MAX_LENGTH:
+            raise Unknown
+        return f"<{text} >" if text.endswith(">") else f"<{text}>"
+
+    def _template_arg(self) -> Arg:
+        if self._text.peek() == "L":
+            return Type(self._expressions.literal())
+        if self._text.take("X"):
+            found: Arg
+            found = self._expansion(self._expressions.value) if self._text.take("sp") else self._expressions.value()
+            self._text.need("E")
+            return found
+        if self._text.take("J"):
+            pack: list[Arg] = []
+            while not self._text.take("E"):
+                pack.append(self._template_arg())
+            return pack
+        return self._type_or_pack()
+
+    def template_parameter(self) -> Type:
+        self._text.need("T")
+        index = self._text.index()
+        self._uses += 1
+        if self._lambdas:
+            return Type(f"auto:{index + 1}")
+        if index >= len(self.args):
+            raise Unknown
+        found = self.args[index]
+        if isinstance(found, Type):
+            return found
+        if self._pack is None:
+            return Type(", ".join(flat(found)))
+        self._pack_size = len(found)
+        if self._pack >= len(found):
+            return Type("")
+        (one,) = found[self._pack : self._pack + 1]
+        return one if isinstance(one, Type) else Type(", ".join(flat(one)))
+
+    def _expansion(self, read: Callable[[], Type]) -> Arg:
+        """A pattern, once for each element of the pack in it."""
+        outer, start, known = (self._pack, self._pack_size), self._text.at, None
+        found: list[Arg] = []
+        number = 0
+        while True:
+            self._text.at, self._pack, self._pack_size = start, number, None
+            found.append(read())
+            if known is None:
+                known = len(self._known)
+            del self._known[known:]
+            number += 1
+            if self._pack_size is None or number >= self._pack_size:
+                break
+        if self._pack_size == 0:
+            found = []
+        self._pack, self._pack_size = outer
+        return found
+
+
+def _collapsed(inner: Type, mark: str) -> Type:
+    """A pointer or reference; a reference to a reference is one."""
+    end = inner.before
+    if mark != "*" and end.endswith("&"):
+        return Type(end.removesuffix("&"), inner.after) if mark == "&" and end.endswith("&&") else inner
+    return inner.declared(mark)
+
+
+def _before_args(name: str) -> str:
+    """operator<< <int>, not operator<<<int>."""
+    return f"{name} " if name.endswith("<") else name
+
+
+def _last_component(scope: str) -> str:
+    """The name of a class without namespaces and template arguments, for its constructors."""
+    depth, start, end = 0, 0, len(scope)
+    for at, letter in enumerate(scope):
+        if letter in "<({[":
+            if depth == 0 and letter in "<[":
+                end = at
+            depth += 1
+        elif letter in ">)}]":
+            depth -= 1
+        elif depth == 0 and letter == ":":
+            start, end = at + 1, len(scope)
+    return scope[start:end]

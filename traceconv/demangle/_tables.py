@@ -1,0 +1,81 @@
+"""What single letters and pairs of them stand for in mangled names."""
+
+from __future__ import annotations
+
+BUILTIN = {
+    "v": "void",
+    "w": "wchar_t",
+    "b": "bool",
+    "c": "char",
+    "a": "signed char",
+    "h": "unsigned char",
+    "s": "short",
+    "t": "unsigned short",
+    "i": "int",
+    "j": "unsigned int",
+    "l": "long",
+    "m": "unsigned long",
+    "x": "long long",
+    "y": "unsigned long long",
+    "n": "__int128",
+    "o": "unsigned __int128",
+    "f": "float",
+    "d": "double",
+    "e": "long double",
+    "g": "__float128",
+    "z": "...",
+    "Dn": "decltype(nullptr)",
+    "Di": "char32_t",
+    "Ds": "char16_t",
+    "Du": "char8_t",
+    "Da": "auto",
+    "Dc": "decltype(auto)",
+    "Dh": "half",
+}
+STANDARD = {
+    "a": "std::allocator",
+    "b": "std::basic_string",
+    "s": "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+    "i": "std::basic_istream<char, std::char_traits<char> >",
+    "o": "std::basic_ostream<char, std::char_traits<char> >",
+    "d": "std::basic_iostream<char, std::char_traits<char> >",
+}
+UNARY = {"ps": "+", "ng": "-", "ad": "&", "de": "*", "co": "~", "nt": "!", "pp": "++", "mm": "--"}
+BINARY = {
+    "pl": "+",
+    "mi": "-",
+    "ml": "*",
+    "dv": "/",
+    "rm": "%",
+    "an": "&",
+    "or": "|",
+    "eo": "^",
+    "aS": "=",
+    "pL": "+=",
+    "mI": "-=",
+    "mL": "*=",
+    "dV": "/=",
+    "rM": "%=",
+    "aN": "&=",
+    "oR": "|=",
+    "eO": "^=",
+    "ls": "<<",
+    "rs": ">>",
+    "lS": "<<=",
+    "rS": ">>=",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "gt": ">",
+    "le": "<=",
+    "ge": ">=",
+    "aa": "&&",
+    "oo": "||",
+    "cm": ",",
+    "pm": "->*",
+    "pt": "->",
+}
+OTHER_OPERATORS = {"nw": " new", "na": " new[]", "dl": " delete", "da": " delete[]", "cl": "()", "ix": "[]"}
+OPERATORS = UNARY | BINARY | OTHER_OPERATORS
+SUFFIXES = {"int": "", "unsigned int": "u", "long": "l", "unsigned long": "ul", "long long": "ll"}
+SUFFIXES["unsigned long long"] = "ull"

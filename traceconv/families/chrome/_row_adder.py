@@ -1,0 +1,118 @@
+"""Events whose plain ones are columns already, into the tables of the trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceconv.families.chrome.event import Known, decode_event
+from traceconv.families.chrome.rows import Rows, RowScanner
+from traceconv.model.trace import I64
+
+if TYPE_CHECKING:
+    from traceconv.families.chrome.events import ChromeEvents
+
+_COMPLETE, _BEGIN, _END = b"XBE"
+_FLOW_PHASES = _FLOW_START, _FLOW_STEP, _FLOW_END = tuple(b"stf")
+_UNKNOWN = np.iinfo(np.int64).min
+
+
+class RowAdder:
+    """Adds rows of a scanner to the events of a trace; what is not plain among them is dispatched there."""
+
+    def __init__(self, events: ChromeEvents) -> None:
+        self._events = events
+        # By the numbers of a RowScanner: how many texts were met, their interned strings, those to be watched, the
+        # tracks of stands.
+        self._texts = 0
+        self._text_strings = self._stand_tracks = np.empty(0, np.int64)
+        self._watched_texts: list[int] = []
+
+    def add(self, rows: Rows, seen: int) -> None:
+        """Rows with so many events before them. This is what sees every event of a big file."""
+        self._look(rows, seen)
+        origin = np.arange(seen + 1, seen + 1 + len(rows))
+        args_start = self._events.out.tables.args_part(rows.args)
+        args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
+        is_flow = (rows.phase == _FLOW_START) | (rows.phase == _FLOW_STEP) | (rows.phase == _FLOW_END)
+        is_slice = rows.phase == _COMPLETE
+        is_mark = (rows.phase == _BEGIN) | (rows.phase == _END)
+        is_instant = (rows.phase != 0) & ~is_slice & ~is_flow & ~is_mark
+        for own in (is_slice, is_instant, is_mark):
+            track, ts, *others = (
+                self._stand_tracks[rows.stand[own]].astype(np.int32),
+                rows.ts[own],
+                self._text_strings[rows.name[own]].astype(np.int32),
+                self._text_strings[rows.category[own]].astype(np.int32),
+                args_at[own],
+                rows.args_len[own].astype(np.int32),
+                origin[own],
+            )
+            if own is is_slice:
+                self._events.out.bulk.slice_rows(track, ts, rows.dur[own], *others)
+            elif own is is_instant:
+                self._events.out.bulk.instants(track, ts, *others)
+            else:
+                name, category, *rest = others
+                is_begin = rows.phase[own] == _BEGIN
+                category = np.where(is_begin, category, np.int32(0))
+                self._events.out.bulk.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
+        self._events.out.balance.written += int(np.count_nonzero(is_slice | is_instant))
+        if np.any(is_flow):
+            self._add_flows(rows, np.flatnonzero(is_flow), origin)
+
+    def _look(self, rows: Rows, seen: int) -> None:
+        """See, in their order, all events that are not plain, bring something new, or are watched."""
+        self._make_room(rows.scanner)
+        is_watched = np.zeros(len(rows), bool)
+        for number in self._watched_texts:
+            is_watched |= (rows.name == number) & (rows.phase != 0)
+        for row in np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0)).tolist():
+            if not rows.phase[row]:
+                event = decode_event(rows.raw(row))
+                self._events.prepare(event)
+                self._events.dispatch(event, seen + row + 1)
+                continue
+            if rows.is_fresh[row]:
+                self._meet(rows, row)
+            if is_watched[row]:
+                self._events.watch(rows, row, seen + row + 1)
+
+    def _make_room(self, scanner: RowScanner) -> None:
+        """Prepare for all texts and stands that the scanner has met."""
+        known, count = self._texts, scanner.text_count()
+        watched = self._events.watched_names
+        if watched:
+            self._watched_texts += [n for n in range(known, count) if scanner.name(n) in watched]
+        self._texts = count
+        self._text_strings = _with_room(self._text_strings, count)
+        self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count())
+
+    def _meet(self, rows: Rows, row: int) -> None:
+        """What an event brings that no plain event before it had."""
+        stand, name, category = (int(column[row]) for column in (rows.stand, rows.name, rows.category))
+        if self._stand_tracks[stand] == _UNKNOWN:
+            self._stand_tracks[stand] = self._events.track_of(*rows.scanner.stand(stand))
+        if rows.phase[row] not in _FLOW_PHASES:
+            for number in (name,) if rows.phase[row] == _END else (name, category):
+                self._text_strings[number] = self._events.out.tables.string(rows.scanner.name(number))
+
+    def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
+        texts: Known[int, str] = Known(rows.scanner.name)
+        data = rows.data
+        columns = (rows.category[own], rows.name[own], rows.id_at[own], rows.id_at[own] + rows.id_len[own])
+        keys = [
+            (texts[category], texts[name], data[start:end].strip(b'"'))
+            for category, name, start, end in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        to_next = (rows.phase[own] == _FLOW_END) & ~rows.is_enclosing[own]
+        self._events.flows.extend(
+            keys, rows.phase[own], self._stand_tracks[rows.stand[own]], rows.ts[own], origin[own], to_next
+        )
+
+
+def _with_room(column: I64, count: int) -> I64:
+    if count <= len(column):
+        return column
+    return np.append(column, np.full(max(count - len(column), len(column)), _UNKNOWN))

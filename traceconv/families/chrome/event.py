@@ -1,0 +1,130 @@
+"""One event of a Chrome trace as it stands in the file, and the JSON values in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from traceconv.families.chrome.lenient_json import flatten
+
+#: Stands for a field that an event does not have.
+ABSENT = Raw(b"")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Known(dict[_Key, _Value]):
+    """What belongs to each key, made when the key is met first: one lookup in the loops over all events."""
+
+    def __init__(self, make: Callable[[_Key], _Value]) -> None:
+        self._make = make
+
+    def __missing__(self, key: _Key) -> _Value:
+        value = self[key] = self._make(key)
+        return value
+
+
+class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """One event as it stands in the file; what is not text stays undecoded.
+
+    Attributes:
+        extra: all fields beyond those above, undecoded; None when there are none.
+    """
+
+    ph: str = ""
+    name: str = ""
+    cat: str = ""
+    ts: Raw = ABSENT
+    dur: Raw = ABSENT
+    pid: Raw = ABSENT
+    tid: Raw = ABSENT
+    args: Raw = ABSENT
+    id: Raw = ABSENT
+    s: str = ""
+    bp: str = ""
+    extra: dict[str, Raw] | None = msgspec.field(default=None, name="(other fields)")
+
+
+decode_events = msgspec.json.Decoder(list[Event]).decode
+_decode_event = msgspec.json.Decoder(Event).decode
+decode_members = msgspec.json.Decoder(list[dict[str, Raw]]).decode
+decode_member = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_any = msgspec.json.Decoder().decode
+_TEXT_FIELDS = ("ph", "name", "cat", "s", "bp")
+_RAW_FIELDS = ("ts", "dur", "pid", "tid", "args", "id")
+
+
+def decode_event(raw: bytes) -> Event:
+    """One event as it stands in the file, which is valid JSON."""
+    try:
+        return _decode_event(raw)
+    except msgspec.ValidationError:
+        return event_of(decode_member(raw))
+
+
+def compact(raw: bytes | memoryview) -> bytes:
+    """A valid JSON text without the white space between its parts."""
+    return bytes(msgspec.json.format(raw, indent=-1)) if raw else b""
+
+
+def event_of(members: dict[str, Raw]) -> Event:
+    """An event out of the members of a JSON object, whatever their types."""
+    event = Event()
+    for key in _TEXT_FIELDS:
+        if key in members:
+            setattr(event, key, text_of(bytes(members.pop(key))))
+    for key in _RAW_FIELDS:
+        if key in members:
+            setattr(event, key, members.pop(key))
+    event.extra = members or None
+    return event
+
+
+def decode_json(raw: bytes) -> Any:
+    """The value of a valid JSON text. Numbers beyond a double, and what is nested too deeply, stay text."""
+    raw = flatten(raw)
+    try:
+        return _decode_any(raw)
+    except msgspec.ValidationError:
+        return json.loads(raw, parse_float=_number_or_text, parse_int=_number_or_text)
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return _decode_any(text)  # type: ignore[no-any-return]
+    except msgspec.ValidationError:
+        return text
+
+
+def text_of(raw: bytes) -> str:
+    """The text of a JSON value: of a string its content, of anything else its JSON text, without spaces between."""
+    if raw[:1] in (b"{", b"["):
+        raw = compact(flatten(raw))
+    elif raw[:1] == b'"':
+        value = _decode_any(raw)
+        assert isinstance(value, str)
+        return value
+    return "" if raw in (b"null", b"") else raw.decode("utf-8", "replace")
+
+
+class Empties(list[Event]):
+    """Empty objects, `size` of them one after the other, in place of a list of them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
+def members_of(event: Event) -> dict[str, Any]:
+    """The args of an event, decoded."""
+    raw = bytes(event.args)
+    members = decode_json(raw) if raw[:1] == b"{" else None
+    return members if isinstance(members, dict) else {}
+
+
+def extra_of(event: Event, key: str) -> bytes:
+    """A rare field of an event as it stands in the file, or nothing."""
+    return bytes(event.extra[key]) if event.extra and key in event.extra else b""

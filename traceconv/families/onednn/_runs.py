@@ -1,0 +1,210 @@
+"""Runs of a oneDNN log: what one version header introduces, mostly a process, and the tracks of its engines."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from traceconv.families.onednn import _lines as lines
+from traceconv.families.onednn._lines import Record
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.model.trace import NO_TRACK, ClockId, Layer, TrackId
+
+WALL_CLOCK = replace(REALTIME, resolution_ns=1000, exact_durations=True)
+BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)
+NO_CLOCK = ClockDomain("order of the oneDNN lines", Zero.UNKNOWN, Run.NONE)
+
+# oneDNN v3.12.0 (commit 80afa71) | Intel(R) MKL-DNN v0.19.0 (Git Hash 41bee20),Intel(R) AVX512-Deep Learning Boost
+_HEADER = re.compile(
+    r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
+)
+_GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
+SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
+
+
+class Layout(msgspec.Struct):
+    """Invented positions of one engine: slices end to end from 0.
+
+    Attributes:
+        end: where the next slice begins.
+        uncovered: start and group of the last slices that no graph partition encloses.
+    """
+
+    end: int = 0
+    uncovered: deque[tuple[int, str]] = msgspec.field(default_factory=lambda: deque(maxlen=4096))
+
+    def place(self, group: str, dur: int) -> int:
+        """The start of a slice of that length.
+
+        A partition is printed after the primitives that it ran or created: it encloses as many as fit.
+        """
+        start = self.end
+        inner = {"graph": "exec", "compile": "create"}.get(group)
+        while inner and self.uncovered:
+            inner_start, inner_group = self.uncovered.pop()
+            if inner_group != inner or self.end - inner_start > dur:
+                break
+            start = inner_start
+        if inner:
+            self.uncovered.clear()
+        else:
+            self.uncovered.append((start, group))
+        self.end = max(self.end, start + max(dur, 0))
+        return start
+
+
+class LogRun(msgspec.Struct):
+    """What one header introduces, mostly a process.
+
+    Attributes:
+        facts: what its info lines say.
+        last: where the last event stands, and on which clock; messages without a time go there.
+        latest, longest: the last start and the greatest duration of timed slices so far, ns.
+    """
+
+    number: int
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    root: TrackId = NO_TRACK
+    tracks: dict[tuple[str, str, str], TrackId] = msgspec.field(default_factory=dict)
+    layouts: dict[str, Layout] = msgspec.field(default_factory=dict)
+    last: tuple[int, ClockDomain] = (0, NO_CLOCK)
+    latest: int = 0
+    longest: int = 0
+
+    def describe(self) -> str:
+        """The library, its version and where it runs, as far as the log says."""
+        facts = self.facts
+        parts = [f"{facts['library']} {facts['version']}"] if "version" in facts else []
+        labels = {"commit": "commit", "isa": "ISA", "cpu_runtime": "CPU runtime", "nthr": "threads"}
+        parts += [f"{label} {facts[key]}" for key, label in labels.items() if key in facts]
+        return ", ".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def _facts_of(component: str, text: str) -> dict[str, Any]:
+    """What an info line says, once for the runs that say the same; "info" where its meaning is not known."""
+    header = _HEADER.match(text)
+    if header is not None:
+        facts: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
+        if text[header.end() :].startswith(","):  # 0.18 to 0.20 have it on the same line
+            facts["isa"] = text[header.end() + 1 :]
+        return facts
+    known = re.fullmatch(r"(?:(cpu|gpu),)?(isa:|runtime:|Detected ISA is |(?:prim_)?template:)(.*)", text)
+    if known is None:
+        return {"info": f"{component},{text}" if component else text}
+    if known[2] == "runtime:":
+        runtime, _, threads = known[3].partition(",nthr:")
+        return {f"{known[1] or 'cpu'}_runtime": runtime} | ({"nthr": int(threads[:9])} if threads.isdigit() else {})
+    if known[2].endswith("template:"):
+        return {"graph_template" if component == "graph" else "template": known[3]}
+    return {"isa": known[3]}
+
+
+def _note_info(run: LogRun, component: str, text: str) -> None:
+    """Keep what an info line says."""
+    found = _facts_of(component, text)
+    if "info" in found:
+        run.facts.setdefault("info", []).append(found["info"])
+    else:
+        run.facts.update(found)
+
+
+class Runs:
+    """The runs of one log, and their tracks.
+
+    Args:
+        out: where tracks go.
+        pid: the process of all tracks, if it is known.
+
+    Attributes:
+        all: in their order.
+        is_synthetic: whether any track has invented positions.
+    """
+
+    def __init__(self, out: Builder, pid: int | None) -> None:
+        self.all: list[LogRun] = []
+        self.is_synthetic = False
+        self._out = out
+        self._pid = pid
+        self._process: TrackId | None = None
+        self._current: dict[tuple[bytes, bytes], LogRun] = {}
+        self._closed_facts: dict[str, Any] = {}
+        self._has_clock = False
+
+    def of(self, marker: bytes, version: bytes) -> LogRun:
+        """The run that a line belongs to: two libraries in one process differ in marker or version of their lines."""
+        if marker == b"onednn_graph" and self.all:
+            return self.all[-1]
+        key = (marker, version)
+        if key not in self._current:
+            self._current[key] = self._new_run()
+        return self._current[key]
+
+    def _new_run(self) -> LogRun:
+        self.all.append(LogRun(len(self.all) + 1))
+        return self.all[-1]
+
+    def _close(self, run: LogRun) -> None:
+        """Keep as little as possible of a run that no line belongs to any more: there may be ten thousands."""
+        run.tracks, run.layouts = {}, {}
+        if run.facts == self._closed_facts:
+            run.facts = self._closed_facts
+        self._closed_facts = run.facts
+
+    def note(self, record: Record) -> None:
+        """Keep what an info line says; a second version header begins a new run."""
+        component, text = lines.info_of(record.marker, record.body)
+        run = self.of(record.marker, record.version)
+        if _HEADER.match(text):
+            if record.marker == b"onednn_graph" and "version" in run.facts:
+                run.facts["graph_version"] = text
+                return
+            if "version" in run.facts:
+                self._close(run)
+                run = self._current[record.marker, record.version] = self._new_run()
+        _note_info(run, component, text)
+
+    def track(self, run: LogRun, group: str, engine: str, clock: ClockDomain) -> TrackId:
+        """The track of a group of lines of an engine, on that clock."""
+        key = (group, engine, clock.name)
+        track = run.tracks.get(key)
+        if track is not None:
+            return track
+        clock_id = self._clock_id(clock)
+        if engine.startswith("gpu"):
+            self._out.info.layer = Layer.DEVICE
+        if run.root == NO_TRACK:
+            run.root = self._out.tracks.add("oneDNN", self._parent(), clock=clock_id)
+        name = engine if group == "exec" else f"{engine} {group}".strip()
+        synthetic = clock is NO_CLOCK
+        self.is_synthetic |= synthetic
+        track = self._out.tracks.add(
+            f"{name} (synthetic)" if synthetic else name,
+            run.root,
+            description=SYNTHETIC_HELP if synthetic else "",
+            clock=clock_id,
+        )
+        self._out.tracks[track].rank = _GROUP_RANK.get(group, len(_GROUP_RANK))
+        run.tracks[key] = track
+        return track
+
+    def _parent(self) -> TrackId:
+        if self._pid is None:
+            return NO_TRACK
+        if self._process is None:
+            self._process = self._out.tracks.process(pid=self._pid)
+        return self._process
+
+    def _clock_id(self, clock: ClockDomain) -> ClockId:
+        if clock is NO_CLOCK:
+            clock = clock.owned_by(self._out.info.name)
+        if not self._has_clock:
+            self._out.clocks.set_default(clock)
+            self._has_clock = True
+        return self._out.clocks.add(clock)

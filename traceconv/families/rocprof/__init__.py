@@ -1,0 +1,1 @@
+"""What rocprofv3 and rocprof of AMD ROCm write."""

@@ -1,0 +1,267 @@
+"""The CSV of rocprofv3 and rocprof."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+from traceconv.families.common import cupti as _cupti
+from traceconv.families.common.idle_lines import EMPTY, SPACES, IdleRows, holds, lines_but
+from traceconv.families.common.numbers import number_of
+from traceconv.families.rocprof._tracks import BAD_ROW, Tracks
+from traceconv.io.source import Source
+from traceconv.model.builder import Builder
+from traceconv.model.diagnostics import absent, skipped
+from traceconv.model.times import NS, parse_ns
+from traceconv.model.trace import NO_TRACK, TrackId
+
+FOREIGN_LINE = skipped("rocprof.foreign_line", "a line before the heading of the table: left out", quiet=True)
+NEVER_SET = absent(
+    "rocprof.no_begin",
+    "the begin or end of a kernel was never set (0), so nobody knows when it ran: it is a row of a table without times",
+)
+
+_HEADINGS = (
+    {"start_timestamp", "end_timestamp"},
+    {"begin_ns", "end_ns"},
+    {"name", "calls"},
+    {"kernel_name", "counter_name", "counter_value"},
+)
+#: What stands in each of them.
+_OF_HEADINGS = b"(?i:timestamp|ns|calls|counter)"
+_MAY_BE_HEADING = re.compile(_OF_HEADINGS.decode())
+#: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.
+_ARGS = {
+    "workgroup_size_x": "workgroup_x",
+    "workgroup_size_y": "workgroup_y",
+    "workgroup_size_z": "workgroup_z",
+    "grid_size_x": "grid_x",
+    "grid_size_y": "grid_y",
+    "grid_size_z": "grid_z",
+    "workgroup_size": "workgroup",
+    "grid_size": "grid",
+    "private_segment_size": "private_segment_bytes",
+    "group_segment_size": "group_segment_bytes",
+    "lds_block_size": "lds_bytes",
+    "scratch_size": "scratch_bytes",
+    "lds": "lds_bytes",
+    "scr": "scratch_bytes",
+    "vgpr_count": "vgpr_count",
+    "accum_vgpr_count": "accum_vgpr_count",
+    "arch_vgpr": "vgpr_count",
+    "sgpr_count": "sgpr_count",
+    "sgpr": "sgpr_count",
+    "arch_vgpr_count": "vgpr_count",
+    "vgpr": "vgpr_count",
+    "accum_vgpr": "accum_vgpr_count",
+    "kernel_id": "kernel_id",
+    "wave_size": "wave_size",
+    "grd": "grid",
+    "wgr": "workgroup",
+    "dispatch_id": "dispatch_id",
+    "bytes": "bytes",
+    "allocation_size": "bytes",
+    "correlation_id": "correlation_id",
+    "stream_id": "stream",
+    "thread_id": "thread_id",
+    "process_id": "process_id",
+    "tid": "thread_id",
+    "pid": "process_id",
+}
+
+
+def _plain(name: str) -> str:
+    """The name of a column in one spelling: "Kernel_Name", "KernelName", "gpu-id" -> "kernel_name", "gpu_id"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).replace("-", "_").lower()
+
+
+class _Kernel(NamedTuple):
+    """A dispatch of a kernel; `times` are its begin and end in ns, None if they were not recorded."""
+
+    agent: str
+    queue: str
+    times: tuple[int, int] | None
+    name: str
+    args: dict[str, Any]
+    at: int
+
+
+_TIMES = (("start_timestamp", "begin_ns"), ("end_timestamp", "end_ns"))
+#: The columns of process and thread, in the spelling of newer and of older versions.
+_IDS = (("process_id", "pid"), ("thread_id", "tid"))
+
+
+def _times(row: dict[str, str]) -> tuple[int, int] | None:
+    """Begin and end of a record, taken out of its row; None if it has none, or one of them was never set (0)."""
+    texts = [row.pop(new, "") or row.pop(old, "") for new, old in _TIMES]
+    if not all(texts):
+        return None
+    start, end = (parse_ns(text.encode(), NS) for text in texts)
+    return (start, end) if start > 0 and end > 0 else None
+
+
+class Table:
+    """Reads one CSV into a builder."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._tracks = Tracks(out)
+        self._totals: TrackId = NO_TRACK
+        self._untimed: TrackId = NO_TRACK
+        self._has_times = False  # whether the file has columns for them
+        self._keys: dict[str, str] = {}  # what the values of the columns are called as args
+        self._counted: dict[tuple[str, str], dict[str, Any]] = {}  # the args of each dispatch with counters
+        self._kernels: list[_Kernel] = []  # which wait for more counters
+        self._lines = IdleRows(out)
+
+    def read(self, source: Source) -> None:
+        """Read all rows."""
+        header: list[str] | None = None
+        for number, cells in self._lines.rows(source, lambda error: [str(error)]):
+            if not cells:
+                self._lines.idle(self._blank, EMPTY)
+            elif header is None or _is_heading(cells):
+                header = self._heading(cells, number, header)
+            else:
+                self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
+        for kernel in self._kernels:
+            self._draw(kernel)
+
+    def _blank(self, count: int) -> None:
+        self._out.balance.read += count
+        self._out.balance.skipped["blank lines"] += count
+
+    def _heading(self, cells: list[str], number: int, before: list[str] | None) -> list[str] | None:
+        if _is_heading(cells):
+            self._out.balance.read += 1
+            self._out.balance.merged["headings"] += 1
+            header = [_plain(cell) for cell in cells]
+            self._has_times |= not {"start_timestamp", "begin_ns"}.isdisjoint(header)
+            self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}
+            return header
+        self._lines.skip(FOREIGN_LINE, number, like=_cut_rows(2))
+        return before
+
+    def _row(self, row: dict[str, str], cut: bool, number: int) -> None:
+        try:
+            if cut:
+                raise ValueError("the row is cut")
+            if "calls" in row:
+                self._sum(row, number)
+            else:
+                self._record(row, number)
+        except (ValueError, KeyError) as error:
+            self._lines.skip(BAD_ROW, number, str(error), _cut_rows(len(self._keys)) if cut else b"")
+        else:
+            self._out.balance.read += 1
+
+    def _sum(self, row: dict[str, str], number: int) -> None:
+        if self._totals == NO_TRACK:
+            self._totals = self._out.tracks.totals("ROCm statistics")
+        args = {key: number_in(value) for key, value in row.items()}
+        name = str(args.pop("name"))
+        self._out.totals(self._totals, name, "statistics", args, number)
+        self._out.balance.written += 1
+
+    def _record(self, row: dict[str, str], number: int) -> None:
+        times = _times(row)
+        if "kernel_name" in row and not row.get("function"):
+            self._kernel(row, times, number)
+            return
+        if times is None:
+            raise ValueError("no times")
+        start, end = times
+        out = self._out
+        if "source_agent_id" in row:
+            target = _agent(row.pop("destination_agent_id"))
+            places = {"source": _agent(row.pop("source_agent_id")), "destination": target}
+            name = row.pop("direction", "") or row.get("name") or row.get("kind", "copy")
+            track = self._tracks.queue(target, "Memory copies")
+            out.slice(track, start, end - start, name, _cupti.MEMCPY, self._args(row) | places, number)
+        else:
+            track = self._place(row)
+            name = row.pop("function", "") or row.pop("operation", "") or row.pop("name", "") or row.get("kind", "?")
+            category = row.pop("domain", "") or row.pop("kind", "")
+            out.slice(track, start, end - start, name, category, self._args(row), number)
+        out.balance.written += 1
+
+    def _place(self, row: dict[str, str]) -> TrackId:
+        """The track of what is no kernel and no copy: its thread, or that of an agent where there is no thread."""
+        pid, tid = (_int(row.pop(new, None) or row.pop(old, None)) for new, old in _IDS)
+        if tid is None and row.get("agent_id"):
+            return self._tracks.queue(_agent(row.pop("agent_id")), "Memory allocations")
+        return self._tracks.thread(pid, tid)
+
+    def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:
+        """A dispatch; the further rows of one with several counters add to the first."""
+        name = row.pop("kernel_name")
+        place = row.pop("agent_id", "") or row.pop("gpu_id", "") or "?", row.pop("queue_id", "?")
+        counter, value = row.pop("counter_name", None), row.pop("counter_value", "")
+        for known in ("function", "kind"):
+            row.pop(known, None)
+        if counter is not None:
+            dispatch = (place[0], row.get("dispatch_id", str(number)))
+            if dispatch in self._counted:
+                self._counted[dispatch][counter] = number_in(value)
+                self._out.balance.merged["further counters of a kernel"] += 1
+                return
+        args = self._args(row)
+        kernel = _Kernel(_agent(place[0]), f"Queue {place[1]}", times, name, args, number)
+        self._out.balance.written += 1
+        if counter is None:
+            self._draw(kernel)
+            return
+        args[counter] = number_in(value)
+        self._counted[dispatch] = args
+        self._kernels.append(kernel)
+
+    def _draw(self, kernel: _Kernel) -> None:
+        """A slice on its queue, or a row of a table if nobody knows when it ran."""
+        out = self._out
+        if kernel.times is None:
+            if self._has_times:
+                out.problem(NEVER_SET, kernel.at, kernel.name)
+            if self._untimed == NO_TRACK:
+                self._untimed = out.tracks.totals("ROCm kernels")
+            args = {"agent": kernel.agent, "queue": kernel.queue, **kernel.args}
+            out.totals(self._untimed, kernel.name, _cupti.KERNEL, args, kernel.at)
+            return
+        start, end = kernel.times
+        track = self._tracks.queue(kernel.agent, kernel.queue)
+        out.slice(track, start, end - start, kernel.name, _cupti.KERNEL, kernel.args, kernel.at)
+
+    def _args(self, row: dict[str, str]) -> dict[str, Any]:
+        """What is left of a row after its times, name and place were taken."""
+        return {self._keys[key]: number_in(value) for key, value in row.items() if value}
+
+
+@cache
+def _cut_rows(columns: int) -> bytes:
+    """The expression of lines with fewer cells than there are columns that are no heading."""
+    return SPACES + b"|" + lines_but(holds(b'"'), holds(b",", columns - 1), holds(_OF_HEADINGS))
+
+
+def _is_heading(cells: list[str]) -> bool:
+    if _MAY_BE_HEADING.search(",".join(cells)) is None:
+        return False
+    names = {_plain(cell) for cell in cells}
+    return any(names >= needed for needed in _HEADINGS)
+
+
+def _agent(text: str) -> str:
+    """A number, or a text such as "Agent 7"."""
+    return f"Agent {text}" if text.isdigit() else text
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+#: Longer ones are ids or hashes.
+_MOST_DIGITS = 40
+
+
+def number_in(text: str) -> int | float | str:
+    number = number_of(text)
+    return text if number is None or len(text) >= _MOST_DIGITS else number

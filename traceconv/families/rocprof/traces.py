@@ -1,0 +1,141 @@
+"""AMD ROCm: what rocprofv3 (ROCprofiler-SDK) and the older rocprof write as CSV and JSON.
+
+    "Kind","Agent_Id","Queue_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp",...
+    "KERNEL_DISPATCH",1,1,10,"void add<float>(float*, float const*)",1,58378640000000,58378640010000,...
+
+    "Domain","Function","Process_Id","Thread_Id","Correlation_Id","Start_Timestamp","End_Timestamp"
+    "HIP_RUNTIME_API","hipLaunchKernel",315155,315155,1,58378639990000,58378639996000
+
+    {"rocprofiler-sdk-tool": [{"metadata": {"pid": 7}, "agents": [], "kernel_symbols": [], "strings": {},
+      "buffer_records": {"kernel_dispatch": [], "hip_api": [], _cupti.MEMCPY: []}}]}
+
+Facts: the guides of rocprofv3 and rocprof (rocm.docs.amd.com), ROCprofiler-SDK's generateCSV.cpp and generateJSON.cpp
+(ROCm 6.2 to 7), and public outputs (see `checked`). Columns differ by version: they are found by name, and what has no
+other use is an arg. Times are ns of CLOCK_BOOTTIME, the same for host and device. One CSV holds one kind of record:
+kernels, copies, allocations, calls, markers. Counters had no times in ROCm 6.2; rocprofv2 leaves a begin of 0 where the
+kernel was not timed. rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, with a column
+for each counter, and Chrome JSON for traces.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from traceconv.families.chrome import facts
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.json_reader import ChromeReader
+from traceconv.families.registry import Match
+from traceconv.families.rocprof._sdk import read_sdk
+from traceconv.families.rocprof._table import FOREIGN_LINE, Table
+from traceconv.io.source import Head, Source
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
+from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.trace import Layer
+
+#: The default clock of ROCprofiler-SDK (source/lib/common/utility.hpp); early versions took CLOCK_MONOTONIC.
+CLOCK = BOOTTIME
+#: The Chrome JSON of the old rocprof counts from its first record.
+V1_CLOCK = ClockDomain("rocprof time", Zero.UNKNOWN, Run.MONOTONIC, 1)
+
+_HEADING = re.compile(
+    rb'(?m)^(?=.*(?:Start_Timestamp"?,"?End_Timestamp|BeginNs"?,"?EndNs))"?[\w-]+"?,.*$', re.IGNORECASE
+)
+_STATS = re.compile(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDurationNs|AverageNs|Percentage)".*$')
+_SDK_JSON = re.compile(rb'"rocprofiler-sdk-tool"\s*:')
+_V1_JSON = re.compile(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
+_UNTIMED = re.compile(
+    rb'(?mi)^(?!.*(?:Timestamp|BeginNs))"?[\w-]+"?,.*"?Kernel_?Name"?,.*"?Counter_Name"?,"?Counter_Value"?\s*$'
+)
+
+
+@dataclass(frozen=True)
+class Rocprof(msgspec.Struct, frozen=True):
+    """Importer of what rocprofv3 and rocprof write."""
+
+    name: ClassVar[str] = "rocprof"
+    title: ClassVar[str] = "AMD ROCm: rocprofv3 and rocprof traces"
+    url: ClassVar[str] = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
+    versions: ClassVar[str] = (
+        "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no rocpd"
+    )
+    clock: ClassVar[ClockDomain] = CLOCK
+    layer: ClassVar[Layer] = Layer.DEVICE
+    marks: ClassVar[FormatMarks] = GPU_MARKS
+    record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
+    line_up: ClassVar[str] = (
+        "Times count from boot, and host and device share them. The JSON names the host, so files with other clocks "
+        "since boot of the same host line up; else `--offset FILE=TIME`."
+    )
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("kernel dispatches", "slices on the queues of their device, with sizes and registers as args"),
+        ("memory copies", "slices on a track of the device that they go to, with bytes where the file has them"),
+        ("HIP, HSA, RCCL calls, markers", "slices on their thread"),
+        ("correlation of call and kernel or copy (JSON)", "flows"),
+        (
+            "counter_collection.csv",
+            "slices of the kernels with the counters as args; rows of totals if it has no times",
+        ),
+        ("memory allocations", "slices on a track of their device, with the bytes"),
+        ("statistics (*_stats.csv)", "rows of totals"),
+    )
+    skips = (EMPTY_EVENT, FOREIGN_LINE)
+    lost: ClassVar[tuple[str, ...]] = (
+        "Arrows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
+        "Addresses, code objects, callback records and samples of the program counter of the JSON.",
+    )
+    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        (
+            "rocprofv3 of ROCm 7, MI350X",
+            "908_results.json.gz of AMD-AGI/TraceLens, 43,915 dispatches",
+            "all groups and fields; the times and queues of all dispatches",
+        ),
+        (
+            "rocprofv3 of ROCm 6.2 to 7",
+            "generateCSV.cpp, generateJSON.cpp and the nine outputs in source/docs/data of ROCm/rocprofiler-sdk",
+            "the columns of each table, by version; all rows read",
+        ),
+        (
+            "rocprofv2 of ROCm 5.7, rocprof of ROCm 2 to 6",
+            "ROCm's changelog and guide, outputs in tutorials (columns and single rows)",
+            "the columns; a whole file was not at hand, of the Chrome JSON not even a part",
+        ),
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """YES by the key of the JSON or the heading of a table."""
+        if _SDK_JSON.search(head.data[:4096]):
+            return Match.yes("JSON of ROCprofiler-SDK")
+        if head.text[:1] == b"{" and b'"traceEvents"' in head.data[:4096] and _V1_JSON.search(head.data):
+            return Match.yes("Chrome JSON with the process names of rocprof")
+        heading = _HEADING.search(head.data) or _STATS.search(head.data) or _UNTIMED.search(head.data)
+        if heading and re.search(rb"Kernel_?Name|Function|Agent_Id|Correlation_Id|Calls", heading[0], re.IGNORECASE):
+            return Match.yes("the heading of a rocprof table")
+        return Match.no("no key, process names or table heading of rocprof")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole file."""
+        head = source.head()
+        if head.text[:1] == b"{":
+            if _SDK_JSON.search(head.data):
+                read_sdk(source, out, self.clock)
+                return
+            reader = ChromeReader(source, out)
+            events = ChromeEvents(out)
+            events.add_all(reader)
+            top = facts.top_level(reader, out)
+            events.finish(top.get("stackFrames"))
+            facts.set_clock(top, out, V1_CLOCK)
+            return
+        out.info.unit, out.balance.unit = "line", "rows"
+        out.info.real_ids = True
+        if _STATS.search(head.data) or _UNTIMED.search(head.data):
+            out.clocks.set_default(NO_TIME)
+            out.belongs_to((self.name,))
+        Table(out).read(source)
+        if not out.balance.written:
+            raise source.malformed("no rows of rocprof found", hint=f"record with: {self.record}")
