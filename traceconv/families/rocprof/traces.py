@@ -23,8 +23,6 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-import msgspec
-
 from traceconv.families.chrome import facts
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -54,7 +52,7 @@ _UNTIMED = re.compile(
 
 
 @dataclass(frozen=True)
-class Rocprof(msgspec.Struct, frozen=True):
+class Rocprof:
     """Importer of what rocprofv3 and rocprof write."""
 
     name: ClassVar[str] = "rocprof"
