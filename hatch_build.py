@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import zlib
@@ -12,6 +13,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _KERNEL = Path("traceconv", "kernel")
+# What Cython needs for views of memory, once: it is most of each module otherwise.
+_SHARED = ".".join((*_KERNEL.parts, "_cyutility"))
 
 
 class KernelHook(BuildHookInterface):
@@ -43,15 +46,25 @@ def _compile(root: Path) -> list[Path]:
     from setuptools import Distribution, Extension
 
     sources = sorted(path for path in root.joinpath(_KERNEL).glob("*.py") if path.name != "__init__.py")
-    flags = [] if sys.platform == "win32" else ["-O3"]
+    flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-fno-asynchronous-unwind-tables"]
+    linking = ["-s"] if sys.platform == "linux" else []
     if not sources:
         return []
     with tempfile.TemporaryDirectory() as folder:
         extensions = [
-            Extension(".".join([*_KERNEL.parts, path.stem]), [_marked(path, folder)], extra_compile_args=flags)
+            Extension(
+                ".".join([*_KERNEL.parts, path.stem]),
+                [_marked(path, folder)],
+                extra_compile_args=flags,
+                extra_link_args=linking,
+            )
             for path in sources
         ]
-        modules = cythonize(extensions, language_level=3, quiet=True)
+        modules = cythonize(extensions, language_level=3, quiet=True, shared_utility_qualified_name=_SHARED)
+        shared = str(Path(folder, "_cyutility.c"))
+        subprocess.run([sys.executable, "-m", "cython", f"--generate-shared={shared}"], check=True)
+        small = [flag.replace("-O3", "-Os") for flag in flags]  # no loop is in it
+        modules.append(Extension(_SHARED, [shared], extra_compile_args=small, extra_link_args=linking))
         distribution = Distribution({"name": "traceconv", "ext_modules": modules})
         command = distribution.get_command_obj("build_ext")
         command.build_lib, command.build_temp = folder, folder

@@ -356,6 +356,17 @@ def test_help_is_light_and_has_examples() -> None:
     assert b"the other way" in result.stdout
 
 
+def test_works_where_protobuf_is_not_installed(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['google'] = sys.modules['perfetto'] = None; from traceconv.cli import cli; "
+        "cli.main(['convert', sys.argv[1], '-o', sys.argv[2]], standalone_mode=False); cli.main(['check', sys.argv[2]])"
+    )
+    command = [sys.executable, "-c", code, str(KINETO), str(tmp_path / "out.pftrace")]
+    result = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "pftrace, ok" in result.stdout
+
+
 @pytest.mark.parametrize("name", cli._COMMANDS)
 def test_every_command_has_an_example(name: str) -> None:
     result = run(name, "--help")

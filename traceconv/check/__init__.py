@@ -1,6 +1,6 @@
 """Checks a finished trace for everything that viewers would drop, misplace or refuse, mostly without a word.
 
-The check reads the file with means of its own (schema, protobuf messages) and shares nothing with the writers, so
+The check reads the file with means of its own (a schema, a decoder) and shares nothing with the writers, so
 that it can judge their output as well as files of other tools.
 """
 
@@ -50,7 +50,7 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
 
 
 def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked) -> CheckReport:
-    # Either check pulls in its own heavy library: the other one is not paid for.
+    # Either check has its own large imports: the other ones are not paid for.
     if first == _PACKET_TAG:
         from traceconv.check.pftrace import check_pftrace
 

@@ -6,8 +6,7 @@ BOOTTIME; a clock that no earlier snapshot ties to it, directly or through other
 
 from __future__ import annotations
 
-from typing import Any
-
+from traceconv.check._messages import Fields
 from traceconv.check._report import declare
 from traceconv.model.diagnostics import Diagnostics, Severity
 
@@ -35,24 +34,24 @@ class Clocks:
         self._running: dict[Clock, int] = {}
         self._offsets: dict[Clock, int] = {}
 
-    def snapshot(self, message: Any, sequence: int) -> None:
+    def snapshot(self, message: Fields, sequence: int) -> None:
         """Note a ClockSnapshot message."""
         if not self._has_snapshot:
             self._has_snapshot = True
-            if message.HasField("primary_trace_clock"):
-                self._timeline = (message.primary_trace_clock, 0)
-        readings = {_clock(entry.clock_id, sequence): self._read(entry, sequence) for entry in message.clocks}
+            if "primary_trace_clock" in message:
+                self._timeline = (message["primary_trace_clock"], 0)
+        readings = dict(self._read(entry, sequence) for entry in message.get("clocks", ()))
         self._join(set(readings))
         for clock, ns in readings.items():
             self._offsets[clock] = readings.get(self._timeline, ns) - ns
 
-    def _read(self, entry: Any, sequence: int) -> int:
-        """The reading in ns; also notes how the clock counts."""
-        clock = _clock(entry.clock_id, sequence)
-        self._multipliers[clock] = entry.unit_multiplier_ns or 1
-        if entry.is_incremental:
-            self._running[clock] = entry.timestamp
-        return int(entry.timestamp) * self._multipliers[clock]
+    def _read(self, entry: Fields, sequence: int) -> tuple[Clock, int]:
+        """A clock and its reading in ns; also notes how the clock counts."""
+        clock, reading = _clock(entry.get("clock_id", 0), sequence), entry.get("timestamp", 0)
+        self._multipliers[clock] = entry.get("unit_multiplier_ns") or 1
+        if entry.get("is_incremental"):
+            self._running[clock] = reading
+        return clock, reading * self._multipliers[clock]
 
     def _join(self, clocks: set[Clock]) -> None:
         touching = [group for group in self._groups if group & clocks]

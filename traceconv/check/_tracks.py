@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from traceconv.check._balance import Edges
+from traceconv.check._messages import Fields
 from traceconv.check._report import declare
 from traceconv.model.diagnostics import Code, Diagnostics, Severity
 
@@ -79,21 +79,22 @@ class Tracks:
         self._tracks: dict[int, Track] = {}
         self._owners: dict[tuple[object, ...], int] = {}
 
-    def declare(self, descriptor: Any, machine: int, packet: int) -> None:
+    def declare(self, descriptor: Fields, machine: int, packet: int) -> None:
         """Note a TrackDescriptor message."""
-        if not descriptor.HasField("uuid"):
+        uuid = descriptor.get("uuid")
+        if uuid is None:
             self._found.add(NO_UUID, f"packet {packet}")
             return
         identity = _identity(descriptor, machine)
-        track = self._at(descriptor.uuid)
+        track = self._at(uuid)
         if track.declared >= 0 and track.identity != identity:
-            self._found.add(CONFLICT, f"packet {packet}: uuid {descriptor.uuid}")
+            self._found.add(CONFLICT, f"packet {packet}: uuid {uuid}")
         if track.declared < 0:
             track.declared = packet
         track.kind, track.identity = str(identity[0]), identity
-        track.parent = descriptor.parent_uuid
+        track.parent = descriptor.get("parent_uuid", 0)
         track.merge_key = _merge_key(descriptor)
-        self._claim(identity, descriptor.uuid, packet)
+        self._claim(identity, uuid, packet)
 
     def _claim(self, identity: tuple[object, ...], uuid: int, packet: int) -> None:
         kind = identity[0]
@@ -173,21 +174,20 @@ class Tracks:
         return [(LOOP, track.declared)]
 
 
-def _merge_key(descriptor: Any) -> object:
+def _merge_key(descriptor: Fields) -> object:
     """Without the behavior that asks for it, a key is ignored."""
-    if descriptor.sibling_merge_behavior != _MERGE_BY_KEY:
+    if descriptor.get("sibling_merge_behavior") != _MERGE_BY_KEY:
         return None
-    field = descriptor.WhichOneof("sibling_merge_key_field")
-    return (field, getattr(descriptor, field)) if field else ""
+    field = descriptor.get("sibling_merge_key_field")
+    return (field, descriptor[field]) if field else ""
 
 
-def _identity(descriptor: Any, machine: int) -> tuple[object, ...]:
-    if descriptor.HasField("process"):
-        return "process", machine, descriptor.process.pid
-    if descriptor.HasField("thread"):
-        return "thread", machine, descriptor.thread.pid, descriptor.thread.tid
-    name, parent = descriptor.name, descriptor.parent_uuid
+def _identity(descriptor: Fields, machine: int) -> tuple[object, ...]:
+    for kind, ids in (("process", ("pid",)), ("thread", ("pid", "tid"))):
+        if kind in descriptor:
+            return kind, machine, *(descriptor[kind].get(id, 0) for id in ids)
+    name, parent = descriptor.get("name", b"").decode("utf-8", "replace"), descriptor.get("parent_uuid", 0)
     for kind in ("counter", "state"):
-        if descriptor.HasField(kind):
+        if kind in descriptor:
             return kind, machine, name, parent
     return "plain", machine, name, parent

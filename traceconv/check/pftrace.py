@@ -1,7 +1,6 @@
 """Checks Perfetto traces for what the viewer drops or misplaces, most of it without a message.
 
-Frames are cut by hand, so that a large trace is never in memory at once; each packet is decoded by the protobuf
-messages of the `perfetto` package. A packet is named by its position in the file, from 0 (packets that come out of
+A packet is named by its position in the file, from 0 (packets that come out of
 `compressed_packets` count on). The rules follow the trace processor of Perfetto v58 and what v52 was seen to do.
 """
 
@@ -12,12 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, ClassVar
 
-from google.protobuf.message import DecodeError
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
-
 from traceconv.check._clocks import Clocks
+from traceconv.check._messages import Decoder, Fields
 from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._tracks import Tracks
+from traceconv.families.common.wire_reader import BadWire
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import Readable, read_packets
 from traceconv.model.diagnostics import Diagnostics, Severity
@@ -89,6 +87,12 @@ _INTERNED = {
     "callstacks": "",
     "log_message_body": "body",
 }
+# Fields of a TrackEvent, with what they refer to.
+_REFERENCES = {
+    "correlation_id_str_iid": "correlation_id_str",
+    "source_location_iid": "source_locations",
+    "callstack_iid": "callstacks",
+}
 
 
 class _Sequence:
@@ -148,6 +152,7 @@ class _Checker:
 
     def __init__(self, found: Diagnostics, unpacked: Unpacked) -> None:
         self._found, self._unpacked = found, unpacked
+        self._decoder = Decoder()
         self._position = -1
         self._counts: Counter[str] = Counter()
         self._tracks = Tracks(found)
@@ -171,26 +176,29 @@ class _Checker:
             unpacked: whether it comes out of compressed packets, which may not hold others.
         """
         self._position += 1
+        self._decoder.unknown = False
         try:
-            packet = TracePacket.FromString(data)
-        except DecodeError:
+            packet = self._decoder.decode("TracePacket", data)
+        except BadWire:
             self._add(NOT_A_PACKET)
             return
-        if packet.HasField("compressed_packets"):
+        kind = packet.get("data")
+        if kind == "compressed_packets":
             if unpacked:
                 self._add(PACKED_TWICE)
                 return
-            self._compressed(packet.compressed_packets)
+            self._compressed(packet["compressed_packets"])
             return
-        self._check_fields(packet, data)
+        if self._decoder.unknown:
+            self._add(UNKNOWN_FIELDS)
         sequence = self._enter_sequence(packet)
-        if packet.HasField("track_event"):
-            self._event(packet, packet.track_event, sequence)
-        elif packet.HasField("track_descriptor"):
-            self._tracks.declare(packet.track_descriptor, packet.machine_id, self._position)
-        elif packet.HasField("clock_snapshot"):
-            self._clocks.snapshot(packet.clock_snapshot, packet.trusted_packet_sequence_id)
-        elif packet.HasField("perf_sample"):
+        if kind == "track_event":
+            self._event(packet, packet["track_event"], sequence)
+        elif kind == "track_descriptor":
+            self._tracks.declare(packet["track_descriptor"], packet.get("machine_id", 0), self._position)
+        elif kind == "clock_snapshot":
+            self._clocks.snapshot(packet["clock_snapshot"], packet.get("trusted_packet_sequence_id", 0))
+        elif kind == "perf_sample":
             self._sample(packet, sequence)
 
     def _compressed(self, compressed: bytes) -> None:
@@ -200,157 +208,148 @@ class _Checker:
         if stream.error:
             self._found.add(UNPACKED, f"{place}: {stream.error}")
 
-    def _check_fields(self, packet: Any, data: bytes) -> None:
-        # Without its unknown fields a packet is shorter than its bytes; but so it is when these pad their lengths.
-        packet.DiscardUnknownFields()
-        if packet.ByteSize() != len(data) and packet.ByteSize() != TracePacket.FromString(data).ByteSize():
-            self._add(UNKNOWN_FIELDS)
-
-    def _enter_sequence(self, packet: Any) -> _Sequence:
-        id = packet.trusted_packet_sequence_id
-        if not id and packet.WhichOneof("data") not in (None, "track_descriptor"):
+    def _enter_sequence(self, packet: Fields) -> _Sequence:
+        id = packet.get("trusted_packet_sequence_id", 0)
+        if not id and packet.get("data") not in (None, "track_descriptor"):
             self._add(NO_SEQUENCE)
         sequence = self._sequences[id]
-        flags = packet.sequence_flags
+        flags = packet.get("sequence_flags", 0)
         if flags & _CLEARED:
             sequence = self._sequences[id] = _Sequence(cleared=True)
         elif flags & _NEEDS and not sequence.cleared:
             self._add(NOT_CLEARED)
-        if packet.HasField("trace_packet_defaults"):
-            defaults = packet.trace_packet_defaults
-            if defaults.HasField("timestamp_clock_id"):
-                sequence.clock = defaults.timestamp_clock_id
-            sequence.track = defaults.track_event_defaults.track_uuid
-        if packet.HasField("interned_data"):
-            self._intern(packet.interned_data, sequence)
+        if "trace_packet_defaults" in packet:
+            defaults = packet["trace_packet_defaults"]
+            if "timestamp_clock_id" in defaults:
+                sequence.clock = defaults["timestamp_clock_id"]
+            sequence.track = defaults.get("track_event_defaults", {}).get("track_uuid", 0)
+        if "interned_data" in packet:
+            self._intern(packet["interned_data"], sequence)
         return sequence
 
     # Interned data.
 
-    def _intern(self, data: Any, sequence: _Sequence) -> None:
+    def _intern(self, data: Fields, sequence: _Sequence) -> None:
         for field, text in _INTERNED.items():
             table = sequence.interned[field]
-            for entry in getattr(data, field):
-                value = getattr(entry, text) if text else entry.SerializeToString(deterministic=True)
-                if not entry.iid:
+            for entry in data.get(field, ()):
+                iid, value = entry.get("iid", 0), entry.get(text, b"") if text else entry
+                if not iid:
                     self._add(INTERNED_ZERO, field)
-                if table.setdefault(entry.iid, value) != value:
-                    self._add(INTERNED_CHANGED, f"{field} {entry.iid}")
+                if table.setdefault(iid, value) != value:
+                    self._add(INTERNED_CHANGED, f"{field} {iid}")
         # What the entries themselves refer to may stand in the same packet, in any order.
-        for stack in data.callstacks:
-            for frame in stack.frame_ids:
+        for stack in data.get("callstacks", ()):
+            for frame in stack.get("frame_ids", ()):
                 self._use(sequence, "frames", frame)
-        for frame in data.frames:
-            self._use(sequence, "function_names", frame.function_name_id)
-            if frame.mapping_id:
-                self._use(sequence, "mappings", frame.mapping_id)
-        for mapping in data.mappings:
-            for path in mapping.path_string_ids:
+        for frame in data.get("frames", ()):
+            self._use(sequence, "function_names", frame.get("function_name_id", 0))
+            if frame.get("mapping_id"):
+                self._use(sequence, "mappings", frame["mapping_id"])
+        for mapping in data.get("mappings", ()):
+            for path in mapping.get("path_string_ids", ()):
                 self._use(sequence, "mapping_paths", path)
 
     def _use(self, sequence: _Sequence, field: str, iid: int) -> None:
         if iid not in sequence.interned[field]:
             self._add(NOT_INTERNED, f"{field} {iid}")
 
-    def _check_references(self, event: Any, sequence: _Sequence) -> None:
-        for iid in event.category_iids:
+    def _check_references(self, event: Fields, sequence: _Sequence) -> None:
+        for iid in event.get("category_iids", ()):
             self._use(sequence, "event_categories", iid)
-        self._check_annotations(event.debug_annotations, sequence)
-        if event.HasField("correlation_id_str_iid"):
-            self._use(sequence, "correlation_id_str", event.correlation_id_str_iid)
-        if event.HasField("source_location_iid"):
-            self._use(sequence, "source_locations", event.source_location_iid)
-        if event.HasField("callstack_iid"):
-            self._use(sequence, "callstacks", event.callstack_iid)
-        if event.HasField("log_message"):
-            self._check_log(event.log_message, sequence)
+        if "debug_annotations" in event:
+            self._check_annotations(event["debug_annotations"], sequence)
+        for iid, field in _REFERENCES.items():
+            if iid in event:
+                self._use(sequence, field, event[iid])
+        if "log_message" in event:
+            self._check_log(event["log_message"], sequence)
 
-    def _check_log(self, message: Any, sequence: _Sequence) -> None:
+    def _check_log(self, message: Fields, sequence: _Sequence) -> None:
         self._counts["logs"] += 1
-        self._use(sequence, "log_message_body", message.body_iid)
-        if message.HasField("source_location_iid"):
-            self._use(sequence, "source_locations", message.source_location_iid)
+        self._use(sequence, "log_message_body", message.get("body_iid", 0))
+        if "source_location_iid" in message:
+            self._use(sequence, "source_locations", message["source_location_iid"])
 
-    def _check_annotations(self, annotations: Any, sequence: _Sequence) -> None:
+    def _check_annotations(self, annotations: list[Fields], sequence: _Sequence) -> None:
         names = sequence.interned["debug_annotation_names"]
         for annotation in annotations:
-            iid = annotation.name_iid
-            if iid and iid not in names:
+            if "name_iid" in annotation and (iid := annotation["name_iid"]) and iid not in names:
                 self._add(NOT_INTERNED, f"debug_annotation_names {iid}")
-            value = annotation.WhichOneof("value")
-            if value is None:
-                self._check_annotations(annotation.dict_entries, sequence)
-                self._check_annotations(annotation.array_values, sequence)
-            elif value == "string_value_iid":
-                self._use(sequence, "debug_annotation_string_values", annotation.string_value_iid)
+            if "string_value_iid" in annotation:
+                self._use(sequence, "debug_annotation_string_values", annotation["string_value_iid"])
+            elif "value" not in annotation:
+                for field in ("dict_entries", "array_values"):
+                    if field in annotation:
+                        self._check_annotations(annotation[field], sequence)
 
     # Events.
 
-    def _event(self, packet: Any, event: Any, sequence: _Sequence) -> None:
+    def _event(self, packet: Fields, event: Fields, sequence: _Sequence) -> None:
         self._counts["events"] += 1
         ts = self._time(packet, sequence)
         self._check_references(event, sequence)
-        handler = self._HANDLERS.get(event.type)
+        handler = self._HANDLERS.get(event.get("type", 0))
         if handler is None:
-            if not event.HasField("legacy_event"):
+            if "legacy_event" not in event:
                 self._add(NO_TYPE)
             return
-        uuid = event.track_uuid if event.HasField("track_uuid") else sequence.track
+        uuid = event.get("track_uuid", sequence.track)
         if not uuid:
             self._add(NO_TRACK)
         handler(self, event, ts, uuid, self._name(event, sequence))
         self._extra_values(event)
-        for id in event.flow_ids:
+        for id in event.get("flow_ids", ()):
             self._flows[id].append((ts, self._position, False))
-        for id in event.terminating_flow_ids:
+        for id in event.get("terminating_flow_ids", ()):
             self._flows[id].append((ts, self._position, True))
 
-    def _time(self, packet: Any, sequence: _Sequence) -> int:
-        if not packet.HasField("timestamp"):
+    def _time(self, packet: Fields, sequence: _Sequence) -> int:
+        if "timestamp" not in packet:
             self._add(NO_TIME)
             return 0
-        clock = packet.timestamp_clock_id if packet.HasField("timestamp_clock_id") else sequence.clock
-        ts = self._clocks.to_timeline(packet.timestamp, clock, packet.trusted_packet_sequence_id, self._position)
+        clock, id = packet.get("timestamp_clock_id", sequence.clock), packet.get("trusted_packet_sequence_id", 0)
+        ts = self._clocks.to_timeline(packet["timestamp"], clock, id, self._position)
         if not 0 <= ts <= _MAX_TIME:
             self._add(TIME_RANGE, str(ts))
             return 0
         return ts
 
-    def _name(self, event: Any, sequence: _Sequence) -> int:
+    def _name(self, event: Fields, sequence: _Sequence) -> int:
         """A number for the name of an event; 0 without one."""
-        name: object = event.name
-        iid = event.name_iid
+        name: object = event.get("name")
+        iid = event.get("name_iid")
         if iid:
             name = sequence.interned["event_names"].get(iid)
             if name is None:
                 self._add(NOT_INTERNED, f"event_names {iid}")
         return self._names.setdefault(name, len(self._names) + 1) if name else 0
 
-    def _begin(self, event: Any, ts: int, uuid: int, name: int) -> None:
+    def _begin(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         if not name:
             self._add(NO_NAME)
         self._tracks.for_slice(uuid, self._position).edges.begin(ts, self._position, name)
 
-    def _end(self, event: Any, ts: int, uuid: int, name: int) -> None:
+    def _end(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         self._tracks.for_slice(uuid, self._position).edges.end(ts, self._position, name)
 
-    def _instant(self, event: Any, ts: int, uuid: int, name: int) -> None:
+    def _instant(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         self._counts["instants"] += 1
         if not name:
             self._add(NO_NAME)
         self._tracks.for_slice(uuid, self._position)
 
-    def _counter(self, event: Any, ts: int, uuid: int, name: int) -> None:
+    def _counter(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         self._counts["counters"] += 1
-        if event.WhichOneof("counter_value_field") is None:
+        if "counter_value_field" not in event:
             self._add(NO_VALUE)
         self._tracks.for_value(uuid, self._position)
 
-    def _state(self, event: Any, ts: int, uuid: int, name: int) -> None:
+    def _state(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         self._counts["states"] += 1
         self._tracks.for_slice(uuid, self._position)
 
-    _HANDLERS: ClassVar[dict[int, Callable[[_Checker, Any, int, int, int], None]]] = {
+    _HANDLERS: ClassVar[dict[int, Callable[[_Checker, Fields, int, int, int], None]]] = {
         _BEGIN: _begin,
         _END: _end,
         _INSTANT: _instant,
@@ -358,11 +357,9 @@ class _Checker:
         _STATE: _state,
     }
 
-    def _extra_values(self, event: Any) -> None:
-        for values, uuids in (
-            (event.extra_counter_values, event.extra_counter_track_uuids),
-            (event.extra_double_counter_values, event.extra_double_counter_track_uuids),
-        ):
+    def _extra_values(self, event: Fields) -> None:
+        for kind in ("extra_counter", "extra_double_counter"):
+            values, uuids = event.get(f"{kind}_values", ()), event.get(f"{kind}_track_uuids", ())
             if not values and not uuids:
                 continue
             self._counts["counters"] += len(values)
@@ -371,11 +368,11 @@ class _Checker:
             for uuid in uuids:
                 self._tracks.for_value(uuid, self._position)
 
-    def _sample(self, packet: Any, sequence: _Sequence) -> None:
+    def _sample(self, packet: Fields, sequence: _Sequence) -> None:
         self._counts["samples"] += 1
         self._time(packet, sequence)
-        if packet.perf_sample.HasField("callstack_iid"):
-            self._use(sequence, "callstacks", packet.perf_sample.callstack_iid)
+        if "callstack_iid" in packet["perf_sample"]:
+            self._use(sequence, "callstacks", packet["perf_sample"]["callstack_iid"])
 
     # The end.
 

@@ -1,0 +1,233 @@
+"""Decodes the packets of a Perfetto trace by the table in trace_fields.txt.
+
+A message becomes a dict: a field that is there by its name, a list if it is repeated; of a oneof, its name with that of
+the field that is set. Strings are bytes. What is refused and what is unknown is as protobuf's own decoder has it: a
+field of another wire type is unknown, and so is a number that its enum does not have.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.resources
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from traceconv.families.common.wire_reader import BLOB, FIXED32, FIXED64, VARINT, BadWire, unpacked, varint
+
+#: A decoded message.
+Fields = dict[str, Any]
+
+_GROUP, _GROUP_END = 3, 4
+_MAX_DEPTH = 100
+_MAX_TAG_BYTES = 5
+# So long messages, and so many, are kept: most of them, such as values and ends of slices, come again.
+_KEPT_BYTES, _KEPT = 64, 1 << 14
+_MAX_INT32, _MAX_UINT32 = 2**31 - 1, 2**32 - 1
+_WIDTHS = {FIXED64: 8, FIXED32: 4}
+_WIRE_TYPES = {
+    **dict.fromkeys(("fixed64", "sfixed64", "double"), FIXED64),
+    **dict.fromkeys(("fixed32", "sfixed32", "float"), FIXED32),
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool"), VARINT),
+    **dict.fromkeys(("string", "bytes"), BLOB),
+}
+
+
+def _uint32(value: int) -> int:
+    return value & _MAX_UINT32
+
+
+def _int32(value: int) -> int:
+    return (value & _MAX_UINT32 ^ 1 << 31) - (1 << 31)
+
+
+# What becomes of large varints. All else stays as it is on the wire, since nobody asks for it as a number.
+_LARGE: dict[str, Callable[[int], int]] = {"uint32": _uint32, "int32": _int32}
+
+
+class _Field(NamedTuple):
+    """How a field is read.
+
+    Attributes:
+        name: its name.
+        repeated: whether it is a list.
+        oneof: the name of the oneof that it is in, or "".
+        message: the message that it holds, or "".
+        values: the numbers of its enum.
+        large: what becomes of large numbers.
+        packed: the wire type of the numbers in a blob.
+    """
+
+    name: str
+    repeated: bool
+    oneof: str
+    message: str
+    values: frozenset[int] | None
+    large: Callable[[int], int] | None
+    packed: int | None
+
+
+class Decoder:
+    """Decodes messages; what it returns must not be changed.
+
+    Attributes:
+        unknown: whether there was a field that the table does not have; for the caller to take back.
+    """
+
+    def __init__(self) -> None:
+        self.unknown = False
+        text = importlib.resources.files("traceconv.check").joinpath("trace_fields.txt").read_text("utf-8")
+        lines = (line.partition(" ") for line in text.splitlines())
+        self._lines = {name: words for name, _, words in lines if name != "#"}
+        self._shapes: dict[str, dict[int, _Field]] = {}
+        self._kept: dict[tuple[str, bytes], Fields] = {}
+
+    def decode(self, message: str, data: bytes, into: Fields | None = None, depth: int = _MAX_DEPTH) -> Fields:
+        """Decode a message.
+
+        Args:
+            message: its name in the table, such as "TracePacket".
+            data: its bytes.
+            into: what its fields are added to: a message may stand in several pieces.
+            depth: how many levels of messages it may hold.
+
+        Raises:
+            BadWire: no message, or one that is nested too deeply.
+        """
+        if depth < 0:
+            raise BadWire("messages nested too deeply")
+        try:
+            return self._decode(self._shapes.get(message) or self._shape(message), data, into or {}, depth)
+        except IndexError:
+            raise BadWire("a field longer than its message") from None
+
+    def _decode(self, shape: dict[int, _Field], data: bytes, found: Fields, depth: int) -> Fields:
+        # What is kept was not too deep where it was found, and is so nowhere but near the limit.
+        kept = self._kept if depth > _KEPT_BYTES // 2 else {}
+        at, end = 0, len(data)
+        value: Any
+        while at < end:
+            tag = data[at]
+            at += 1
+            if tag >= 0x80:
+                tag, at = _long_tag(data, at - 1)
+            wire = tag & 7
+            if wire in (VARINT, BLOB):
+                value = data[at]
+                at += 1
+                if value >= 0x80:
+                    value, at = varint(data, at - 1)
+                if wire == BLOB:
+                    begin = at
+                    at += value
+                    value = data[begin:at]
+            elif wire in _WIDTHS:
+                begin = at
+                at += _WIDTHS[wire]
+                value = int.from_bytes(data[begin:at], "little")
+            else:
+                at = _behind_group(data, at, tag, depth)
+            if at > end or tag < 8:
+                raise BadWire("a field longer than its message, or without a number")
+            field = shape.get(tag)
+            if field is None:
+                self.unknown = True
+                continue
+            name, repeated, oneof, inner, values, large, packed = field
+            if inner:
+                if repeated or name not in found:
+                    value = kept.get((inner, value)) or self._inner(inner, value, depth - 1)
+                else:
+                    value = self.decode(inner, value, copy.deepcopy(found[name]), depth - 1)
+            elif packed is not None:
+                found.setdefault(name, []).extend(self._unpacked(value, field))
+                continue
+            elif large is not None and value > _MAX_INT32:
+                value = large(value)
+            if values is not None and value not in values:
+                self.unknown = True
+            elif repeated:
+                found.setdefault(name, []).append(value)
+            else:
+                if oneof:
+                    if oneof in found and found[oneof] != name:
+                        del found[found[oneof]]
+                    found[oneof] = name
+                found[name] = value
+        return found
+
+    def _inner(self, message: str, data: bytes, depth: int) -> Fields:
+        """Decode a message that is not kept, and keep it if it is short."""
+        found = self.decode(message, data, None, depth)
+        if len(data) <= _KEPT_BYTES and not self.unknown:
+            if len(self._kept) == _KEPT:
+                self._kept.clear()
+            self._kept[message, data] = found
+        return found
+
+    def _unpacked(self, data: bytes, field: _Field) -> list[int]:
+        if field.packed != VARINT:
+            width = _WIDTHS[field.packed or FIXED64]
+            if len(data) % width:
+                raise BadWire("a number longer than its field")
+            return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
+        numbers = unpacked(data)
+        if field.large is not None:
+            numbers = list(map(field.large, numbers))
+        if field.values is not None and not field.values.issuperset(numbers):
+            self.unknown = True
+            numbers = [number for number in numbers if number in field.values]
+        return numbers
+
+    def _shape(self, message: str) -> dict[int, _Field]:
+        """The fields of a message by tag (number * 8 + wire type), from its line of the table."""
+        shape: dict[int, _Field] = {}
+        for word in self._lines[message].split():
+            name, _, rest = word.partition("=")
+            number, _, rest = rest.partition(":")
+            kind, _, oneof = rest.partition("/")
+            repeated, kind = kind.endswith("*"), kind.removesuffix("*")
+            place, wire, values = int(number) << 3, _WIRE_TYPES.get(kind), None
+            if kind.startswith("enum("):
+                wire, values = VARINT, frozenset(map(int, kind[5:-1].split(",")))
+            if wire is None:
+                shape[place | BLOB] = _Field(name, repeated, oneof, kind, None, None, None)
+                continue
+            field = _Field(name, repeated, oneof, "", values, _int32 if values else _LARGE.get(kind), None)
+            shape[place | wire] = field
+            if repeated and wire != BLOB:
+                shape[place | BLOB] = field._replace(packed=wire)
+        self._shapes[message] = shape
+        return shape
+
+
+def _long_tag(data: bytes, begin: int) -> tuple[int, int]:
+    """The tag at a place, and where it ends."""
+    tag, at = varint(data, begin)
+    if at - begin > _MAX_TAG_BYTES or tag > _MAX_UINT32:
+        raise BadWire("a tag beyond 32 bits")
+    return tag, at
+
+
+def _behind_group(data: bytes, at: int, tag: int, depth: int) -> int:
+    """Where a group ends, which begins with the tag; what is in it has no names. Raises BadWire, or IndexError."""
+    opened: list[int] = []
+    while True:
+        wire = tag & 7
+        if wire == VARINT:
+            _, at = varint(data, at)
+        elif wire == BLOB:
+            size, at = varint(data, at)
+            at += size
+        elif wire in _WIDTHS:
+            at += _WIDTHS[wire]
+        elif wire == _GROUP and len(opened) < depth:
+            opened.append(tag)
+        elif wire == _GROUP_END and opened and opened[-1] == tag - 1:
+            opened.pop()
+        else:
+            raise BadWire(f"wire type {wire}")
+        if tag < 8:
+            raise BadWire("a field without a number")
+        if not opened:
+            return at
+        tag, at = _long_tag(data, at)
