@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from traceconv import kernel
 from traceconv.model.trace import I32, I64
 
 _UNNAMED = 0  # the interned string ""
@@ -127,53 +126,43 @@ class Marks:
 
     def pairs(self) -> Pairs:
         """All pairs, track by track, in the order of their ends; then those that never end, outermost first."""
-        begins, ends = np.empty(len(self.ts), np.int64), np.empty(len(self.ts), np.int64)
-        pair_rows = kernel.module("pair_rows")
-        pair = pair_rows.pair if pair_rows is not None else _pair
-        columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
-        names = np.frombuffer(self.name, np.int32)
-        keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
+        track, name = np.frombuffer(self.track, np.int32), np.frombuffer(self.name, np.int32)
+        keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), track
         in_order = bool(np.all(keys[0][1:] >= keys[0][:-1]))
         order = np.lexsort(keys[1:] if in_order else keys)
-        count = pair(order, *columns, names, 1 + int(np.max(names, initial=0)), _UNNAMED, begins, ends)
-        begin, end = begins[:count], ends[:count]
-        misnamed = (begin >= 0) & (end >= 0) & (names[end] != _UNNAMED) & (names[end] != names[begin])
+        begin, end = _pair(order, track, np.frombuffer(self._is_begin, np.uint8), name)
+        misnamed = (begin >= 0) & (end >= 0) & (name[end] != _UNNAMED) & (name[end] != name[begin])
         return Pairs(begin, end, misnamed)
 
 
-def _pair(
-    order: I64,
-    track: I32,
-    is_begin: npt.NDArray[np.uint8],
-    name: I32,
-    names: int,
-    unnamed: int,
-    begins: I64,
-    ends: I64,
-) -> int:
-    """What the function of the kernel does, which says what the columns are."""
-    del names  # only the kernel has a table of them
-    open_slices, track_before, count = _OpenSlices(), -1, 0
+def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) -> tuple[I64, I64]:
+    """Join each end with its begin: the innermost open one of that name, or else the innermost one.
+
+    Args:
+        order: the rows of the other columns, track by track and in order of time.
+        track, is_begin, name: the begins and ends.
+
+    Returns:
+        The rows of each pair, see `Marks.pairs`; -1 stands for what is missing.
+    """
+    open_slices, track_before = _OpenSlices(), -1
+    begins, ends = array("q"), array("q")
     for start in range(0, len(order), _CHUNK):
         rows = order[start : start + _CHUNK]
         columns = (rows, track[rows], is_begin[rows], name[rows])
         for row, on_track, begin, own in zip(*(column.tolist() for column in columns), strict=True):
             if on_track != track_before:
-                count = _put_rest(open_slices, begins, ends, count)
+                begins.extend(open_slices.rest())
                 track_before, open_slices = on_track, _OpenSlices()
+                ends.extend([-1] * (len(begins) - len(ends)))
             if begin:
                 open_slices.add(row, own)
-                continue
-            begins[count], ends[count] = open_slices.take(-1 if own == unnamed else own), row
-            count += 1
-    return _put_rest(open_slices, begins, ends, count)
-
-
-def _put_rest(open_slices: _OpenSlices, begins: I64, ends: I64, count: int) -> int:
-    for row in open_slices.rest():
-        begins[count], ends[count] = row, -1
-        count += 1
-    return count
+            else:
+                begins.append(open_slices.take(-1 if own == _UNNAMED else own))
+                ends.append(row)
+    begins.extend(open_slices.rest())
+    ends.extend([-1] * (len(begins) - len(ends)))
+    return np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64)
 
 
 class _OpenSlices:
