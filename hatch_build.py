@@ -1,4 +1,4 @@
-"""Compiles the Cython modules when the package is built, if there is a C compiler; if not, the package works without."""
+"""Compiles the Cython modules when the package is built, where there is a C compiler; it works without them, too."""
 
 from __future__ import annotations
 
