@@ -1,4 +1,4 @@
-"""What the README and the help texts say is what the code does. `--update-golden` writes the generated parts anew."""
+"""The README, the documents and the help texts say what the code does. `--update-golden` writes the generated parts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from traceconv import cli
 from traceconv.families.registry import checked_against, importers, skipped_by_design
 from traceconv.writers import writers
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-FORMATS = ROOT / "docs" / "formats.md"
+DOCS = ROOT / "docs"
+FORMATS = DOCS / "formats.md"
 
 
 def formats_table() -> str:
@@ -35,6 +34,7 @@ def formats_document() -> str:
         "declares and never uses are left out of all formats), or just *notice*. Written by `pytest "
         "tests/test_docs.py --update-golden` from what the importers say of themselves; `traceconv formats NAME` and "
         "`traceconv how NAME` print the same.",
+        formats_table(),
     ]
     for name, cls in importers().items():
         becomes = "\n".join(
@@ -63,9 +63,16 @@ def formats_document() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def readme_command(beginning: str) -> list[str]:
-    """The arguments of the README's only command that begins like that."""
-    (line,) = [line for line in README.read_text(encoding="utf-8").splitlines() if beginning in line]
+def commands() -> str:
+    parts = []
+    for name in ("", *cli._COMMANDS):
+        parts += [f"## `traceconv {name}".rstrip() + "`", printed([*name.split(), "--help"])]
+    return "\n\n".join(parts)
+
+
+def command_in(document: Path, beginning: str) -> list[str]:
+    """The arguments of the document's only command that begins like that."""
+    (line,) = [line for line in document.read_text(encoding="utf-8").splitlines() if beginning in line]
     return shlex.split(line[line.index(beginning) :])[1:]
 
 
@@ -76,43 +83,54 @@ def printed(arguments: list[str]) -> str:
 
 
 def receipt(tmp_path: Path) -> str:
-    arguments = readme_command("bin/traceconv merge")
+    arguments = command_in(README, "bin/traceconv merge")
     arguments[arguments.index("-o") + 1] = str(tmp_path / "out.pftrace")
     return printed(arguments).replace(f"{tmp_path}/", "")
 
 
-def check_block(name: str, text: str, update: bool) -> None:
-    readme = README.read_text(encoding="utf-8")
+def check_block(document: Path, name: str, text: str, update: bool) -> None:
+    found = document.read_text(encoding="utf-8")
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-    assert pattern.search(readme), f"the README has no block {name}"
-    wanted = pattern.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", readme)
+    assert pattern.search(found), f"{document} has no block {name}"
+    check_document(document, pattern.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", found), update)
+
+
+def check_document(document: Path, wanted: str, update: bool) -> None:
     if update:
-        README.write_text(wanted, encoding="utf-8")
-    assert readme == wanted or update, f"the block {name} of the README is stale: pytest {__file__} --update-golden"
-
-
-def test_the_formats_of_the_readme(update_golden: bool) -> None:
-    check_block("formats", formats_table(), update_golden)
+        document.write_text(wanted, encoding="utf-8")
+    assert document.read_text(encoding="utf-8") == wanted, f"{document} is stale: pytest {__file__} --update-golden"
 
 
 def test_the_document_of_formats(update_golden: bool) -> None:
-    wanted = formats_document()
-    if update_golden:
-        FORMATS.write_text(wanted, encoding="utf-8")
-    assert FORMATS.read_text(encoding="utf-8") == wanted, f"docs/formats.md is stale: pytest {__file__} --update-golden"
+    check_document(FORMATS, formats_document(), update_golden)
+
+
+def test_the_document_of_commands(update_golden: bool) -> None:
+    check_block(DOCS / "cli.md", "commands", commands(), update_golden)
 
 
 def test_the_receipt_of_the_readme(tmp_path: Path, update_golden: bool) -> None:
-    check_block("receipt", receipt(tmp_path), update_golden)
+    check_block(README, "receipt", receipt(tmp_path), update_golden)
 
 
-def test_the_alignment_by_activity_of_the_readme(update_golden: bool) -> None:
-    check_block("activity", printed(readme_command("traceconv align tests/")), update_golden)
+def test_the_alignment_by_activity_of_the_guide(update_golden: bool) -> None:
+    guide = DOCS / "aligning.md"
+    check_block(guide, "activity", printed(command_in(guide, "traceconv align tests/")), update_golden)
 
 
-@pytest.mark.parametrize("name", cli._COMMANDS)
-def test_the_readme_shows_every_command(name: str) -> None:
-    assert f"`traceconv {name}" in README.read_text(encoding="utf-8")
+def test_the_readme_is_short_and_shows_every_command_and_format() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 180
+    assert [name for name in cli._COMMANDS if f"traceconv {name}" not in text] == []
+    assert [name for name in importers() if f"`{name}`" not in text] == []
+
+
+def test_links_lead_somewhere_and_the_index_names_every_page() -> None:
+    for document in (README, ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")):
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
+            assert "://" in target or (document.parent / target).exists(), f"{document.name}: {target}"
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in DOCS.glob("*.md") if f"({page.name})" not in index and page.name != "README.md"] == []
 
 
 def test_the_readme_names_every_output() -> None:

@@ -756,7 +756,7 @@ def test_wrong_order_and_wrong_nesting_are_found() -> None:
 )
 def test_wrong_tracks_are_found(attribute: str, value: int, rule: str) -> None:
     trace = sound()
-    setattr(trace.tracks[0], attribute, value)
+    trace.tracks = [replace(trace.tracks[0], **{attribute: value}), *trace.tracks[1:]]
     with pytest.raises(InvalidTrace, match=rule):
         validate(trace)
 

@@ -237,8 +237,8 @@ def test_whose_numbers_are_those_of_the_operating_system(case: str, real: bool, 
 # -- what people ask ------------------------------------------------------------------------------------------------
 
 
-def sql_of_the_readme() -> str:
-    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+def sql_of_the_guide() -> str:
+    text = (Path(__file__).parent.parent / "docs" / "aligning.md").read_text(encoding="utf-8")
     return re.search(r"SQL:\n\n((?:    .*\n)+)", text)[1]  # type: ignore[index]
 
 
@@ -266,7 +266,7 @@ def test_what_ran_inside_a_layer_can_be_asked(trace_processor: OpenTrace, tmp_pa
         assert oracle.import_problems(tp) == []
         rows = oracle.rows(tp, INSIDE_A_LAYER)
         assert {str(row["layer"]): int(str(row["samples"])) for row in rows} == expected
-        by_frame = [list(row.values()) for row in oracle.rows(tp, sql_of_the_readme())]
+        by_frame = [list(row.values()) for row in oracle.rows(tp, sql_of_the_guide())]
         assert Counter(name for name, _, count in by_frame for _ in range(int(str(count)))) == expected
         threads = oracle.rows(tp, "select upid, count(*) as n from thread where tid = 26046 and upid is not null")
         assert [row["n"] for row in threads] == [1]

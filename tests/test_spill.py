@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import mmap
 import os
 import resource
@@ -22,8 +23,9 @@ from tests.golden import ROOT, Case, cases
 from traceconv import api
 from traceconv.errors import OutputError, UsageError
 from traceconv.io import spill
+from traceconv.io.source import Source
 from traceconv.io.spill import Memory, free_bytes, parse_size
-from traceconv.model import builder
+from traceconv.model import builder, columns
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.columns import Column, in_one_file
@@ -92,17 +94,17 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
 def test_same_bytes_of_a_merge(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_files: list[int] = []
 
-    def spied(columns: Any) -> Any:
-        in_files.append(len(columns))
-        return in_one_file(columns)
+    def spied(found: Any) -> Any:
+        in_files.append(len(found))
+        return in_one_file(found)
 
-    monkeypatch.setattr(builder, "in_one_file", spied)
+    monkeypatch.setattr(columns, "in_one_file", spied)
     outputs = []
     for name, budget in (("kept.pftrace", None), ("spilled.pftrace", ALL)):
         result = api.merge([KINETO, LOG], tmp_path / name, memory=budget)
         assert is_mapped(result.trace.args) == (budget is not None)
         outputs.append((tmp_path / name).read_bytes())
-    assert len(in_files) == 2  # one for each input
+    assert len(in_files) == 4  # one for each input, for what is moved in time, and for what comes out
     assert outputs[0] == outputs[1]
     assert os.listdir(temporary) == []
 
@@ -177,7 +179,7 @@ def test_the_budget_decides(budget: int, spills: bool) -> None:
 
 
 def test_inputs_share_the_budget() -> None:
-    memory = Memory(BASE + 1_000_000)
+    memory = Memory(BASE + 900_000)
     assert [is_mapped(_trace(memory, 300, 1000).args) for _ in range(3)] == [False, False, True]
 
 
@@ -204,10 +206,10 @@ def test_args_let_go_come_back() -> None:
 
 
 def test_columns_go_to_files_after_the_args() -> None:
-    # An estimate of 160 bytes a row: 10,000 rows take more than 1.5 MB.
-    for budget, args, columns in ((BASE + (2 << 20), True, False), (BASE + (1 << 20), True, True)):
+    # 48 bytes a row, and an estimate of 32 for sorting it: 10,000 rows take 0.8 MB.
+    for budget, in_files in ((BASE + 900_000, False), (BASE + 700_000, True)):
         trace = _trace(Memory(budget), 10_000, 1000)
-        assert (is_mapped(trace.args), bool(trace.mappings)) == (args, columns)
+        assert (is_mapped(trace.args), bool(trace.mappings)) == (True, in_files)
         assert trace.slices.ts.tolist() == list(range(10_000))
 
 
@@ -220,6 +222,77 @@ def test_half_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     for free, spills in ((2 * BASE, True), (4 * BASE, False), (None, False)):
         monkeypatch.setattr(spill, "free_bytes", lambda free=free: free)
         assert is_mapped(_trace().args) == spills
+
+
+def test_what_the_inputs_have_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much is free: 500 MB are above what 1000 rows take, and below what 4 million do."""
+    monkeypatch.setattr(spill, "free_bytes", lambda: 1 << 40)
+    for size, rows, is_short in (
+        (0, 1000, False),
+        (0, 4_000_000, False),
+        (0, 6_000_000, True),
+        (1 << 28, 6_000_000, False),
+    ):
+        memory = Memory()
+        memory.add_input(lambda size=size: size)
+        user = memory.parts()
+        user.rows, user.row_bytes = rows, 48 * rows
+        assert memory.is_short_for_columns() == is_short
+
+
+def test_what_a_merge_needs_is_kept_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "free_bytes", lambda: 1 << 40)
+    found = []
+    for inputs in (1, 2):
+        memory = Memory()
+        for _ in range(inputs):
+            memory.add_input(lambda: 1000)
+        user = memory.parts()
+        user.rows, user.row_bytes = 4_000_000, 48 * 4_000_000
+        found.append(memory.is_short_for_columns())
+    assert found == [False, True]
+
+
+def test_the_size_of_an_input(tmp_path: Path) -> None:
+    """Of an archive what was unpacked so far, also while it is read once more; of a file what it has."""
+    plain, packed = tmp_path / "a.json", tmp_path / "a.json.gz"
+    plain.write_bytes(b"[%s]" % (b" " * 1_000_000))
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert Source(plain).size == 0
+    for path in (plain, packed):
+        source = Source(path)
+        with source.open() as stream:
+            begun = source.size
+            stream.read()
+        assert begun < 500_000 if path is packed else begun == 1_000_002
+        assert source.size == 1_000_002
+        source.head()
+        assert source.size == 1_000_002
+
+
+@pytest.mark.usefixtures("few_rows_too")
+@pytest.mark.parametrize("ending", ["pftrace", "json"])
+def test_same_bytes_whatever_the_order(ending: str, tmp_path: Path, temporary: Path) -> None:
+    """Begins and ends, overlaps, ties, flows and times in no order, in files and in memory."""
+    events = []
+    for number in range(4000):
+        at, tid = (number * 7919) % 4001, number % 7
+        events.append(f'{{"ph":"X","name":"x{number % 5}","pid":1,"tid":{tid},"ts":{at},"dur":{number % 11}}}')
+        events.append(f'{{"ph":"B","name":"b","pid":1,"tid":{9 + tid},"ts":{at}}}')
+        events.append(f'{{"ph":"E","pid":1,"tid":{9 + tid},"ts":{at + number % 3},"args":{{"n":{number}}}}}')
+        events.append(f'{{"ph":"{"sf"[number % 2]}","id":{number // 2},"name":"f","pid":1,"tid":{tid},"ts":{at}}}')
+        events.append(f'{{"ph":"i","name":"i","pid":1,"tid":{tid},"ts":{at}}}')
+        events.append(f'{{"ph":"C","name":"c","pid":1,"ts":{at},"args":{{"v":{number}}}}}')
+    source = tmp_path / "trace.json"
+    source.write_text(f"[{','.join(events)}]")
+    outputs = []
+    for name, budget in (("kept", 1 << 40), ("spilled", ALL)):
+        output = tmp_path / f"{name}.{ending}"
+        result = api.convert(source, output, memory=budget)
+        assert bool(result.trace.mappings) == (budget == ALL)
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+    assert os.listdir(temporary) == []
 
 
 def test_little_is_never_spilled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +417,7 @@ def test_columns_spill_while_they_grow(table: str, monkeypatch: pytest.MonkeyPat
 
 def test_what_is_spilled_stays_so() -> None:
     """However few rows wait elsewhere in the end: what comes out of a file alone could not be sorted in place."""
-    out = Builder(SourceInfo("a", "test"), CLOCK, Memory(BASE + 160 * 20_000))
+    out = Builder(SourceInfo("a", "test"), CLOCK, Memory(BASE + 2_000_000))
     track = out.track("t")
     for number in range(10_000):
         out.slice(track, -number, 1, "s")

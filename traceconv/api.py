@@ -154,7 +154,9 @@ def read_source(
     memory: Memory | None = None,
 ) -> Trace:
     """Like `read`, for an input that is open already; `name` is how messages and outputs call it."""
-    memory = memory or Memory()
+    if memory is None:
+        memory = Memory()
+        memory.add_input(lambda: source.size)
     cls, streams = _class_and_streams(source, format)
     importer = configure(cls, option_texts(options))
     if streams == [source]:
@@ -298,7 +300,7 @@ def merge(
         force: whether an existing output may be replaced.
         strict: whether lost data is an error.
         memory: how many bytes of memory to aim at: beyond it args, and then columns, go to temporary files (in the
-            folder TMPDIR); by default half of what is free.
+            folder TMPDIR); by default what the inputs have and 500 MB, or half of what is free if that is less.
         limits: what each input may take.
 
     Raises:
@@ -516,6 +518,8 @@ def _read_all(
             classes.append(_class_and_streams(source, one.format)[0])
         except TraceconvError as error:
             errors.append(error)
+    for source in sources:
+        memory.add_input(partial(getattr, source, "size"))
     traces: list[Trace] = []
     if not errors:
         shared = _assign_options(options, names, classes)

@@ -19,15 +19,20 @@ INTERVAL_S = 0.001
 _IMPORTS = "start-up"
 #: The first part of a module's name that fits decides.
 PHASES: Mapping[str, str] = {
+    "traceconv.families.perfetto.writer": "encoding",
+    "traceconv.families.perfetto._annotations": "encoding",
+    "traceconv.families.chrome.writer": "encoding",
+    "traceconv.families.chrome._lines": "encoding",
     "traceconv.families": "reading",
     "traceconv.io.source": "reading",
     "traceconv.io.log_collectors": "reading",
     "traceconv.io.sqlite": "reading",
-    "traceconv.model": "reading",
     "traceconv.families.registry": "reading",
     "traceconv.model.layout": "ordering",
+    "traceconv.model.ordering": "ordering",
     "traceconv.writers.order": "ordering",
     "traceconv.writers": "encoding",
+    "traceconv.model": "reading",
     "traceconv.io.output": "writing",
     "traceconv.align": "alignment",
     "traceconv.merging.traces": "alignment",

@@ -23,6 +23,7 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
+from traceconv.model.ordering import pieces
 from traceconv.model.trace import I32, I64, Trace, occurring
 
 #: The clocks that --clock can name.
@@ -62,13 +63,14 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     found: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
-        clocks = clock_of_track[table.track]
-        ends = table.ts + table.dur if name == "slices" else table.ts
-        for clock in occurring(clocks):
-            on_it = clocks == clock
-            first, last = int(np.min(table.ts[on_it])), int(np.max(ends[on_it]))
-            before = found.get(clock, (first, last))
-            found[clock] = min(first, before[0]), max(last, before[1])
+        for rows in pieces(len(table.ts)):
+            clocks, starts = clock_of_track[table.track[rows]], table.ts[rows]
+            ends = starts + table.dur[rows] if name == "slices" else starts
+            for clock in occurring(clocks):
+                on_it = clocks == clock
+                first, last = int(np.min(starts[on_it])), int(np.max(ends[on_it]))
+                before = found.get(clock, (first, last))
+                found[clock] = min(first, before[0]), max(last, before[1])
     return dict(sorted(found.items()))
 
 

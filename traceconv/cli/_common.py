@@ -52,7 +52,7 @@ memory_option = click.option(
     metavar="SIZE",
     callback=lambda _context, _option, text: parse_size(text) if text else None,
     help="How much memory to use before args of events, then columns, go to temporary files in TMPDIR, such as 2G or "
-    "500M; by default half of what is free.",
+    "500M; by default the size of the inputs and 500 MB, or half of what is free if that is less.",
 )
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Print every diagnostic, also mere information.")
 

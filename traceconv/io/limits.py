@@ -40,6 +40,11 @@ class Unpacked:
         self._display, self._packed, self._ratio = display, packed, limits.ratio
         self._bytes = 0
 
+    @property
+    def size(self) -> int:
+        """The bytes of the input: those of the file, or those that were unpacked if these are more."""
+        return max(self._packed, self._bytes)
+
     def add(self, count: int) -> None:
         """Count some bytes. Raises InputError if it becomes more than the file may unpack to."""
         self._bytes += count

@@ -37,6 +37,7 @@ from traceconv.io.spill import close, failures, spooled_file
 from traceconv.merging.traces import concatenate_traces
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import NO_TRACK, ClockId, SourceInfo, Trace, Track, TrackKind
+from traceconv.model.tracks import Tracks
 
 REFUSED = declare(
     "streams.refused",
@@ -327,10 +328,10 @@ def join_streams(traces: Sequence[Trace], writers: Sequence[str]) -> Trace:
     clocks = list(dict.fromkeys(clock for trace in traces for clock in trace.clocks))
     marked = [
         trace.with_tables(
-            tracks=[
+            tracks=Tracks(
                 replace(_marked(track, writer), clock=ClockId(clocks.index(trace.clocks[track.clock])))
                 for track in trace.tracks
-            ]
+            )
         )
         for trace, writer in zip(traces, writers, strict=True)
     ]

@@ -122,6 +122,7 @@ class Source:
         self.display = os.fspath(path)
         self._spooled: IO[bytes] | None = None
         self._head: Head | None = None
+        self._largest = 0
         self._path = Path(path) if whole is None else whole._path
         if whole is not None:
             self.damage, self.recoded = whole.damage, whole.recoded
@@ -144,6 +145,11 @@ class Source:
     def path(self) -> Path | None:
         """The file itself, for what lies beside it; None for standard input and pipes."""
         return None if self._spooled else self._path
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file, or, if that is more, of what was ever unpacked of it; 0 before it is opened."""
+        return max(self._largest, self.unpacked.size if hasattr(self, "unpacked") else 0)
 
     @property
     def is_packed(self) -> bool:
@@ -175,6 +181,7 @@ class Source:
     def _open_plain(self, stack: contextlib.ExitStack) -> IO[bytes]:
         raw = self._open_raw(stack)
         magic = _magic(raw, self.display)
+        self._largest = self.size
         self.unpacked = Unpacked(self.display, _size(raw), self.limits)
         if magic.startswith(_GZIP):
             raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb")))

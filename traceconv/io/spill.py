@@ -6,8 +6,8 @@ mapping of that file. Where the columns (times, names, tracks) alone exceed it, 
 run out of disk, since all of it was written before; columns are sorted in place, for which only a file system that
 writes what changes to a new place needs more.
 
-The budget is what is aimed at. Texts, begins and ends that wait for each other, and what follows from the columns, such
-as their order, are always in memory.
+The budget is what is aimed at; by itself it keeps memory below the size of the inputs and 500 MB. Texts, tracks, what
+joins flows, and one column at a time with its order are always in memory.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ import re
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, cast
 
 from traceconv.errors import OutputError, UsageError
 
-#: What a command takes besides events: Python, numpy, buffers; an estimate, as are the next ones.
+#: What a command takes besides events: Python, numpy, buffers; an estimate, as is the next one.
 _BASE_BYTES = 96 << 20
-#: What a row takes where memory peaks: its columns, and what sorting and writing need beside them.
-_ROW_BYTES = 160
+#: What sorting a row and writing it need beside its columns.
+_WORK_BYTES = 32
+#: What it takes once more where several inputs become one.
+_JOINED_BYTES = 48
+#: So much more than the inputs have a command may take by itself.
+_BEYOND_INPUTS = 480_000_000
 #: So much is never worth a file unless the user says so.
 _SMALL_BYTES = _SPOOL_BYTES = 64 << 20
 _MANY_FILES = 10_240  # macOS allows no more
@@ -111,7 +115,8 @@ class Memory:
     """How much memory the traces of one command may take.
 
     Args:
-        budget: in bytes; by default half of what is free when the first larger input is read.
+        budget: in bytes; by default what the inputs have and 500 MB, or, if that is less, half of what is free when the
+            first larger input is read.
 
     Raises:
         UsageError: a budget that is no positive number.
@@ -122,7 +127,13 @@ class Memory:
             raise UsageError(f"memory {budget!r}: not a number of bytes")
         self._budget = budget
         self._least = 0 if budget is not None else _SMALL_BYTES
+        self._free: int | None = None
+        self._inputs: list[Callable[[], int]] = []
         self._users: list[Parts] = []
+
+    def add_input(self, size: Callable[[], int]) -> None:
+        """Count an input; `size` tells its bytes as far as they are known by then."""
+        self._inputs.append(size)
 
     def parts(self) -> Parts:
         """A place for the args of one more input, which also tells how many rows that input has."""
@@ -139,13 +150,18 @@ class Memory:
 
     def _is_exceeded_by(self, args: int) -> bool:
         """Whether so many bytes of args are too much beside the rows."""
-        rows = _ROW_BYTES * sum(user.rows for user in self._users)
-        if args + rows <= self._least:
-            return False
-        if self._budget is None:
+        work = _WORK_BYTES + (_JOINED_BYTES if len(self._inputs) > 1 else 0)
+        rows = sum(user.row_bytes + work * user.rows for user in self._users)
+        return args + rows > self._least and _BASE_BYTES + args + rows > self._allowed(args)
+
+    def _allowed(self, args: int) -> int:
+        """The budget; `args` is how many bytes of them are in memory."""
+        if self._budget is not None:
+            return self._budget
+        if self._free is None:
             free = free_bytes()
-            self._budget = sys.maxsize if free is None else (free + args) // 2
-        return _BASE_BYTES + args + rows > self._budget
+            self._free = sys.maxsize if free is None else (free + args) // 2
+        return min(self._free, _BEYOND_INPUTS + sum(size() for size in self._inputs)) if self._inputs else self._free
 
 
 class Parts:
@@ -153,22 +169,21 @@ class Parts:
 
     Attributes:
         kept: how many bytes of them are in memory.
-        rows: how many rows there are beside them.
+        rows, row_bytes: how many rows there are beside them, and what their columns take.
     """
 
     def __init__(self, memory: Memory) -> None:
-        self.kept = self.rows = 0
+        self.kept = self.rows = self.row_bytes = 0
         self._memory = memory
         self._pieces: list[bytes | bytearray | mmap.mmap] = []
         self._file: IO[bytes] | None = None
 
-    def append(self, piece: bytes | bytearray, rows: int) -> None:
-        """Add one, which the caller does not change any more; `rows` is how many rows there are by now.
+    def append(self, piece: bytes | bytearray) -> None:
+        """Add one, which the caller does not change any more.
 
         Raises:
             OutputError: the temporary file cannot be written.
         """
-        self.rows = rows
         if not piece:
             return
         self.kept += len(piece)

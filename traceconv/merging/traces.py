@@ -17,12 +17,15 @@ from traceconv.align import Alignment, ReceiptLine
 from traceconv.merging.processes import put_together
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.columns import Column, finished
+from traceconv.model.ordering import pieces
 from traceconv.model.times import format_drift, format_time
 from traceconv.model.trace import (
     I64,
     NO_TRACK,
     TABLES,
     TEXTS,
+    TIMED,
     Args,
     ClockId,
     Frame,
@@ -33,6 +36,7 @@ from traceconv.model.trace import (
     TrackKind,
     column_types,
 )
+from traceconv.model.tracks import Tracks
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
@@ -72,26 +76,48 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
 def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
     """The trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
     trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
+    if not all(found.changes_nothing for found in maps.values()):
+        trace = _with_moved_times(trace, maps)
+    if all(track.clock == 0 and track.source == index for track in trace.tracks):
+        return trace
+    return trace.with_tables(tracks=Tracks(replace(track, clock=ClockId(0), source=index) for track in trace.tracks))
+
+
+def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
+    """The trace with its times mapped, in a file if its columns are in one."""
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
-    tables: dict[str, Any] = {}
+    columns = {(name, "ts"): Column(np.int64) for name in TIMED} | {("slices", "dur"): Column(np.int64)}
     for name, table in trace.timed_tables():
-        tables[name] = replace(table, ts=_mapped(table.ts, clocks[table.track], maps))
-    ends = _mapped(trace.slices.ts + trace.slices.dur, clocks[trace.slices.track], maps)
-    tables["slices"] = replace(tables["slices"], dur=ends - tables["slices"].ts)
-    tracks = [replace(track, clock=ClockId(0), source=index) for track in trace.tracks]
-    return trace.with_tables(tracks=tracks, **tables)
+        for rows in pieces(len(table.ts)):
+            ts, clock = table.ts[rows], clocks[table.track[rows]]
+            moved = _mapped(ts, clock, maps)
+            columns[name, "ts"].put(moved)
+            if name == "slices":
+                columns[name, "dur"].put(_mapped(ts + table.dur[rows], clock, maps) - moved)
+            if trace.mappings:
+                columns[name, "ts"].spill()
+                columns["slices", "dur"].spill()
+                trace.forget()
+    arrays, mappings = finished(list(columns.values()), in_file=bool(trace.mappings))
+    found: dict[str, dict[str, Any]] = {}
+    for (name, column), values in zip(columns, arrays, strict=True):
+        found.setdefault(name, {})[column] = values
+    tables = {name: replace(getattr(trace, name), **moved) for name, moved in found.items()}
+    return trace.with_tables(**tables, mappings=trace.mappings + mappings)
 
 
-def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> list[Track]:
+def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> Sequence[Track]:
     """The tracks; the topmost ones of clocks that are not placed, or only by a guess, say so in their names."""
     doubt = {clock: _doubt(found.verdict) for clock, found in maps.items()}
-    return [
+    if not any(doubt.values()):
+        return tracks
+    return Tracks(
         replace(track, name=f"{track.name or _number(track)} {words}".strip())
         if (words := doubt.get(track.clock))
         and (track.parent == NO_TRACK or doubt.get(tracks[track.parent].clock) != words)
         else track
         for track in tracks
-    ]
+    )
 
 
 def _doubt(verdict: Verdict) -> str:
@@ -132,7 +158,7 @@ def _note_times_before_zero(trace: Trace) -> None:
 def concatenate_traces(traces: Sequence[Trace]) -> Trace:
     """All rows behind each other, with their references moved into common tables."""
     strings: dict[str, int] = {}
-    tracks: list[Track] = []
+    tracks = Tracks()
     frames: list[Frame] = []
     moves: list[dict[str, Any]] = []
     args_before = rows_before = 0
@@ -141,12 +167,20 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
         move = {"track": len(tracks), "args_at": args_before, "stack": len(frames)}
         moves.append(move | {"from_slice": rows_before, "to_slice": rows_before} | dict.fromkeys(TEXTS, string))
         frames += [replace(f, parent=f.parent + len(frames) if f.parent >= 0 else -1) for f in trace.frames]
-        tracks += [_moved_track(track, len(tracks)) for track in trace.tracks]
+        before = len(tracks)
+        for track in trace.tracks:
+            tracks.append(_moved_track(track, before))
         args_before += len(trace.args)
         rows_before += len(trace.slices.ts)
-    tables = {
-        name: cls(**{column: _joined_column(traces, moves, name, column) for column in column_types(cls)})
+    columns = {
+        (name, column): _joined_column(traces, moves, name, column, dtype)
         for name, cls in TABLES.items()
+        for column, dtype in column_types(cls).items()
+    }
+    arrays, mappings = finished(list(columns.values()), in_file=any(trace.mappings for trace in traces))
+    found = dict(zip(columns, arrays, strict=True))
+    tables = {
+        name: cls(**{column: found[name, column] for column in column_types(cls)}) for name, cls in TABLES.items()
     }
     return Trace(
         sources=[source for trace in traces for source in trace.sources],
@@ -157,20 +191,23 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
         frames=frames,
         args=Args([part for trace in traces for part in trace.args.parts]),
         metadata={},
+        mappings=mappings,
         **tables,
     )
 
 
-def _joined_column(traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, column: str) -> Any:
-    """One column of all traces. Columns are large: one at a time is moved, and those in files are let go of."""
-    joined = np.concatenate(
-        [
-            _moved(column, getattr(getattr(trace, table), column), move.get(column))
-            for trace, move in zip(traces, moves, strict=True)
-        ]
-    )
-    for trace in traces:
-        trace.forget()
+def _joined_column(
+    traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, name: str, dtype: Any
+) -> Column:
+    """One column of all traces. Columns are large: those in files are let go of, and what comes of them goes to one."""
+    joined = Column(dtype)
+    for trace, move in zip(traces, moves, strict=True):
+        values = getattr(getattr(trace, table), name)
+        for rows in pieces(len(values)):
+            joined.put(_moved(name, values[rows], move.get(name)))
+            if trace.mappings:
+                joined.spill()
+                trace.forget()
     return joined
 
 
@@ -199,9 +236,9 @@ def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> list[Track]:
+def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> Tracks:
     """The tracks, those at the top with a word on where they come from and how they were aligned."""
-    tracks = []
+    tracks = Tracks()
     words: dict[tuple[str, int], str] = {}  # many tracks may share them
     for track in trace.tracks:
         if track.parent == NO_TRACK or trace.tracks[track.parent].source != track.source:

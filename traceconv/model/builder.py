@@ -20,8 +20,9 @@ import numpy.typing as npt
 from traceconv.io.spill import Memory
 from traceconv.model.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
-from traceconv.model.columns import Column, in_one_file
+from traceconv.model.columns import Column, finished
 from traceconv.model.diagnostics import Balance, Code, ProblemKind, declare
+from traceconv.model.ordering import pieces
 from traceconv.model.pairing import Marks
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import (
@@ -45,6 +46,7 @@ from traceconv.model.trace import (
     TrackKind,
     column_types,
 )
+from traceconv.model.tracks import Tracks
 
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
@@ -55,6 +57,8 @@ _PART_BYTES = 4 << 20
 _MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
 #: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
 _WORTH_A_FILE = 1 << 12
+#: What a text, a track and a row that an importer keeps take, about.
+_TEXT_BYTES, _TRACK_BYTES, _WAITING_BYTES = 250, 450, 48
 #: After so many more rows it is looked at whether they still fit into memory.
 _ROWS_BETWEEN_LOOKS = 1 << 14
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
@@ -130,7 +134,8 @@ class Builder:
         self._recent_args: dict[bytes, tuple[int, int]] = {}
         self._slices = self._rows = 0
         self._look_at = _ROWS_BETWEEN_LOOKS  # rows
-        self._tracks: list[Track] = []
+        self._waiting = 0  # rows that the importer itself keeps
+        self._tracks = Tracks()
         self._clocks: list[ClockDomain] = []
         self._snapshots: list[ClockSnapshot] = []
         self._frames: dict[Frame, StackId] = {}
@@ -250,7 +255,7 @@ class Builder:
 
     def track_info(self, track: TrackId) -> Track:
         """The declared track, whose name, labels, rank and description may still be set."""
-        return self._tracks[track]
+        return self._tracks.own(track)
 
     # -- events -----------------------------------------------------------------------------------------------
 
@@ -290,12 +295,19 @@ class Builder:
         self._rows += rows
         if self._rows >= self._look_at:
             self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
-            self._args_parts.rows = max(self._args_parts.rows, self._rows)
+            self._tell_size()
             self._spill_columns_if_short()
+
+    def _tell_size(self) -> None:
+        """Let the memory know what is kept beside the args."""
+        columns = sum(column.nbytes for column in [*self._all_columns(), *self._marks.columns.values()])
+        texts = _TEXT_BYTES * len(self._strings) + _TRACK_BYTES * len(self._tracks)
+        self._args_parts.rows = self._rows + self._waiting
+        self._args_parts.row_bytes = columns + texts + _WAITING_BYTES * self._waiting
 
     def _spill_columns_if_short(self) -> None:
         if self._exceeds_memory():
-            for column in self._all_columns():
+            for column in [*self._all_columns(), *self._marks.columns.values()]:
                 column.spill()
 
     def keep_args(self, args: bytes | dict[str, Any]) -> tuple[int, int]:
@@ -413,9 +425,10 @@ class Builder:
         Raises:
             OutputError: they do not fit into memory, and cannot be written to a temporary file.
         """
-        rows = waiting + self._rows
+        self._waiting = waiting
+        self._tell_size()
         for one in (self._args, part):
-            self._args_parts.append(one, rows)
+            self._args_parts.append(one)
             self._args_before += len(one)
         self._args = bytearray()
         self._spill_columns_if_short()
@@ -430,10 +443,9 @@ class Builder:
 
     def _extend(self, table: str, **columns: npt.NDArray[Any]) -> None:
         """Append whole columns."""
-        types = column_types(TABLES[table])
         rows = len(columns["origin"])
         for name, values in columns.items():
-            self._columns[table][name].frombytes(np.ascontiguousarray(values, types[name]).view(np.uint8))
+            self._columns[table][name].put(values)
         self._slices += rows if table == "slices" else 0
         self._added(rows)
 
@@ -745,7 +757,8 @@ class Builder:
         slices = self._columns["slices"]
         latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
         if len(slices["ts"]):
-            latest.append(int(np.max(slices["ts"].numbers() + slices["dur"].numbers())))
+            ts, dur = slices["ts"].numbers(), slices["dur"].numbers()
+            latest += [int(np.max(ts[rows] + dur[rows])) for rows in pieces(len(ts))]
         return max([*latest, *self._marks.span()], default=0)
 
     def _timed_tables(self) -> list[dict[str, Column]]:
@@ -754,19 +767,23 @@ class Builder:
 
     def pair(self) -> None:
         """Turn the begins and ends so far into slices."""
-        if not self._marks.ts:
+        if not len(self._marks):
             return
         close_at = self.last_ts()
+        first, last = self._marks.span()
         marks, self._marks = self._marks, Marks()
-        self._rows -= len(marks.ts)
+        self._rows -= len(marks)
+        self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
+        marks.settle()
         kept = self.kept_args()
         begin, end, misnamed = marks.pairs()
         texts = self.strings()
         # Whole pairs go in together.
-        if max(marks.ts) - min(marks.ts) > LIMIT_NS:
-            is_plain = np.zeros(len(begin), bool)
-        else:
-            is_plain = (begin >= 0) & (end >= 0) & ~misnamed & (np.frombuffer(marks.args_len, np.int32)[end] == 0)
+        is_plain = np.zeros(len(begin), bool)
+        if last - first <= LIMIT_NS:
+            lengths = np.frombuffer(marks.args_len, np.int32)
+            for rows in pieces(len(begin)):
+                is_plain[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & ~misnamed[rows] & (lengths[end[rows]] == 0)
         done = 0
         for odd in np.flatnonzero(~is_plain).tolist():
             self._slices_of_marks(marks, begin[done:odd], end[done:odd], kept)
@@ -805,6 +822,7 @@ class Builder:
         else:
             for at in range(0, len(begins), _CHUNK):
                 self._extend("slices", **marks.plain_pairs(begins[at : at + _CHUNK], ends[at : at + _CHUNK])._asdict())
+                marks.forget()
             self.balance.written += len(begins)
         if len(begins):
             self.balance.merged["ends joined to their begin"] += len(begins)
@@ -826,7 +844,7 @@ class Builder:
         """The trace as it stands. The builder is used up."""
         self.pair()
         self.args_part(b"")
-        arrays, mapping = self._finished_columns()
+        arrays, mappings = self._finished_columns()
         tables = {
             table: cls(**dict(zip(column_types(cls), arrays[table], strict=True))) for table, cls in TABLES.items()
         }
@@ -839,22 +857,20 @@ class Builder:
             frames=list(self._frames),
             args=Args(self._args_parts.take()),
             metadata=self._metadata,
-            mappings=(mapping,) if mapping is not None else (),
+            mappings=mappings,
             collectives=self._collectives,
             **tables,
         )
 
-    def _finished_columns(self) -> tuple[dict[str, list[npt.NDArray[Any]]], mmap.mmap | None]:
-        """The columns of each table, which alone hold them from here on; and the file, if they are in one."""
+    def _finished_columns(self) -> tuple[dict[str, list[npt.NDArray[Any]]], tuple[mmap.mmap, ...]]:
+        """The columns of each table, which alone hold them from here on; and the files that they are in, if any."""
         columns = self._all_columns()
-        if self._exceeds_memory() or any(column.is_spilled for column in columns):
-            arrays, mapping = in_one_file(columns)
-        else:
-            arrays, mapping = [column.numbers() for column in columns], None
+        in_file = self._exceeds_memory() or any(column.is_spilled for column in columns)
+        arrays, mappings = finished(columns, in_file=in_file)
         each = iter(arrays)
         tables = {table: [next(each) for _ in columns] for table, columns in self._columns.items()}
         self._columns = {}
-        return tables, mapping
+        return tables, mappings
 
 
 def _all_possible(ts: Sequence[int] | I64, dur: Sequence[int] | I64) -> bool:

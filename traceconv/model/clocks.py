@@ -340,6 +340,11 @@ class ClockMap:
         """The lines of the map, the first one from its beginning on: its `at_ns` is not where it begins."""
         return (Bend(self.at_ns, self.offset_ns, self.drift), *self.bends)
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether times stay what they are."""
+        return not (self.offset_ns or self.drift or self.bends)
+
     def apply(self, ts: I64) -> I64:
         """Times of the one domain in the other, ns; their order does not change.
 

@@ -43,9 +43,18 @@ class Column:
         return self._before + len(self._tail)
 
     @property
+    def nbytes(self) -> int:
+        """What all numbers take."""
+        return len(self) * self._tail.itemsize
+
+    @property
     def is_spilled(self) -> bool:
         """Whether some numbers are in a file."""
         return self._file is not None
+
+    def put(self, values: npt.NDArray[Any]) -> None:
+        """Add the numbers of an array of this type."""
+        self.frombytes(np.ascontiguousarray(values, self._tail.typecode).view(np.uint8).data)
 
     def spill(self) -> None:
         """Move all numbers to the file.
@@ -91,6 +100,20 @@ class Column:
         place = self._tail.typecode, len(self), start
         self._tail = array(self._tail.typecode)
         return place
+
+
+def finished(
+    columns: Sequence[Column], *, in_file: bool
+) -> tuple[list[npt.NDArray[Any]], tuple[()] | tuple[mmap.mmap]]:
+    """All numbers of some columns, which are used up; and, if they are to be in a file, the mapping of that.
+
+    Raises:
+        OutputError: the temporary file cannot be written.
+    """
+    if not in_file:
+        return [column.numbers() for column in columns], ()
+    arrays, mapping = in_one_file(columns)
+    return arrays, (mapping,)
 
 
 def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap.mmap]:

@@ -16,8 +16,8 @@ Where durations are printed in finer steps than times, none is trimmed: only the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,7 +27,9 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
-from traceconv.model.trace import I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
+from traceconv.model.ordering import Order, gathered, is_as_it_was, like_next, pieces, stable_order
+from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
+from traceconv.model.tracks import Tracks
 
 MAX_DEPTH = 500
 
@@ -49,10 +51,12 @@ EMPTY_TRACKS = declare(
     "lanes.empty_track", ProblemKind.SKIPPED, "tracks that the input declares but never uses were left out", quiet=True
 )
 
+_CUT, _CROSSES, _DEEP = 1, 2, 4
 #: Ends beyond all times: anything fits on an empty lane, nothing on one that is too deep.
 _FREE, _FULL = 2**64, -(2**64)
 
-_Order = npt.NDArray[np.intp]
+#: Where more than one of so many slices begins with the next one, all are sorted by length, not these alone.
+_MANY_ALIKE = 8
 
 
 def lay_out(trace: Trace) -> Trace:
@@ -75,53 +79,42 @@ def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
     """All tables in the order that the module describes; flows follow their slices."""
     sort = partial(_put_in_order, trace) if in_place else take
     slices, flows = trace.slices, trace.flows
-    order = _slice_order(slices)
+    order = _slice_order(slices, trace.forget)
     if len(flows.from_slice):
         new_row = np.empty(len(order), np.int64)
-        new_row[order] = np.arange(len(order))
+        for rows in pieces(len(order)):
+            new_row[order[rows]] = np.arange(rows.start, rows.stop)
         flows = replace(flows, from_slice=new_row[flows.from_slice], to_slice=new_row[flows.to_slice])
-    return trace.with_tables(
-        slices=sort(slices, order),
-        flows=flows,
-        instants=sort(trace.instants, _by_track_and_time(trace.instants)),
-        counters=sort(trace.counters, _by_track_and_time(trace.counters)),
-        samples=sort(trace.samples, _by_track_and_time(trace.samples)),
-        logs=sort(trace.logs, _by_track_and_time(trace.logs)),
-    )
+    tables = {"slices": sort(slices, order)}
+    del order
+    for name, table in trace.timed_tables():
+        if name != "slices":  # by track and time, and what has the same time as in the input
+            tables[name] = sort(table, stable_order((table.origin, table.ts, table.track), trace.forget))
+    return trace.with_tables(**tables, flows=flows)
 
 
-def _put_in_order(trace: Trace, table: Table, order: _Order) -> Table:
+def _put_in_order(trace: Trace, table: Table, order: Order) -> Table:
     """What `take` gives, in the same columns; those of a trace that lie in files are in memory one at a time."""
+    if is_as_it_was(order):
+        return table
     for column in fields(table):
         values = getattr(table, column.name)
-        values[:] = values[order]
+        values[:] = gathered(values, order)
         trace.forget()
     return table
 
 
-def _by_track_and_time(table: Any) -> _Order:
-    """By track and time, and what has the same time as in the input."""
-    order: _Order
-    if np.any(table.origin[1:] < table.origin[:-1]):
-        order = np.lexsort((table.origin, table.ts))
-    else:
-        order = np.argsort(table.ts, kind="stable")
-    # Numbers of 16 bits are sorted without comparisons.
-    few = not len(table.track) or int(np.max(table.track)) < 1 << 16
-    tracks = table.track[order].astype(np.uint16) if few else table.track[order]
-    by_track: _Order = order[np.argsort(tracks, kind="stable")]
-    return by_track
-
-
-def _slice_order(slices: Slices) -> _Order:
+def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
     """By track and begin, and only where these are equal by length and place in the input."""
-    order = _by_track_and_time(slices)
-    track, ts = slices.track[order], slices.ts[order]
-    like_next = (track[1:] == track[:-1]) & (ts[1:] == ts[:-1])
-    if like_next.any():
-        tied = np.flatnonzero(np.append(like_next, False) | np.append(False, like_next))
+    order = stable_order((slices.origin, slices.ts, slices.track), forget)
+    alike = like_next(order, slices.ts, slices.track)
+    forget()
+    if _MANY_ALIKE * np.count_nonzero(alike) > len(order):
+        return stable_order((slices.origin, -slices.dur, slices.ts, slices.track), forget)
+    if alike.any():
+        tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
         rows = order[tied]
-        group = np.cumsum(np.append(True, ~like_next))[tied]
+        group = np.cumsum(np.append(True, ~alike)[tied])
         order[tied] = rows[np.lexsort((slices.origin[rows], -slices.dur[rows], group))]
     return order
 
@@ -171,20 +164,15 @@ def _extents(trace: Trace) -> tuple[I64, I64]:
 
 @dataclass(slots=True)
 class _Lanes:
-    """How the slices of one track are to be drawn.
+    """How the slices of one track are to be drawn. There may be millions of them: no object is made for any.
 
     Attributes:
         lane: for each slice its lane, 0 being the track itself.
-        starts, ends: the times, trimmed where that was needed.
-        trimmed, spilled, deep: the positions of the slices that were cut, moved, moved for their depth.
+        marks: for each slice whether it was cut, or moved because it crosses another one, or for its depth.
     """
 
-    lane: list[int]
-    starts: list[int]
-    ends: list[int]
-    trimmed: set[int] = field(default_factory=set)
-    spilled: set[int] = field(default_factory=set)
-    deep: set[int] = field(default_factory=set)
+    lane: I32
+    marks: npt.NDArray[np.uint8]
 
 
 class _Trimmed(NamedTuple):
@@ -200,8 +188,8 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
     if not len(slices.ts):
         return trace
     ends = slices.ts + slices.dur
-    bounds = np.flatnonzero(np.diff(slices.track)) + 1
-    tracks = list(trace.tracks)
+    bounds = np.flatnonzero(slices.track[1:] != slices.track[:-1]) + 1
+    tracks: Sequence[Track] = trace.tracks
     changed: Slices | None = None
     trimmed: list[_Trimmed] = []
     for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
@@ -209,19 +197,21 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
             continue  # one after the other: nothing can cross
         if _nests(slices, ends, begin, end):
             continue
-        starts_here, ends_here = slices.ts[begin:end].tolist(), ends[begin:end].tolist()
         if changed is None:
+            tracks = added = Tracks(tracks)
             changed = replace(slices, ts=slices.ts.copy(), dur=slices.dur.copy(), track=slices.track.copy())
         number = TrackId(int(slices.track[begin]))
-        lanes = _assign(starts_here, ends_here, _trimmed_ns(trace.clocks[tracks[number].clock]))
+        own = slice(begin, end)
+        resolution = _trimmed_ns(trace.clocks[tracks[number].clock])
+        lanes = _assign(slices.ts[own], changed.ts[own], ends[own], resolution)
         _report(lanes, begin, trace, found)
-        changed.ts[begin:end] = lanes.starts
-        changed.dur[begin:end] = np.array(lanes.ends) - np.array(lanes.starts)
-        if lanes.trimmed:
-            cut = slices.dur[begin:end] - changed.dur[begin:end]
-            trimmed.append(_Trimmed(int(np.max(cut)), begin + int(np.argmax(cut)), len(lanes.trimmed)))
-        numbers = np.array([number, *_add_lanes(tracks, number, max(lanes.lane))], np.int32)
-        changed.track[begin:end] = numbers[lanes.lane]
+        changed.dur[own] = ends[own] - changed.ts[own]
+        cuts = int(np.count_nonzero(lanes.marks & _CUT))
+        if cuts:
+            cut = slices.dur[own] - changed.dur[own]
+            trimmed.append(_Trimmed(int(np.max(cut)), begin + int(np.argmax(cut)), cuts))
+        numbers = np.array([number, *_add_lanes(added, number, int(np.max(lanes.lane)))], np.int32)
+        changed.track[own] = gathered(numbers, lanes.lane)
     _report_trimmed(trimmed, trace, found)
     return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks), in_place=True)
 
@@ -247,28 +237,36 @@ def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
     return True
 
 
-def _assign(starts: list[int], ends: list[int], resolution: int) -> _Lanes:
-    lanes = _Lanes([0] * len(starts), starts, ends)
-    earliest = list(starts)
+def _assign(earliest_ts: I64, new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
+    """The lanes of the slices of one track.
+
+    Args:
+        earliest_ts: their begins, ns.
+        new_ts, new_ends: their begins and ends, which are changed where they are trimmed.
+        resolution: how large an overlap is trimmed away, ns.
+    """
+    lanes = _Lanes(np.zeros(len(new_ts), np.int32), np.zeros(len(new_ts), np.uint8))
+    earliest, starts, ends = earliest_ts.data, new_ts.data, new_ends.data
+    lane, marks = lanes.lane.data, lanes.marks.data
     delayed: list[tuple[int, int, int]] = []
     open_slices = _OpenSlices()
     for index in _in_order(starts, ends, delayed):
         around = open_slices.around(starts[index])
         if ends[index] - around in range(1, resolution + 1):
             ends[index] = around
-            lanes.trimmed.add(index)
+            marks[index] |= _CUT
         elif ends[index] > around and around - earliest[index] <= resolution:
             starts[index] = around  # its turn comes again, in the order of the new start
-            lanes.trimmed.add(index)
+            marks[index] |= _CUT
             heapq.heappush(delayed, (around, -ends[index], index))
             continue
-        lanes.lane[index] = open_slices.place(ends[index])
-        if lanes.lane[index] > 0:
-            (lanes.spilled if ends[index] > around else lanes.deep).add(index)
+        lane[index] = open_slices.place(ends[index])
+        if lane[index] > 0:
+            marks[index] |= _CROSSES if ends[index] > around else _DEEP
     return lanes
 
 
-def _in_order(starts: list[int], ends: list[int], delayed: list[tuple[int, int, int]]) -> Iterator[int]:
+def _in_order(starts: memoryview, ends: memoryview, delayed: list[tuple[int, int, int]]) -> Iterator[int]:
     """The positions of the slices, which are sorted by begin and longer first, with the delayed ones in their place."""
     for index in range(len(starts)):
         while delayed and delayed[0] <= (starts[index], -ends[index], index):
@@ -333,9 +331,10 @@ class _OpenSlices:
 
 
 def _report(lanes: _Lanes, begin: int, trace: Trace, found: Diagnostics) -> None:
-    for code, indices in ((OVERLAPPING, lanes.spilled), (TOO_DEEP, lanes.deep)):
-        if indices:
-            found.add(code, _place(trace, begin + min(indices)), len(indices))
+    for code, mark in ((OVERLAPPING, _CROSSES), (TOO_DEEP, _DEEP)):
+        is_marked = (lanes.marks & mark) != 0
+        if is_marked.any():
+            found.add(code, _place(trace, begin + int(np.argmax(is_marked))), int(np.count_nonzero(is_marked)))
 
 
 def _report_trimmed(tracks: list[_Trimmed], trace: Trace, found: Diagnostics) -> None:
@@ -349,7 +348,7 @@ def _place(trace: Trace, row: int) -> str:
     return f"{place}: {trace.strings[trace.slices.name[row]]!r}"
 
 
-def _add_lanes(tracks: list[Track], number: TrackId, count: int) -> list[int]:
+def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
     """Overflow lanes for a track: siblings of the same name, or children of a thread, which cannot have siblings."""
     track = tracks[number]
     is_os = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
@@ -362,7 +361,8 @@ def _add_lanes(tracks: list[Track], number: TrackId, count: int) -> list[int]:
         pid=None,
         lane_of=number,
     )
-    tracks.extend(replace(lane) for _ in range(count))
+    for _ in range(count):
+        tracks.append(lane)
     return list(range(len(tracks) - count, len(tracks)))
 
 
@@ -383,7 +383,8 @@ def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
     for _, table in trace.timed_tables():
         used[table.track] = True
     for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children, tracks before lanes
-        for needed in (trace.tracks[number].parent, trace.tracks[number].lane_of):
+        track = trace.tracks[number]
+        for needed in (track.parent, track.lane_of):
             if used[number] and needed != NO_TRACK:
                 used[needed] = True
     return used
@@ -399,11 +400,11 @@ def drop_unused_tracks(trace: Trace) -> Trace:
     def moved(number: TrackId) -> TrackId:
         return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
 
-    tracks = [
+    tracks = Tracks(
         replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
         for track, is_used in zip(trace.tracks, used.tolist(), strict=True)
         if is_used
-    ]
+    )
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])
@@ -422,8 +423,8 @@ def renumbered(trace: Trace, order: list[int]) -> Trace:
     def moved(number: TrackId) -> TrackId:
         return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
 
-    tracks = [trace.tracks[number] for number in order]
-    tracks = [replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in tracks]
+    ordered = (trace.tracks[number] for number in order)
+    tracks = Tracks(replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in ordered)
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])

@@ -10,18 +10,31 @@ Traces may hold millions of these events: they are kept in columns, as numbers, 
 
 from __future__ import annotations
 
+import mmap
 from array import array
-from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.io.spill import forget
+from traceconv.model.columns import Column, finished
+from traceconv.model.ordering import pieces, stable_order
 from traceconv.model.trace import I32, I64
 
 _UNNAMED = 0  # the interned string ""
 #: So many marks are Python integers at a time.
 _CHUNK = 1 << 13
+_TYPES: dict[str, Any] = {
+    "track": np.int32,
+    "ts": np.int64,
+    "at": np.int64,
+    "is_begin": np.uint8,
+    "name": np.int32,
+    "category": np.int32,
+    "args_at": np.int64,
+    "args_len": np.int32,
+}
 
 
 class Pairs(NamedTuple):
@@ -53,20 +66,27 @@ class Marks:
     """The begins and ends of all tracks, in the order of the input: one row for each.
 
     Attributes:
-        track, ts, at: as the importer gave them; ts in ns.
-        name, category: interned strings.
-        args_at, args_len: where the args are among those of the trace.
+        columns: what was added, until `settle`.
+        track, ts, at: from `settle` on, as the importer gave them; ts in ns.
+        name, category: likewise, interned strings.
+        args_at, args_len: likewise, where the args are among those of the trace.
     """
 
+    track: memoryview
+    ts: memoryview
+    at: memoryview
+    name: memoryview
+    category: memoryview
+    args_at: memoryview
+    args_len: memoryview
+    _is_begin: memoryview
+
     def __init__(self) -> None:
-        self.track = array("i")
-        self.ts = array("q")
-        self.at = array("q")
-        self.name = array("i")
-        self.category = array("i")
-        self.args_at = array("q")
-        self.args_len = array("i")
-        self._is_begin = bytearray()
+        self.columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
+        self._mappings: tuple[mmap.mmap, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.columns["ts"])
 
     def add(
         self, track: int, ts: int, is_begin: bool, name: int, category: int, args: tuple[int, int], at: int
@@ -76,14 +96,15 @@ class Marks:
         Raises:
             TypeError: for a time that is no integer.
         """
-        self.ts.append(ts)
-        self.track.append(track)
-        self.at.append(at)
-        self._is_begin.append(is_begin)
-        self.name.append(name)
-        self.category.append(category)
-        self.args_at.append(args[0])
-        self.args_len.append(args[1])
+        columns = self.columns
+        columns["ts"].append(ts)
+        columns["track"].append(track)
+        columns["at"].append(at)
+        columns["is_begin"].append(is_begin)
+        columns["name"].append(name)
+        columns["category"].append(category)
+        columns["args_at"].append(args[0])
+        columns["args_len"].append(args[1])
 
     def extend(
         self,
@@ -97,14 +118,29 @@ class Marks:
         at: I64,
     ) -> None:
         """Add many marks, in the order of the input."""
-        self.ts.frombytes(ts.tobytes())
-        self.track.frombytes(track.tobytes())
-        self.at.frombytes(at.tobytes())
-        self._is_begin += is_begin.tobytes()
-        self.name.frombytes(name.tobytes())
-        self.category.frombytes(category.tobytes())
-        self.args_at.frombytes(args_at.tobytes())
-        self.args_len.frombytes(args_len.tobytes())
+        columns = self.columns
+        columns["ts"].put(ts)
+        columns["track"].put(track)
+        columns["at"].put(at)
+        columns["is_begin"].put(is_begin)
+        columns["name"].put(name)
+        columns["category"].put(category)
+        columns["args_at"].put(args_at)
+        columns["args_len"].put(args_len)
+
+    def settle(self) -> None:
+        """Take all marks as added: they can be read from here on."""
+        columns = list(self.columns.values())
+        arrays, self._mappings = finished(columns, in_file=any(column.is_spilled for column in columns))
+        found = {name: values.data for name, values in zip(self.columns, arrays, strict=True)}
+        self.track, self.ts, self.at = found["track"], found["ts"], found["at"]
+        self.name, self.category, self._is_begin = found["name"], found["category"], found["is_begin"]
+        self.args_at, self.args_len = found["args_at"], found["args_len"]
+
+    def forget(self) -> None:
+        """Let memory go that holds what was read of them, if they are in a file."""
+        for mapping in self._mappings:
+            forget(mapping)
 
     def plain_pairs(self, begin: I64, end: I64) -> MarkColumns:
         """The slices of whole pairs, as columns."""
@@ -121,17 +157,23 @@ class Marks:
         )
 
     def span(self) -> tuple[int, ...]:
-        """The first and the last instant of all marks in ns; empty without marks."""
-        return (min(self.ts), max(self.ts)) if self.ts else ()
+        """The first and the last instant of all marks in ns, before `settle`; empty without marks."""
+        times = self.columns["ts"].numbers() if len(self) else ()
+        return (int(np.min(times)), int(np.max(times))) if len(times) else ()
 
     def pairs(self) -> Pairs:
         """All pairs, track by track, in the order of their ends; then those that never end, outermost first."""
-        track, name = np.frombuffer(self.track, np.int32), np.frombuffer(self.name, np.int32)
-        keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), track
-        in_order = bool(np.all(keys[0][1:] >= keys[0][:-1]))
-        order = np.lexsort(keys[1:] if in_order else keys)
-        begin, end = _pair(order, track, np.frombuffer(self._is_begin, np.uint8), name)
-        misnamed = (begin >= 0) & (end >= 0) & (name[end] != _UNNAMED) & (name[end] != name[begin])
+        columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
+        names = np.frombuffer(self.name, np.int32)
+        keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
+        order = stable_order(keys, self.forget).astype(np.int64)
+        begin, end = _pair(order, *columns, names)
+        del order
+        misnamed = np.zeros(len(begin), bool)
+        for rows in pieces(len(begin)):
+            own, other = names[begin[rows]], names[end[rows]]
+            misnamed[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & (other != _UNNAMED) & (other != own)
+        self.forget()
         return Pairs(begin, end, misnamed)
 
 
@@ -145,51 +187,42 @@ def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) ->
     Returns:
         The rows of each pair, see `Marks.pairs`; -1 stands for what is missing.
     """
-    open_slices, track_before = _OpenSlices(), -1
-    begins, ends = array("q"), array("q")
+    begins, ends, track_before = array("q"), array("q"), -1
+    # Open slices from the outermost on: their rows, -1 for one that ended before those inside of it, their names, and
+    # for each the place of the next one further out with the same name.
+    opened, own_names, outer = array("q"), array("i"), array("q")
+    innermost: dict[int, int] = {}
     for start in range(0, len(order), _CHUNK):
         rows = order[start : start + _CHUNK]
         columns = (rows, track[rows], is_begin[rows], name[rows])
         for row, on_track, begin, own in zip(*(column.tolist() for column in columns), strict=True):
             if on_track != track_before:
-                begins.extend(open_slices.rest())
-                track_before, open_slices = on_track, _OpenSlices()
-                ends.extend([-1] * (len(begins) - len(ends)))
+                _put_rest(opened, begins, ends)
+                track_before, opened, own_names, outer, innermost = on_track, array("q"), array("i"), array("q"), {}
             if begin:
-                open_slices.add(row, own)
-            else:
-                begins.append(open_slices.take(-1 if own == _UNNAMED else own))
-                ends.append(row)
-    begins.extend(open_slices.rest())
-    ends.extend([-1] * (len(begins) - len(ends)))
+                outer.append(innermost.get(own, -1))
+                innermost[own] = len(opened)
+                opened.append(row)
+                own_names.append(own)
+                continue
+            place = innermost.get(own, -1) if own != _UNNAMED else -1
+            if place < 0:
+                place = len(opened) - 1
+            ends.append(row)
+            if place < 0:
+                begins.append(-1)
+                continue
+            begins.append(opened[place])
+            innermost[own_names[place]] = outer[place]
+            opened[place] = -1
+            while opened and opened[-1] < 0:
+                del opened[-1], own_names[-1], outer[-1]
+    _put_rest(opened, begins, ends)
     return np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64)
 
 
-class _OpenSlices:
-    """The open slices of a track, from the outermost to the innermost; each step takes constant time."""
-
-    def __init__(self) -> None:
-        self._name_of: dict[int, int] = {}
-        self._by_name: dict[int, list[int]] = {}
-
-    def add(self, row: int, name: int) -> None:
-        """Open a slice inside the others."""
-        self._name_of[row] = name
-        self._by_name.setdefault(name, []).append(row)
-
-    def take(self, name: int) -> int:
-        """Close the innermost one of that name, or the innermost one if there is none; -1 if none is open."""
-        named = self._by_name.get(name)
-        if named:
-            row = named.pop()
-            del self._name_of[row]
-            return row
-        if not self._name_of:
-            return -1
-        row, its_name = self._name_of.popitem()
-        self._by_name[its_name].pop()
-        return row
-
-    def rest(self) -> Iterable[int]:
-        """Those that are still open."""
-        return self._name_of
+def _put_rest(opened: array[int], begins: array[int], ends: array[int]) -> None:
+    """Add the slices that never end."""
+    rest = [row for row in opened if row >= 0]
+    begins.extend(rest)
+    ends.extend([-1] * len(rest))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import msgspec
 import numpy as np
 
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import Args, SourceInfo, Trace
+from traceconv.model.tracks import Tracks
 
 LONG_NAME = declare(
     "source.long_name", ProblemKind.LOST, "a name is longer than --max-length allows: it was cut to that length"
@@ -29,7 +31,7 @@ def shorten(trace: Trace, length: int) -> Trace:
         length: how many bytes a name or an arg may have.
     """
     _shorten_args(trace, length)
-    names = [*trace.strings, *(track.name for track in trace.tracks), *(frame.name for frame in trace.frames)]
+    names = chain(trace.strings, (track.name for track in trace.tracks), (frame.name for frame in trace.frames))
     long = [name for name in names if _is_long(name, length)]
     if not long:
         return trace
@@ -37,7 +39,7 @@ def shorten(trace: Trace, length: int) -> Trace:
         trace.sources[0].diagnostics.add(LONG_NAME, f"{name[:_SHOWN]}...")
     return trace.with_tables(
         strings=[_cut(text, length) for text in trace.strings],
-        tracks=[replace(track, name=_cut(track.name, length)) for track in trace.tracks],
+        tracks=Tracks(replace(track, name=_cut(track.name, length)) for track in trace.tracks),
         frames=[replace(frame, name=_cut(frame.name, length)) for frame in trace.frames],
     )
 

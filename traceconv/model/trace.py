@@ -22,6 +22,7 @@ from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Diagnostics
 from traceconv.model.marks import NO_MARKS, FormatMarks
+from traceconv.model.ordering import pieces
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -231,7 +232,10 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
     `np.unique` would do, but it sorts them all, and loads numpy's masked arrays, which costs more than a small
     conversion.
     """
-    found: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    occurs = np.zeros(1 + int(np.max(numbers, initial=-1)), bool)
+    for rows in pieces(len(numbers)):
+        occurs[numbers[rows]] = True
+    found: list[int] = np.flatnonzero(occurs).tolist()
     return found
 
 
@@ -350,7 +354,7 @@ class Trace:
 
     sources: list[SourceInfo]
     strings: list[str]
-    tracks: list[Track]
+    tracks: Sequence[Track]
     clocks: list[ClockDomain]
     snapshots: list[ClockSnapshot]
     slices: Slices
@@ -400,11 +404,13 @@ class Trace:
 
     def span(self) -> tuple[int, int] | None:
         """The first and the last instant of all events in ns, or None when there is no event."""
-        starts: list[I64] = [table.ts for _, table in self.timed_tables()]
-        known = [ts for ts in [*starts, self.slices.ts + self.slices.dur] if len(ts)]
-        if not known:
-            return None
-        return min(int(np.min(ts)) for ts in known), max(int(np.max(ts)) for ts in known)
+        firsts, lasts = [], []
+        for name, table in self.timed_tables():
+            for rows in pieces(len(table.ts)):
+                ts = table.ts[rows]
+                firsts.append(int(np.min(ts)))
+                lasts.append(int(np.max(ts + table.dur[rows] if name == "slices" else ts)))
+        return (min(firsts), max(lasts)) if firsts else None
 
     def extents(self, tables: Sequence[str] = TIMED) -> dict[int, tuple[int, int]]:
         """For each track with events in the given tables the first and the last instant of these, ns.

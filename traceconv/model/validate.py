@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from traceconv import kernel
-from traceconv.model.trace import I64, NO_CPU, NO_TRACK, TABLES, TEXTS, Slices, Trace, TrackKind, column_types
+from traceconv.model.ordering import overlapping_pieces
+from traceconv.model.trace import I64, NO_CPU, NO_TRACK, TABLES, TEXTS, TIMED, Slices, Trace, TrackKind, column_types
 
 _DEEP = 1 << 10
-_TEXT_COLUMNS = [(table, text) for table, cls in TABLES.items() for text in TEXTS if text in column_types(cls)]
 
 
 class InvalidTrace(AssertionError):
@@ -27,42 +28,56 @@ def validate(trace: Trace) -> None:
     _check_frames(trace)
     for name in TABLES:
         _check_columns(name, getattr(trace, name))
-    for name, table in trace.timed_tables():
-        _require(_in_range(table.track, len(trace.tracks)), f"{name}: track out of range")
-        _require(_sorted(table), f"{name}: not sorted by track and time")
-    for name, text in _TEXT_COLUMNS:
-        _require(_in_range(getattr(getattr(trace, name), text), len(trace.strings)), f"{name}: {text} out of range")
-    for name in ("slices", "instants", "logs"):
-        table = getattr(trace, name)
-        ends = table.args_at + table.args_len
-        inside = (table.args_at >= 0) & (table.args_len >= 0) & (ends <= len(trace.args))
-        _require(inside, f"{name}: args out of range")
-    slices, flows = trace.slices, trace.flows
-    _require(slices.dur >= 0, "slices: negative duration")
-    for column in (flows.from_slice, flows.to_slice):
-        _require(_in_range(column, len(slices.ts)), "flows: slice out of range")
-    on_lines = [track.kind not in (TrackKind.PROCESS, TrackKind.COUNTER) for track in trace.tracks]
-    _require(np.array(on_lines, bool)[trace.logs.track], "logs: on the track of a process or counter")
-    _require(_in_range(trace.samples.stack + 1, len(trace.frames) + 1), "samples: stack out of range")
-    _require(trace.samples.cpu >= NO_CPU, "samples: cpu out of range")
+        for rule, holds, columns in _rules(trace, name):
+            _require_of_rows(rule, holds, [getattr(getattr(trace, name), column) for column in columns])
+            trace.forget()
     _check_nesting(trace)
+    trace.forget()
     for source in trace.sources:
         if not source.balance.even:
             raise InvalidTrace(f"the balance of {source.name} is not even: {source.balance.describe()}")
 
 
-def _require(holds: Any, rule: str) -> None:
-    if not np.all(holds):
-        raise InvalidTrace(f"{rule} (row {int(np.argmin(holds))})")
+def _rules(trace: Trace, name: str) -> Iterator[tuple[str, Callable[..., Any], tuple[str, ...]]]:
+    """What must hold for the rows of a table: in words, as a function of some columns, and their names."""
+    if name in TIMED:
+        yield f"{name}: track out of range", _in_range(len(trace.tracks)), ("track",)
+        yield f"{name}: not sorted by track and time", _sorted, ("track", "ts")
+    for text in TEXTS:
+        if text in column_types(TABLES[name]):
+            yield f"{name}: {text} out of range", _in_range(len(trace.strings)), (text,)
+    if name in ("slices", "instants", "logs"):
+        size = len(trace.args)
+        yield f"{name}: args out of range", lambda at, length: _in_range(size + 1)(at + length), ("args_at", "args_len")
+        yield f"{name}: args out of range", lambda at, length: (at >= 0) & (length >= 0), ("args_at", "args_len")
+    if name == "slices":
+        yield "slices: negative duration", lambda dur: dur >= 0, ("dur",)
+    elif name == "flows":
+        for column in ("from_slice", "to_slice"):
+            yield "flows: slice out of range", _in_range(len(trace.slices.ts)), (column,)
+    elif name == "logs":
+        on_lines = [track.kind not in (TrackKind.PROCESS, TrackKind.COUNTER) for track in trace.tracks]
+        yield "logs: on the track of a process or counter", np.array(on_lines, bool).__getitem__, ("track",)
+    elif name == "samples":
+        yield "samples: stack out of range", lambda stack: _in_range(len(trace.frames) + 1)(stack + 1), ("stack",)
+        yield "samples: cpu out of range", lambda cpu: cpu >= NO_CPU, ("cpu",)
 
 
-def _in_range(column: Any, size: int) -> Any:
-    return (column >= 0) & (column < size)
+def _require_of_rows(rule: str, holds: Callable[..., Any], columns: Sequence[Any]) -> None:
+    """Check a rule for some rows at a time; of two neighbours, also where one piece ends and the next one begins."""
+    for rows in overlapping_pieces(len(columns[0])):
+        found = holds(*(column[rows] for column in columns))
+        if not np.all(found):
+            raise InvalidTrace(f"{rule} (row {rows.start + int(np.argmin(found))})")
 
 
-def _sorted(table: Any) -> Any:
-    step = np.diff(table.track)
-    return (step > 0) | ((step == 0) & (np.diff(table.ts) >= 0))
+def _in_range(size: int) -> Callable[[Any], Any]:
+    return lambda column: (column >= 0) & (column < size)
+
+
+def _sorted(track: Any, ts: Any) -> Any:
+    step = np.diff(track)
+    return (step > 0) | ((step == 0) & (np.diff(ts) >= 0))
 
 
 def _check_columns(name: str, table: Any) -> None:
@@ -109,12 +124,19 @@ def _nest_surely(slices: Slices, ends: I64) -> bool:
     return bool(nesting.first_crossing(tracks, starts, stops, 0, count, _DEEP) == count)
 
 
+def _follow(slices: Slices, rows: slice) -> bool:
+    """Whether each of some slices ends before the next one begins, or is the last one of its track."""
+    track, ts, dur = slices.track[rows], slices.ts[rows], slices.dur[rows]
+    return bool(np.all((track[1:] > track[:-1]) | (ts[1:] >= ts[:-1] + dur[:-1])))
+
+
 def _check_nesting(trace: Trace) -> None:
     """Each slice ends no later than the slice around it."""
     slices = trace.slices
+    if all(_follow(slices, rows) for rows in overlapping_pieces(len(slices.ts))):
+        return
     ends = slices.ts + slices.dur
-    follows = (np.diff(slices.track) > 0) | (slices.ts[1:] >= ends[:-1])
-    if follows.all() or _nest_surely(slices, ends):
+    if _nest_surely(slices, ends):
         return
     open_ends: list[int] = []
     on_track = -1

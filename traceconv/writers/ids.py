@@ -9,8 +9,9 @@ so that there each other track gets such a number too.
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeGuard
@@ -76,7 +77,7 @@ def _process_of(trace: Trace, found: list[Identity], index: int) -> int:
 class _Numbers:
     """Numbers that no process or thread of the trace has."""
 
-    def __init__(self, tracks: list[Track]) -> None:
+    def __init__(self, tracks: Sequence[Track]) -> None:
         self._taken = {number for track in tracks for number in (track.pid, track.tid) if number is not None}
         self._next: Iterator[int] = count(_FIRST_INVENTED)
 
@@ -101,16 +102,16 @@ def _number_processes(trace: Trace, found: list[Identity], numbers: _Numbers) ->
 
 
 def _number_threads(trace: Trace, found: list[Identity], numbers: _Numbers) -> None:
-    used: set[tuple[int, int]] = set()
+    used: set[int] = set()
     for track, identity in zip(trace.tracks, found, strict=True):
         if track.kind is TrackKind.COUNTER:
             continue
         real = track.tid if track.kind is TrackKind.THREAD else None
         if track.lane_of != NO_TRACK:
             identity.tid, identity.name = numbers.invent(), found[track.lane_of].name
-        elif _valid(real) and (identity.pid, real) not in used:
+        elif _valid(real) and identity.pid << 32 | real not in used:
             identity.tid = real
-            used.add((identity.pid, real))
+            used.add(identity.pid << 32 | real)
         else:
             identity.tid = numbers.invent()
             if track.kind is TrackKind.THREAD:
@@ -140,16 +141,26 @@ def _mark_natives(trace: Trace, found: list[Identity]) -> None:
 
 
 def _place(trace: Trace, found: list[Identity]) -> None:
+    ranked = {
+        identity.parent
+        for track, identity in zip(trace.tracks, found, strict=True)
+        if track.rank is not None or track.lane_of != NO_TRACK
+    }
     siblings: dict[int, list[int]] = defaultdict(list)
+    counts = array("i", bytes(4 * (len(found) + 1)))  # by parent; NO_TRACK is the last place
     for index, identity in enumerate(found):
-        siblings[identity.parent].append(index)
+        if identity.parent in ranked:
+            siblings[identity.parent].append(index)
+        else:  # in order of creation
+            identity.position = counts[identity.parent]
+            counts[identity.parent] += 1
     for indexes in siblings.values():
         indexes.sort(key=lambda index: _rank(trace.tracks, index))
         for position, index in enumerate(indexes):
             found[index].position = position
 
 
-def _rank(tracks: list[Track], index: int) -> tuple[bool, int, int, int]:
+def _rank(tracks: Sequence[Track], index: int) -> tuple[bool, int, int, int]:
     """Sort key: the given rank, then the order of creation; a lane follows its main track."""
     main = index if tracks[index].lane_of == NO_TRACK else int(tracks[index].lane_of)
     rank = tracks[main].rank

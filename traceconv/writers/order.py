@@ -9,7 +9,7 @@ a stable sort by time of these groups one after the other gives the order of the
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,72 +53,79 @@ def file_order(trace: Trace) -> Iterator[FileOrder]:
     There are two entries per slice, and sorting them takes some times their size: it is done for one window of time
     after the other.
     """
-    windows = _Windows(trace)
+    slices = trace.slices
+    windows = Windows(
+        [(slices.ts, None), (slices.ts, slices.dur), *((table.ts, None) for table in _points(trace).values())]
+    )
+    trace.forget()
     for number in range(windows.count):
-        ts, kinds, rows = windows.entries(number)
+        ts, kinds, rows = _entries(trace, windows, number)
         order = np.argsort(ts, kind="stable")
         for start in range(0, len(order), _BLOCK):
             piece = order[start : start + _BLOCK]
             yield FileOrder(ts[piece], kinds[piece], rows[piece])
 
 
-class _Windows:
-    """The entries of a trace, parted by time.
+class Windows:
+    """Rows of some columns of times, parted by time; sorting all of them at once takes some times their size.
+
+    Args:
+        columns: starts, or starts and lengths where the ends are meant, in ns.
 
     Attributes:
         count: how many windows there are, at most 256.
     """
 
-    def __init__(self, trace: Trace) -> None:
-        self._slices = trace.slices
-        self._points: dict[Kind, Any] = {
-            Kind.INSTANT: trace.instants,
-            Kind.COUNTER: trace.counters,
-            Kind.SAMPLE: trace.samples,
-            Kind.LOG: trace.logs,
-        }
-        entries = 2 * len(trace.slices.ts) + sum(len(table.ts) for table in self._points.values())
-        bounds = self._bounds(entries)
+    def __init__(self, columns: Sequence[tuple[I64, I64 | None]]) -> None:
+        bounds = _bounds(columns)
         self.count = 1 + len(bounds)
-        # The window of each begin, of each end, and of each row of the other tables.
-        self._begins = _window_of(bounds, self._slices.ts)
-        self._ends = _window_of(bounds, self._slices.ts, self._slices.dur)
-        self._others = {kind: _window_of(bounds, table.ts) for kind, table in self._points.items()}
+        self._windows = [_window_of(bounds, *column) for column in columns]
 
-    def _bounds(self, entries: int) -> I64:
-        """Times at which the windows begin, after the first one; those of equal time stay in one."""
-        wanted = min(-(-entries // _WINDOW), _MAX_WINDOWS)
-        if wanted <= 1:
-            return np.empty(0, np.int64)
-        step = -(-entries // _SAMPLED)
-        slices = self._slices
-        some = [slices.ts[::step], slices.ts[::step] + slices.dur[::step]]
-        times = np.sort(np.concatenate([*some, *(table.ts[::step] for table in self._points.values())]))
-        bounds: I64 = np.unique(times[np.arange(1, wanted) * len(times) // wanted])
-        return bounds
-
-    def entries(self, window: int) -> tuple[I64, npt.NDArray[np.uint8], I64]:
-        """Times, kinds and rows of the entries in a window; a stable sort by time gives their order."""
-        slices = self._slices
-        late = np.flatnonzero(self._ends == window)[::-1]
-        late = late[slices.dur[late] > 0]
-        # Each begin, and after an empty slice its end.
-        begins = np.flatnonzero(self._begins == window)
-        begins = np.repeat(begins, 1 + (slices.dur[begins] == 0))
-        begin_kinds = np.full(len(begins), Kind.BEGIN, np.uint8)
-        begin_kinds[1:][begins[1:] == begins[:-1]] = Kind.END
-        rows = [late, begins]
-        times = [slices.ts[late] + slices.dur[late], slices.ts[begins]]
-        kinds = [np.full(len(late), Kind.END, np.uint8), begin_kinds]
-        for kind, table in self._points.items():
-            found = np.flatnonzero(self._others[kind] == window)
-            rows.append(found)
-            times.append(table.ts[found])
-            kinds.append(np.full(len(found), kind, np.uint8))
-        return np.concatenate(times), np.concatenate(kinds), np.concatenate(rows)
+    def rows(self, column: int, window: int) -> I64:
+        """The rows of a column that are in a window."""
+        return np.flatnonzero(self._windows[column] == window)
 
 
-def _window_of(bounds: I64, ts: I64, dur: I64 | None = None) -> npt.NDArray[np.uint8]:
+def _bounds(columns: Sequence[tuple[I64, I64 | None]]) -> I64:
+    """Times at which the windows begin, after the first one; those of equal time stay in one."""
+    entries = sum(len(ts) for ts, _ in columns)
+    wanted = min(-(-entries // _WINDOW), _MAX_WINDOWS)
+    if wanted <= 1:
+        return np.empty(0, np.int64)
+    step = -(-entries // _SAMPLED)
+    times = np.sort(np.concatenate([ts[::step] if dur is None else ts[::step] + dur[::step] for ts, dur in columns]))
+    bounds: I64 = np.unique(times[np.arange(1, wanted) * len(times) // wanted])
+    return bounds
+
+
+def _entries(trace: Trace, windows: Windows, window: int) -> tuple[I64, npt.NDArray[np.uint8], I64]:
+    """Times, kinds and rows of the entries in a window; a stable sort by time gives their order."""
+    slices = trace.slices
+    late = windows.rows(1, window)[::-1]
+    late = late[slices.dur[late] > 0]
+    # Each begin, and after an empty slice its end.
+    begins = windows.rows(0, window)
+    begins = np.repeat(begins, 1 + (slices.dur[begins] == 0))
+    begin_kinds = np.full(len(begins), Kind.BEGIN, np.uint8)
+    begin_kinds[1:][begins[1:] == begins[:-1]] = Kind.END
+    rows = [late, begins]
+    times = [slices.ts[late] + slices.dur[late], slices.ts[begins]]
+    kinds = [np.full(len(late), Kind.END, np.uint8), begin_kinds]
+    for column, (kind, table) in enumerate(_points(trace).items(), 2):
+        found = windows.rows(column, window)
+        rows.append(found)
+        times.append(table.ts[found])
+        kinds.append(np.full(len(found), kind, np.uint8))
+    return np.concatenate(times), np.concatenate(kinds), np.concatenate(rows)
+
+
+def _points(trace: Trace) -> dict[Kind, Any]:
+    """The tables without lengths, in the order of their entries at equal times."""
+    tables = trace.instants, trace.counters, trace.samples, trace.logs
+    return dict(zip((Kind.INSTANT, Kind.COUNTER, Kind.SAMPLE, Kind.LOG), tables, strict=True))
+
+
+def _window_of(bounds: I64, ts: I64, dur: I64 | None) -> npt.NDArray[np.uint8]:
     """The window of each time, or of each end."""
     windows = np.zeros(len(ts), np.uint8)
     if len(bounds):

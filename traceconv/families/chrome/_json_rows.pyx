@@ -226,8 +226,8 @@ cdef class LineWriter:
         if c == c"\\":
             if _is_odd_escape(p, i + 1, end):
                 return _LEFT
-        elif _is_digit(self._out.p[self._out.used - 1]) and _is_odd_exponent(p, i + 1, end):  # before all args is a colon
-            return _LEFT
+        elif _is_digit(self._out.p[self._out.used - 1]) and _is_odd_exponent(p, i + 1, end):
+            return _LEFT  # (the byte before all args is a colon)
         self._out.byte(c)
         return i + 1
 

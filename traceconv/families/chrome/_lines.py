@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.families.perfetto._wire import utf8
-from traceconv.model.trace import I64, Instants, Slices, Trace, TrackKind
+from traceconv.model.trace import I64, Instants, Slices, Trace, TrackKind, occurring
 from traceconv.writers.ids import Identity
 
 # The tables in the order of their events at equal times.
@@ -113,8 +113,8 @@ class PlainLines:
     def _used_texts(self) -> npt.NDArray[np.bool_]:
         used = np.zeros(len(self._trace.strings), bool)
         for table in (self._trace.slices, self._trace.instants, self._trace.flows):
-            used[table.name] = True
-            used[table.category] = True
+            used[occurring(table.name)] = True
+            used[occurring(table.category)] = True
         return used
 
     def block(self, ts: I64, table: npt.NDArray[np.uint8], row: I64) -> tuple[memoryview, I64]:

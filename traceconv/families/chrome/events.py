@@ -118,8 +118,9 @@ class ChromeEvents:
         self.flows = FlowSteps()
         self._exponent = exponent
         self._seen = 0
-        # By the numbers of a RowScanner: the texts, their interned strings, those to be watched, the tracks of stands.
-        self._texts: list[str] = []
+        # By the numbers of a RowScanner: how many texts were met, their interned strings, those to be watched, the
+        # tracks of stands.
+        self._texts = 0
         self._text_strings = self._stand_tracks = np.empty(0, np.int64)
         self._watched_texts: list[int] = []
         self._processes: dict[bytes, TrackId] = {}
@@ -221,12 +222,10 @@ class ChromeEvents:
 
     def _make_room(self, scanner: RowScanner) -> None:
         """Prepare for all texts and stands that the scanner has met."""
-        known, count = len(self._texts), scanner.text_count()
-        for number in range(known, count):
-            text = scanner.name(number)
-            self._texts.append(text)
-            if text in self.watched_names:
-                self._watched_texts.append(number)
+        known, count = self._texts, scanner.text_count()
+        if self.watched_names:
+            self._watched_texts += [n for n in range(known, count) if scanner.name(n) in self.watched_names]
+        self._texts = count
         self._text_strings = _with_room(self._text_strings, count)
         self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count())
 
@@ -237,10 +236,11 @@ class ChromeEvents:
             self._stand_tracks[stand] = self.track_of(*rows.scanner.stand(stand))
         if rows.phase[row] not in _FLOW_PHASES:
             for number in (name,) if rows.phase[row] == _END else (name, category):
-                self._text_strings[number] = self.out.string(self._texts[number])
+                self._text_strings[number] = self.out.string(rows.scanner.name(number))
 
     def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
-        texts, data = self._texts, rows.data
+        texts: _Known[int, str] = _Known(rows.scanner.name)
+        data = rows.data
         columns = (rows.category[own], rows.name[own], rows.id_at[own], rows.id_at[own] + rows.id_len[own])
         keys = [
             (texts[category], texts[name], data[start:end].strip(b'"'))

@@ -97,6 +97,7 @@ class RowScanner:
         self._scanner = module.Scanner(self._fields, exponent)
         self._space = np.empty(0, np.uint8)
         self._pids: dict[int, bytes] = {}
+        self._last_pid = -1, b""
 
     def scan(self, data: bytes, start: int) -> Rows:
         """The whole valid events from a place in the data on, as many as fit; maybe none."""
@@ -144,4 +145,6 @@ class RowScanner:
     def stand(self, number: int) -> tuple[bytes, bytes, str, bool]:
         """The pid, tid and category of an event, and whether it is the end of a flow."""
         pid, tid, category, is_flow_end = self._scanner.stand(number)
-        return self.text(pid), self.text(tid), self.name(category), bool(is_flow_end)
+        if pid != self._last_pid[0]:  # many stands in turn have the same one, and one text is enough for them
+            self._last_pid = pid, self.text(pid)
+        return self._last_pid[1], self.text(tid), self.name(category), bool(is_flow_end)

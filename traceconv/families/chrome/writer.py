@@ -46,6 +46,7 @@ from traceconv.writers import WriteCounts
 from traceconv.writers.compress import compressed
 from traceconv.writers.facts import facts
 from traceconv.writers.ids import groups_above, identities, path_below_process
+from traceconv.writers.order import Windows
 
 U8 = npt.NDArray[np.uint8]
 
@@ -203,17 +204,15 @@ class _Writing:
 
     def lines(self) -> Iterator[bytes | memoryview]:
         """The events in order of time, in blocks."""
-        order, ts, table, row = self._order()
         module = kernel.module("json_rows")
         plain = (
             PlainLines(module, self._trace, self._ids, self._counter_heads, self._arrows)
             if module is not None
             else None
         )
-        for start in range(0, len(order), _BLOCK):
-            piece = order[start : start + _BLOCK]
-            events = ts[piece] - self._base, table[piece], row[piece]
-            for number, count in enumerate(np.bincount(events[1], minlength=len(self._written)).tolist()):
+        for ts, table, row in self._order():
+            events = ts - self._base, table, row
+            for number, count in enumerate(np.bincount(table, minlength=len(self._written)).tolist()):
                 self._written[number] += count
             if plain is None:
                 yield b"".join(self._texts(*events))
@@ -248,32 +247,39 @@ class _Writing:
                     lines[i] = b",\n" + line
         return lines
 
-    def _order(self) -> tuple[npt.NDArray[np.intp], I64, U8, I64]:
-        """The order of all events, and time, table and row of each.
+    def _order(self) -> Iterator[tuple[I64, U8, I64]]:
+        """Time, table and row of all events, in the order of the file and in pieces that fit into a cache.
 
         An arrow's start and end come after the slice that they belong to.
         """
         trace, arrows = self._trace, self._arrows
         by_slice = np.argsort(arrows.slice, kind="stable")
-        behind = arrows.slice[by_slice] + 1
-        count = len(trace.slices.ts)
-        times = [np.insert(trace.slices.ts, behind, arrows.ts[by_slice])]
-        tables = [np.insert(np.full(count, SLICE, np.uint8), behind, FLOW)]
-        rows = [np.insert(np.arange(count), behind, by_slice)]
         points: dict[int, Any] = {
             INSTANT: trace.instants,
             COUNTER: trace.counters,
             SAMPLE: trace.samples,
             LOG: trace.logs,
         }
-        for number, table in points.items():
-            times.append(table.ts)
-            tables.append(np.full(len(table.ts), number, np.uint8))
-            rows.append(np.arange(len(table.ts)))
-        ts = np.concatenate(times)
-        del times  # each is as large as the columns are
-        order = np.argsort(ts, kind="stable")
-        return order, ts, np.concatenate(tables), np.concatenate(rows)
+        windows = Windows(
+            [(trace.slices.ts, None), (arrows.ts[by_slice], None), *((table.ts, None) for table in points.values())]
+        )
+        trace.forget()
+        for window in range(windows.count):
+            slices, steps = windows.rows(0, window), by_slice[windows.rows(1, window)]
+            behind = np.searchsorted(slices, arrows.slice[steps], "right")
+            times = [np.insert(trace.slices.ts[slices], behind, arrows.ts[steps])]
+            tables = [np.insert(np.full(len(slices), SLICE, np.uint8), behind, FLOW)]
+            rows = [np.insert(slices, behind, steps)]
+            for column, (number, table) in enumerate(points.items(), 2):
+                found = windows.rows(column, window)
+                times.append(table.ts[found])
+                tables.append(np.full(len(found), number, np.uint8))
+                rows.append(found)
+            ts, number_of_table, row = np.concatenate(times), np.concatenate(tables), np.concatenate(rows)
+            order = np.argsort(ts, kind="stable")
+            for start in range(0, len(order), _BLOCK):
+                piece = order[start : start + _BLOCK]
+                yield ts[piece], number_of_table[piece], row[piece]
 
     def _slices(self, rows: I64, times: list[bytes]) -> list[bytes]:
         table: Slices = take(self._trace.slices, rows)

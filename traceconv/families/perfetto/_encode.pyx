@@ -101,7 +101,8 @@ cdef class Encoder:
         self._out, self._interned, self._places = _Buffer(1 << 20), _Interned(limits), _Memo()
         self._annotator = _Annotator(self._interned)
         self._tracks, self._ends, self._flows = map(_Pieces, pieces)
-        self._slices, self._instants, self._args = _Named(trace.slices), _Named(trace.instants), _Parts(trace.args.parts)
+        self._slices, self._instants = _Named(trace.slices), _Named(trace.instants)
+        self._args = _Parts(trace.args.parts)
         counters = trace.counters
         self._counter_track, self._integer, self._is_integer, self._value = map(
             np.ascontiguousarray, (counters.track, counters.integer, counters.is_integer.view(np.uint8), counters.value)

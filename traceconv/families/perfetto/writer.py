@@ -656,25 +656,54 @@ def _unit(unit: str) -> bytes:
 
 def track_uuids(trace: Trace) -> Sequence[int]:
     """A number for each track that depends on what it is, so that files put together do not mix their tracks up."""
-    parents = {track.parent for track in trace.tracks}
-    paths: dict[int, list[str]] = {}
+    paths = _Paths(trace)
+    firsts = array("q", (_hash([*paths.of(index), "0"]) for index in range(len(trace.tracks))))
+    numbers = np.sort(np.frombuffer(firsts, np.int64))
+    if not (len(numbers) and (numbers[0] == _ROOT_UUID or np.any(numbers[1:] == numbers[:-1]))):
+        return firsts
+    del numbers
     repeated: dict[int, int] = defaultdict(int)
     uuids = array("q")
     used = {_ROOT_UUID}
-    for index, track in enumerate(trace.tracks):
-        own = [track.kind.name, track.name, str(track.pid), str(track.tid)]
-        path = (paths[track.parent] if track.parent != NO_TRACK else [_origin(trace, track)]) + own
-        if index in parents:  # what lies deep needs no longer path than what lies at the top
-            paths[index] = path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
-        uuid = _hash([*path, "0"])
+    for index, uuid in enumerate(firsts):
         if uuid in used:  # another one of that path
             repeated[uuid] += 1
-            uuid = _hash([*path, str(repeated[uuid])])
+            uuid = _hash([*paths.of(index), str(repeated[uuid])])
         while uuid in used:
             uuid += 1
         used.add(uuid)
         uuids.append(uuid)
     return uuids
+
+
+class _Paths:
+    """What tells the tracks of a trace apart: what each is, and what it is inside of."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._has_children = np.zeros(len(trace.tracks), bool)
+        for track in trace.tracks:
+            if track.parent != NO_TRACK:
+                self._has_children[track.parent] = True
+        self._kept: dict[int, list[str]] = {}  # of tracks inside of others, with children
+
+    def of(self, index: int) -> list[str]:
+        """The path of a track, once those of the tracks around it were asked for."""
+        track = self._trace.tracks[index]
+        above = [_origin(self._trace, track)] if track.parent == NO_TRACK else self._above(track.parent)
+        path = [*above, track.kind.name, track.name, str(track.pid), str(track.tid)]
+        if track.parent != NO_TRACK and self._has_children[index]:
+            self._kept[index] = _short(path)
+        return path
+
+    def _above(self, index: int) -> list[str]:
+        """The path that those of children begin with."""
+        return self._kept[index] if index in self._kept else _short(self.of(index))
+
+
+def _short(path: list[str]) -> list[str]:
+    """What lies deep needs no longer path than what lies at the top."""
+    return path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
 
 
 def _origin(trace: Trace, track: Track) -> str:

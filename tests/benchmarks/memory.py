@@ -1,0 +1,129 @@
+"""What the memory of a conversion is beside the size of its input: `python -m tests.benchmarks.memory [SHAPE ...]`.
+
+Each shape is as hard on memory as a format allows: tiny events, rows of a few bytes, a track or a name for each event.
+It is written to a file of --size MB, converted, and what the process took at most is told less the size of the file:
+the bound is 500 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks.frame import Contestant, measure, traceconv
+
+BOUND = 500_000_000
+_MB = 1_000_000
+_BATCH = 20_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A file that is hard on memory.
+
+    Attributes:
+        name: the file, whose ending says what is in it.
+        head, tail: what stands before and behind the rows.
+        row: the text of a row, by its number from 0.
+        options: what the command is given besides the file.
+    """
+
+    name: str
+    row: Callable[[int], str]
+    head: str = ""
+    tail: str = ""
+    options: tuple[str, ...] = ()
+
+    def write(self, path: Path, size: int) -> int:
+        """Write rows until there are `size` bytes; how many there are."""
+        count = 0
+        with path.open("w", encoding="utf-8") as file:
+            written = file.write(self.head)
+            while written < size:
+                written += file.write("".join(map(self.row, range(count, count + _BATCH))))
+                count += _BATCH
+            file.write(self.tail)
+        return count
+
+
+def _chrome(row: Callable[[int], str]) -> Shape:
+    return Shape("in.json", lambda n: row(n) + ",\n", "[\n", '{"ph":"i","ts":0}]\n', ("--from", "chrome-trace"))
+
+
+def _begin_or_end(n: int) -> str:
+    return f'{{"ph":"{"EB"[n % 2 == 0]}","ts":{n}}}'
+
+
+_ROCPROF = "Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
+#: By name; what is there besides is as small as it can be.
+SHAPES: dict[str, Shape] = {
+    "slices": _chrome(lambda n: f'{{"ph":"X","ts":{n},"dur":1}}'),
+    "backwards": _chrome(lambda n: f'{{"ph":"X","ts":{99_999_999 - n},"dur":1,"tid":{n % 100}}}'),
+    "pairs": _chrome(_begin_or_end),
+    "instants": _chrome(lambda n: f'{{"ph":"i","ts":{n}}}'),
+    "counters": _chrome(lambda n: f'{{"ph":"C","ts":{n},"args":{{"":{n % 9}}}}}'),
+    "names": _chrome(lambda n: f'{{"ph":"X","name":"{n}","ts":{n},"dur":1}}'),
+    "args": _chrome(lambda n: f'{{"ph":"X","ts":{n},"dur":1,"args":{{"a":{n}}}}}'),
+    "processes": _chrome(lambda n: f'{{"ph":"X","pid":{n},"tid":{n},"ts":{n},"dur":1}}'),
+    "threads": _chrome(lambda n: f'{{"ph":"X","pid":1,"tid":{n},"ts":{n},"dur":1}}'),
+    "ids": _chrome(lambda n: f'{{"ph":"{"eb"[n % 2 == 0]}","id":{n // 2},"ts":{n}}}'),
+    "flows": _chrome(lambda n: f'{{"ph":"{"Xsf"[n % 3]}","id":{n // 3},"ts":{n},"dur":1}}'),
+    "kineto": _chrome(
+        lambda n: (
+            f'{{"ph": "X", "cat": "cpu_op", "name": "aten::op{n % 97}", "pid": 31854, "tid": 31854, "ts": {n}.125, '
+            f'"dur": 1.000, "args": {{"External id": {n}, "Ev Idx": {n}, "Fwd thread id": 0}}}}'
+        )
+    ),
+    "onednn": Shape(
+        "in.log",
+        lambda n: f"dnnl_verbose,{10**9 + n}.5,exec,cpu,a,b,c,,,,,1\n",
+        "dnnl_verbose,info,oneDNN v3.5.0\ndnnl_verbose,info,cpu,runtime:OpenMP,nthr:1\n"
+        "dnnl_verbose,primitive,info,template:timestamp,operation,engine,primitive,implementation,prop_kind,"
+        "memory_descriptors,attributes,auxiliary,problem_desc,exec_time\n",
+    ),
+    "onednn-runs": Shape(
+        "in.log",
+        lambda n: (
+            "dnnl_verbose,info,oneDNN v3.5.0\ndnnl_verbose,primitive,info,template:operation,engine,primitive,"
+            "implementation,prop_kind,memory_descriptors,attributes,auxiliary,problem_desc,exec_time\n"
+            "dnnl_verbose,exec,cpu,a,b,c,,,,,1\n"
+        ),
+    ),
+    "samples": Shape("in.txt", lambda n: f"a {n % 97} {n // 1000}.{n % 1000:06}: a:\n"),
+    "threads-of-samples": Shape("in.txt", lambda n: f"a {n} {n // 1000}.{n % 1000:06}: a:\n"),
+    "csv": Shape("in.csv", lambda n: f"H,a,1,1,1,{n},{n + 9}\n", _ROCPROF),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Generate, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.memory", description=__doc__.split("\n")[0])
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"{', '.join(SHAPES)}; all by default")
+    parser.add_argument("--size", type=int, default=300, help="of each file, in MB")
+    parser.add_argument("--to", default="pftrace", help="the ending of the output")
+    parser.add_argument("--memory", help="what the command is to be given")
+    args = parser.parse_args(arguments)
+    options = ("--memory", args.memory) if args.memory else ()
+    print(f"{'':20}{'rows':>12}{'bytes a row':>13}{'input MB':>10}{'peak MB':>9}{'over MB':>9}{'CPU s':>8}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.shapes or SHAPES:
+            shape = SHAPES[name]
+            source, output = Path(folder) / shape.name, Path(folder) / f"out.{args.to}"
+            rows = shape.write(source, args.size * _MB)
+            size = source.stat().st_size
+            command = traceconv("convert", source, "-o", output, *shape.options, *options)
+            cost = measure(Contestant(command, output))
+            over = cost.peak_bytes - size
+            print(
+                f"{name:20}{rows:12}{size / rows:13.1f}{size / _MB:10.0f}{cost.peak_bytes / _MB:9.0f}{over / _MB:9.0f}"
+                f"{cost.cpu_s:8.1f}{'' if over < BOUND else '  more than the bound'}",
+                flush=True,
+            )
+            output.unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Passes over columns that take little memory beside them, however many rows there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: So many rows at a time.
+_PIECE = 1 << 18
+_SMALL, _RADIX = 1 << 31, 1 << 16
+
+#: The rows of a column in another order, in 4 bytes each if that is enough.
+Order = npt.NDArray[Any]
+
+
+def pieces(count: int) -> Iterator[slice]:
+    """The rows of a column, some at a time."""
+    return (slice(start, min(start + _PIECE, count)) for start in range(0, count, _PIECE))
+
+
+def stable_order(keys: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Order:
+    """The order of rows by several columns of numbers; those of 32 bits hold none below 0.
+
+    What `np.lexsort` gives, in a third of the memory, and sooner where columns are in order already.
+
+    Args:
+        keys: the columns; the last one decides first.
+        forget: lets memory go that holds what was read of them.
+    """
+    order: Order | None = None
+    for key in keys:
+        values = key if order is None else gathered(key, order)
+        forget()
+        if _ascends(values):
+            continue
+        if values.dtype == np.int32 and int(np.max(values)) < _RADIX:
+            values = values.astype(np.uint16)  # numbers of 16 bits are sorted without comparisons
+        step = _small(np.argsort(values, kind="stable"))
+        del values
+        order = step if order is None else gathered(order, step)
+        forget()
+    return np.arange(len(keys[0]), dtype=np.int32 if len(keys[0]) < _SMALL else np.int64) if order is None else order
+
+
+def _ascends(values: npt.NDArray[Any]) -> bool:
+    return all(bool(np.all(values[rows][1:] >= values[rows][:-1])) for rows in overlapping_pieces(len(values)))
+
+
+def overlapping_pieces(count: int) -> Iterator[slice]:
+    """Pieces that begin with the last row of the one before."""
+    return (slice(max(rows.start - 1, 0), rows.stop) for rows in pieces(count))
+
+
+def _small(order: npt.NDArray[np.int64]) -> Order:
+    return order.astype(np.int32) if len(order) < _SMALL else order
+
+
+def gathered(values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
+    """The values in an order; numpy alone would make a copy of the order, in 8 bytes a row."""
+    found = np.empty(len(order), values.dtype)
+    for rows in pieces(len(order)):
+        found[rows] = values[order[rows]]
+    return found
+
+
+def is_as_it_was(order: Order) -> bool:
+    """Whether an order changes nothing."""
+    return all(bool(np.all(order[rows] == np.arange(rows.start, rows.stop))) for rows in pieces(len(order)))
+
+
+def like_next(order: Order, *columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """For each row in an order but the last one, whether the next one is equal to it in all columns."""
+    found = np.ones(max(len(order) - 1, 0), bool)
+    for rows in overlapping_pieces(len(order)):
+        at = order[rows]
+        for column in columns:
+            values = column[at]
+            found[rows.start : rows.stop - 1] &= values[1:] == values[:-1]
+    return found
