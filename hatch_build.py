@@ -13,6 +13,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _PACKAGE = "traceconv"
+_SHARED = "traceconv._cyutility"
 _INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)
 
 
@@ -46,18 +47,25 @@ def _compile(root: Path) -> list[Path]:
     root = root.resolve()
     sources = [*sorted(root.joinpath(_PACKAGE).rglob("*.pyx")), *root.joinpath(_PACKAGE, "kernel").glob("pages.py")]
     flags = [] if sys.platform == "win32" else ["-O3", "-g0"]
-    strip = ["-s"] if sys.platform == "linux" else []
+    settings = {"extra_compile_args": flags, "extra_link_args": ["-s"] if sys.platform == "linux" else []}
     with tempfile.TemporaryDirectory() as folder:
         extensions = [
             Extension(
                 ".".join(path.relative_to(root).with_suffix("").parts),
                 [_marked(path, root, folder)],
-                extra_compile_args=flags,
-                extra_link_args=strip,
+                **settings,
             )
             for path in sources
         ]
-        modules = cythonize(extensions, include_path=[str(root)], language_level=3, quiet=True)
+        # What Cython itself adds is in a module that all share: it is most of the size of a small one.
+        extensions.append(Extension(_SHARED, [str(Path(folder, "_cyutility.c"))], **settings))
+        modules = cythonize(
+            extensions,
+            include_path=[str(root)],
+            shared_utility_qualified_name=_SHARED,
+            language_level=3,
+            quiet=True,
+        )
         distribution = Distribution({"name": _PACKAGE, "ext_modules": modules})
         command = distribution.get_command_obj("build_ext")
         command.build_lib, command.build_temp = folder, folder
