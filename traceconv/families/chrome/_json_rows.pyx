@@ -32,7 +32,7 @@ cdef enum:
     #: Instead of a position in the args: the caller must write them.
     _LEFT = -1
 
-cdef int64_t _MIN = -(2**63)
+cdef int64_t _MAX = 2**63 - 1
 
 
 @cython.final
@@ -151,7 +151,7 @@ cdef class LineWriter:
 
     cdef int _counter(self, Py_ssize_t row) except? -1:
         cdef bint is_integer = self._rows.kind[row] == _INTEGER
-        if is_integer and self._rows.number[row] == _MIN:
+        if is_integer and self._rows.number[row] < -_MAX:
             return False
         self._text(b",\n")
         self._piece(self._rows.name[row])

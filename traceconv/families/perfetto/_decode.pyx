@@ -154,7 +154,7 @@ cdef class _ArgsWriter:
     ) except? -2:
         """All annotations with a tag as the members of an object or, if they are items, as those of an array."""
         cdef bint is_array = tag == _ITEM, first = True
-        cdef _Field field
+        cdef _Field field = _Field(0, 0, 0)
         cdef int status
         if not self._fits(2):
             return _FULL
@@ -206,7 +206,7 @@ cdef class _ArgsWriter:
 
     cdef bint _annotation_fields(self, const uint8_t *p, Py_ssize_t i, Py_ssize_t end) noexcept:
         """What an annotation holds, entries and items only by their kind; whether it is plain."""
-        cdef _Field field
+        cdef _Field field = _Field(0, 0, 0)
         self._key_field.tag = self._value_field.tag = 0
         while i < end:
             i = _read_field(p, i, end, &field)
@@ -414,7 +414,7 @@ cdef class Packets:
         cdef int bit, seen = 0, slot
         cdef uint64_t ts = 0, sequence = 0, flags = 0
         cdef Py_ssize_t event = 0, event_end = 0
-        cdef _Field field
+        cdef _Field field = _Field(0, 0, 0)
         while i < end:
             i = _read_field(p, i, end, &field)
             if i < 0:
@@ -471,7 +471,7 @@ cdef class Packets:
     cdef int _event_fields(self, const uint8_t *p, Py_ssize_t i, Py_ssize_t end) noexcept:
         """What a track event holds; args are passed over, flows are noted behind those that count."""
         cdef int bit, has = 0
-        cdef _Field field
+        cdef _Field field = _Field(0, 0, 0)
         self._name_iid = 0
         self._flow_end = self.flow_count
         while i < end:
