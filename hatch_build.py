@@ -1,9 +1,9 @@
-"""Compiles traceconv/kernel when the package is built, if there is a C compiler; if not, the package works without."""
+"""Compiles the Cython modules when the package is built, where there is a C compiler; it works without them, too."""
 
 from __future__ import annotations
 
 import os
-import subprocess
+import re
 import sys
 import tempfile
 import zlib
@@ -12,9 +12,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_KERNEL = Path("traceconv", "kernel")
-# What Cython needs for views of memory, once: it is most of each module otherwise.
-_SHARED = ".".join((*_KERNEL.parts, "_cyutility"))
+_PACKAGE = "traceconv"
+_SHARED = "traceconv._cyutility"
+_INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)
 
 
 class KernelHook(BuildHookInterface):
@@ -26,7 +26,7 @@ class KernelHook(BuildHookInterface):
         """Called before the wheel is put together, also for an editable installation."""
         del version
         root = Path(self.root)
-        for old in (*root.joinpath(_KERNEL).glob("*.so"), *root.joinpath(_KERNEL).glob("*.pyd")):
+        for old in (*root.joinpath(_PACKAGE).rglob("*.so"), *root.joinpath(_PACKAGE).rglob("*.pyd")):
             if f".{sys.implementation.cache_tag}-" in old.name or old.suffix == ".pyd":
                 old.unlink()
         try:
@@ -34,38 +34,39 @@ class KernelHook(BuildHookInterface):
         except Exception as error:  # whatever goes wrong with a compiler, the package works without
             self.app.display_warning(f"traceconv's kernel was not compiled, so conversions will be slower: {error}")
             return
-        if not built:
-            return
         build_data["artifacts"] += [path.relative_to(root).as_posix() for path in built]
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
 
 def _compile(root: Path) -> list[Path]:
+    """Compile all modules, without what debuggers need, which is nine tenths of their size."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
 
-    sources = sorted(path for path in root.joinpath(_KERNEL).glob("*.py") if path.name != "__init__.py")
+    root = root.resolve()
+    sources = sorted(root.joinpath(_PACKAGE).rglob("*.pyx"))
     flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-fno-asynchronous-unwind-tables"]
-    linking = ["-s"] if sys.platform == "linux" else []
-    if not sources:
-        return []
+    settings = {"extra_compile_args": flags, "extra_link_args": ["-s"] if sys.platform == "linux" else []}
     with tempfile.TemporaryDirectory() as folder:
         extensions = [
             Extension(
-                ".".join([*_KERNEL.parts, path.stem]),
-                [_marked(path, folder)],
-                extra_compile_args=flags,
-                extra_link_args=linking,
+                ".".join(path.relative_to(root).with_suffix("").parts),
+                [_marked(path, root, folder)],
+                **settings,
             )
             for path in sources
         ]
-        modules = cythonize(extensions, language_level=3, quiet=True, shared_utility_qualified_name=_SHARED)
-        shared = str(Path(folder, "_cyutility.c"))
-        subprocess.run([sys.executable, "-m", "cython", f"--generate-shared={shared}"], check=True)
-        small = [flag.replace("-O3", "-Os") for flag in flags]  # no loop is in it
-        modules.append(Extension(_SHARED, [shared], extra_compile_args=small, extra_link_args=linking))
-        distribution = Distribution({"name": "traceconv", "ext_modules": modules})
+        # What Cython itself adds is in a module that all share: it is most of the size of a small one.
+        extensions.append(Extension(_SHARED, [str(Path(folder, "_cyutility.c"))], **settings))
+        modules = cythonize(
+            extensions,
+            include_path=[str(root)],
+            shared_utility_qualified_name=_SHARED,
+            language_level=3,
+            quiet=True,
+        )
+        distribution = Distribution({"name": _PACKAGE, "ext_modules": modules})
         command = distribution.get_command_obj("build_ext")
         command.build_lib, command.build_temp = folder, folder
         command.parallel = os.cpu_count()
@@ -73,15 +74,16 @@ def _compile(root: Path) -> list[Path]:
         command.run()
         built = []
         for output in map(Path, command.get_outputs()):
-            target = root / _KERNEL / output.name
+            target = root / output.relative_to(folder)
             target.write_bytes(output.read_bytes())
             built.append(target)
     return built
 
 
-def _marked(source: Path, folder: str) -> str:
+def _marked(source: Path, root: Path, folder: str) -> str:
     """A copy of a module that says what it was compiled from, so that traceconv notices when the source has changed."""
     text = source.read_bytes()
+    included = b"".join(root.joinpath(os.fsdecode(path)).read_bytes() for path in _INCLUDE.findall(text))
     copy = Path(folder, source.name)
-    copy.write_bytes(text + b"\nSOURCE_CRC32 = %d\n" % zlib.crc32(text))
+    copy.write_bytes(text + b"\nSOURCE_CRC32 = %d\n" % zlib.crc32(text + included))
     return str(copy)

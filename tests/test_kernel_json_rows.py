@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests import golden
 from tests.kernels import using, variants
 from traceconv.families.chrome import writer as chrome_json
+from traceconv.families.chrome._lines import _Columns
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
@@ -151,45 +152,40 @@ def test_plain_args_are_not_left_to_the_caller() -> None:
         assert _one(module, plain) is not None
 
 
-def _one(module: ModuleType, args: bytes, at: int = 0, room: int = 4096, part: int = 0, task: int = 1) -> bytes | None:
+def _one(module: ModuleType, args: bytes, **changed: int) -> bytes | None:
     """The line of a slice with these args; None if the kernel leaves it to the writer."""
-    pieces = b'"n",\n"pid":1'.replace(b"\n", b"")
-    out, ends = np.zeros(room, np.uint8), np.zeros(1, np.int64)
-    one = {key: np.zeros(1, key) for key in (np.int64, np.int32, np.float64, np.uint8)}
-    piece_ends = np.array([0, 3, len(pieces)], np.int64)
-    writer = module.LineWriter(np.frombuffer(pieces, np.uint8), piece_ends, [memoryview(args)])
-    size = writer.write(
-        np.array([module.SLICE], np.uint8),
-        one[np.int64],
-        np.array([1500], np.int64),
-        one[np.float64],
-        np.array([task], np.int32),
-        np.array([0], np.int32),
-        np.array([-1], np.int32),
-        np.array([at], np.int64),
-        np.array([len(args)], np.int32),
-        np.array([part], np.int32),
-        out,
-        ends,
-    )
-    assert (size == 0) == (ends[0] < 0)
-    return bytes(out[:size]) if ends[0] >= 0 else None
+    values = {"number": 1500, "task": 1, "category": -1, "args_len": len(args)} | changed
+    wide = {name: np.array([values.get(name, 0)], np.int64) for name in ("ts", "number", "args_at")}
+    narrow = {name: np.array([values.get(name, 0)], np.int32) for name in ("task", "name", "category", "args_len")}
+    kind, value = np.array([module.SLICE], np.uint8), np.zeros(1)
+    writer = module.LineWriter(np.frombuffer(b'"n","pid":1', np.uint8), np.array([0, 3, 11], np.int64), [args])
+    ends = np.zeros(1, np.int64)
+    line = bytes(writer.write(SimpleNamespace(kind=kind, value=value, **wide, **narrow), ends))
+    assert (not line) == (ends[0] < 0)
+    return line or None
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_places_outside_are_refused(name: str) -> None:
-    with pytest.raises(IndexError, match="outside"):
-        _one(KERNELS[name], b"{}", at=1)
-    with pytest.raises(IndexError, match="outside"):
-        _one(KERNELS[name], b"{}", at=-1)
-    for part in (1, 100_000, -1, -2):
+    for at in (1, -1, 100_000):
         with pytest.raises(IndexError, match="outside"):
-            _one(KERNELS[name], b"{}", part=part)
-    with pytest.raises(OverflowError, match="room"):
-        _one(KERNELS[name], b"{}", room=100)
+            _one(KERNELS[name], b"{}", args_at=at)
+    with pytest.raises(IndexError, match="outside"):
+        _one(KERNELS[name], b"{}", args_len=3)
     for task in (-1, 2):
         with pytest.raises(IndexError, match="no such piece"):
             _one(KERNELS[name], b"{}", task=task)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_columns_must_fit(name: str) -> None:
+    columns = _Columns(np.zeros(3, np.int64), KERNELS[name].OTHER)
+    writer = KERNELS[name].LineWriter(np.zeros(3, np.uint8), np.array([0, 3], np.int64), [])
+    with pytest.raises(IndexError, match="lengths"):
+        writer.write(columns, np.zeros(2, np.int64))
+    columns.name = columns.name[1:]
+    with pytest.raises(IndexError, match="lengths"):
+        writer.write(columns, np.zeros(3, np.int64))
 
 
 @pytest.mark.parametrize("name", KERNELS)

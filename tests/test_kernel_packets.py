@@ -233,8 +233,7 @@ def test_numbers(module: ModuleType) -> None:
         packet = trace.packet.add(timestamp=ts, trusted_packet_sequence_id=7)
         packet.track_event.type, packet.track_event.track_uuid, packet.track_event.name_iid = 1, uuid, iid
     reader = module.Packets(len(uuids), 16, repr)
-    reader.set_slot(reader.new_slot(), 6, True)
-    reader.set_sequence(7, 0)
+    reader.set_sequence(7, reader.add_slot(6, True))
     told: dict[int, dict[int, int]] = {module.TRACK: {}, module.NAME: {}}
     data, at = trace.SerializeToString(), 0
     while (ended := reader.run(data, at)) == module.NEED:
@@ -246,7 +245,7 @@ def test_numbers(module: ModuleType) -> None:
     assert (ended, reader.count) == (module.MORE, len(uuids))
     assert reader.fields[1].tolist() == [told[module.TRACK][uuid] for uuid in uuids]
     assert reader.fields[4].tolist() == [told[module.NAME][iid] for iid in iids]
-    assert reader.ids() == len(set(iids))
+    assert reader.ids() == len(set(iids)) + len(set(uuids))
 
 
 @pytest.mark.parametrize("module", KERNELS.values(), ids=list(KERNELS))

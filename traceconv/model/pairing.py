@@ -11,13 +11,12 @@ Traces may hold millions of these events: they are kept in columns, as numbers, 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+from array import array
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from traceconv import kernel
 from traceconv.io.spill import forget
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import pieces, stable_order
@@ -143,84 +142,66 @@ class Marks:
 
     def pairs(self) -> Pairs:
         """All pairs, track by track, in the order of their ends; then those that never end, outermost first."""
-        begins, ends = np.empty(len(self.ts), np.int64), np.empty(len(self.ts), np.int64)
-        pair_rows = kernel.module("pair_rows")
-        pair = pair_rows.pair if pair_rows is not None else _pair
         columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
         names = np.frombuffer(self.name, np.int32)
         keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
         order = stable_order(keys, self.forget).astype(np.int64)
-        count = pair(order, *columns, names, 1 + int(np.max(names, initial=0)), _UNNAMED, begins, ends)
+        begin, end = _pair(order, *columns, names)
         del order
-        begin, end = begins[:count], ends[:count]
-        misnamed = np.zeros(count, bool)
-        for rows in pieces(count):
+        misnamed = np.zeros(len(begin), bool)
+        for rows in pieces(len(begin)):
             own, other = names[begin[rows]], names[end[rows]]
             misnamed[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & (other != _UNNAMED) & (other != own)
         self.forget()
         return Pairs(begin, end, misnamed)
 
 
-def _pair(
-    order: I64,
-    track: I32,
-    is_begin: npt.NDArray[np.uint8],
-    name: I32,
-    names: int,
-    unnamed: int,
-    begins: I64,
-    ends: I64,
-) -> int:
-    """What the function of the kernel does, which says what the columns are."""
-    del names  # only the kernel has a table of them
-    open_slices, track_before, count = _OpenSlices(), -1, 0
+def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) -> tuple[I64, I64]:
+    """Join each end with its begin: the innermost open one of that name, or else the innermost one.
+
+    Args:
+        order: the rows of the other columns, track by track and in order of time.
+        track, is_begin, name: the begins and ends.
+
+    Returns:
+        The rows of each pair, see `Marks.pairs`; -1 stands for what is missing.
+    """
+    begins, ends, track_before = array("q"), array("q"), -1
+    # Open slices from the outermost on: their rows, -1 for one that ended before those inside of it, their names, and
+    # for each the place of the next one further out with the same name.
+    opened, own_names, outer = array("q"), array("i"), array("q")
+    innermost: dict[int, int] = {}
     for start in range(0, len(order), _CHUNK):
         rows = order[start : start + _CHUNK]
         columns = (rows, track[rows], is_begin[rows], name[rows])
         for row, on_track, begin, own in zip(*(column.tolist() for column in columns), strict=True):
             if on_track != track_before:
-                count = _put_rest(open_slices, begins, ends, count)
-                track_before, open_slices = on_track, _OpenSlices()
+                _put_rest(opened, begins, ends)
+                track_before, opened, own_names, outer, innermost = on_track, array("q"), array("i"), array("q"), {}
             if begin:
-                open_slices.add(row, own)
+                outer.append(innermost.get(own, -1))
+                innermost[own] = len(opened)
+                opened.append(row)
+                own_names.append(own)
                 continue
-            begins[count], ends[count] = open_slices.take(-1 if own == unnamed else own), row
-            count += 1
-    return _put_rest(open_slices, begins, ends, count)
+            place = innermost.get(own, -1) if own != _UNNAMED else -1
+            if place < 0:
+                place = len(opened) - 1
+            ends.append(row)
+            if place < 0:
+                begins.append(-1)
+                continue
+            begins.append(opened[place])
+            innermost[own_names[place]] = outer[place]
+            opened[place] = -1
+            while opened and opened[-1] < 0:
+                del opened[-1], own_names[-1], outer[-1]
+    _put_rest(opened, begins, ends)
+    return np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64)
 
 
-def _put_rest(open_slices: _OpenSlices, begins: I64, ends: I64, count: int) -> int:
-    for row in open_slices.rest():
-        begins[count], ends[count] = row, -1
-        count += 1
-    return count
-
-
-class _OpenSlices:
-    """The open slices of a track, from the outermost to the innermost; each step takes constant time."""
-
-    def __init__(self) -> None:
-        self._name_of: dict[int, int] = {}
-        self._by_name: dict[int, list[int]] = {}
-
-    def add(self, row: int, name: int) -> None:
-        """Open a slice inside the others."""
-        self._name_of[row] = name
-        self._by_name.setdefault(name, []).append(row)
-
-    def take(self, name: int) -> int:
-        """Close the innermost one of that name, or the innermost one if there is none; -1 if none is open."""
-        named = self._by_name.get(name)
-        if named:
-            row = named.pop()
-            del self._name_of[row]
-            return row
-        if not self._name_of:
-            return -1
-        row, its_name = self._name_of.popitem()
-        self._by_name[its_name].pop()
-        return row
-
-    def rest(self) -> Iterable[int]:
-        """Those that are still open."""
-        return self._name_of
+def _put_rest(opened: array[int], begins: array[int], ends: array[int]) -> None:
+    """Add the slices that never end."""
+    rest = [row for row in opened if row >= 0]
+    begins.extend(rest)
+    ends.extend([-1] * len(rest))

@@ -260,10 +260,6 @@ class Args:
     def __len__(self) -> int:
         return self._starts[-1]
 
-    def located_parts(self) -> tuple[list[memoryview], I64]:
-        """The parts, not copied, and where each begins; there is one at least."""
-        return self._views, np.array(self._starts[: len(self._views)], np.int64)
-
     def view(self, at: int, length: int) -> memoryview:
         """The bytes of one JSON object, not copied; empty when the length is 0."""
         part = bisect_right(self._starts, at) - 1 if len(self._views) > 1 and length else 0

@@ -17,7 +17,6 @@ from traceconv.writers.ids import Identity
 
 # The tables in the order of their events at equal times.
 SLICE, FLOW, INSTANT, COUNTER, SAMPLE, LOG = range(6)
-_FRAME = 192  # as in the kernel: more than a line holds beside pieces and args
 _FINAL_BACKSLASH = re.compile(rb'(?<!\\)((?:\\\\)*)\\\\"')
 
 
@@ -108,11 +107,8 @@ class PlainLines:
         for track, heads in counters.items():
             self._heads[track] = len(pieces)
             pieces += heads
-        self._sizes = np.array([len(piece) for piece in pieces], np.int64)
-        parts, self._part_starts = trace.args.located_parts()
-        piece_ends = np.concatenate(([0], np.cumsum(self._sizes)))
-        self._writer = module.LineWriter(np.frombuffer(b"".join(pieces), np.uint8), piece_ends, parts)
-        self._out = np.empty(0, np.uint8)
+        piece_ends = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
+        self._writer = module.LineWriter(np.frombuffer(b"".join(pieces), np.uint8), piece_ends, trace.args.parts)
 
     def _used_texts(self) -> npt.NDArray[np.bool_]:
         used = np.zeros(len(self._trace.strings), bool)
@@ -126,37 +122,18 @@ class PlainLines:
 
         What the lines are in is used again for the next block.
         """
-        count = len(ts)
-        columns = _Columns(count, self._kernel.OTHER)
-        for number, fill in ((SLICE, self._slices), (FLOW, self._flows), (INSTANT, self._instants)):
+        columns = _Columns(np.ascontiguousarray(ts), self._kernel.OTHER)
+        for number, fill in (
+            (SLICE, self._slices),
+            (FLOW, self._flows),
+            (INSTANT, self._instants),
+            (COUNTER, self._counters),
+        ):
             at = np.flatnonzero(table == number)
             if len(at):
                 fill(columns, at, row[at])
-        at = np.flatnonzero(table == COUNTER)
-        if len(at):
-            self._counters(columns, at, row[at])
-        part = np.searchsorted(self._part_starts, columns.args_at, side="right") - 1
-        sizes = np.append(self._sizes, 0)
-        room = sum(int(sizes[column].sum()) for column in (columns.name, columns.category, columns.task))
-        room += int(columns.args_len.sum()) + _FRAME * (count + 1)
-        if len(self._out) < room:
-            self._out = np.empty(room, np.uint8)
-        ends = np.empty(count, np.int64)
-        written = self._writer.write(
-            columns.kind,
-            np.ascontiguousarray(ts),
-            columns.number,
-            columns.value,
-            columns.task,
-            columns.name,
-            columns.category,
-            columns.args_at - self._part_starts[part],
-            columns.args_len,
-            part.astype(np.int32),
-            self._out,
-            ends,
-        )
-        return memoryview(self._out)[:written], ends
+        ends = np.empty(len(ts), np.int64)
+        return self._writer.write(columns, ends), ends
 
     def _slices(self, columns: _Columns, at: I64, rows: I64) -> None:
         columns.kind[at] = self._kernel.SLICE
@@ -198,7 +175,9 @@ class PlainLines:
 class _Columns:
     """The rows of a block as the kernel takes them."""
 
-    def __init__(self, count: int, kind: int) -> None:
+    def __init__(self, ts: I64, kind: int) -> None:
+        count = len(ts)
+        self.ts = ts
         self.kind = np.full(count, kind, np.uint8)
         self.number = np.zeros(count, np.int64)
         self.value = np.zeros(count, np.float64)

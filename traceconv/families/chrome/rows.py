@@ -1,4 +1,4 @@
-"""What the compiled scanner makes of the events of a Chrome trace: see traceconv/kernel/scan.py.
+"""What the compiled scanner makes of the events of a Chrome trace: see _scan.pyx.
 
 Only where the kernel is compiled. Without it, and for all events that are not plain, importers see each event.
 """
@@ -121,7 +121,7 @@ class RowScanner:
 
     def text(self, number: int) -> bytes:
         """A name, category, pid or tid as it stands in the file; names and categories without their quotes."""
-        text = self._scanner.texts.text(number)
+        text = self._scanner.text(number)
         assert isinstance(text, bytes)
         return text
 

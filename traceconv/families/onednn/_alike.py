@@ -1,7 +1,7 @@
 """Lines of a oneDNN log that are alike but for their timestamps: read once, then found by their bytes.
 
 A network runs the same primitives again and again, and durations are printed with few digits, so that most lines have
-occurred before. `traceconv.kernel.lines` finds them; what they become is kept here, their args once for all of them.
+occurred before. `families.common._lines` finds them; what they become is kept here, their args once for all of them.
 """
 
 from __future__ import annotations

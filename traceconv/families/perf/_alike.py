@@ -1,7 +1,7 @@
 """Samples of `perf script` whose lines have occurred before: found by their bytes, but for times and periods.
 
 What precedes the time on the line of a sample names a thread and a CPU, what follows the period an event, and lines of
-frames repeat. `traceconv.kernel.lines` finds them and puts stacks together; what they stand for is kept here.
+frames repeat. `families.common._lines` finds them and puts stacks together; what they stand for is kept here.
 """
 
 from __future__ import annotations

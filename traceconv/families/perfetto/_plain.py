@@ -126,13 +126,11 @@ class PlainPackets:
                 continue
             self._states[sequence.number] = state
             if odd:
-                packets.set_sequence(sequence.number, self._kernel.NO_SLOT)
+                packets.set_sequence(sequence.number, -1)
                 continue
             # In a slot of its own nothing is known yet.
-            slot = packets.new_slot()
             self._by_slot.append(sequence)
-            packets.set_slot(slot, sequence.clock, sequence.cleared)
-            packets.set_sequence(sequence.number, slot)
+            packets.set_sequence(sequence.number, packets.add_slot(sequence.clock, sequence.cleared))
 
     def _flush(self) -> None:
         """Move what the kernel found into the rows."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO, ClassVar
 
@@ -117,32 +117,11 @@ class _Writing:
         module = kernel.module("encode")
         if module is None:
             return None
-        slices, instants, counters, args = (
-            self._trace.slices,
-            self._trace.instants,
-            self._trace.counters,
-            self._trace.args,
-        )
-        tracks, tracks_at = _joined(map(self._track, range(len(self._trace.tracks))))
+        tracks = _joined(map(self._track, range(len(self._trace.tracks))))
+        pieces = tracks, (self._ends, self._ends_at), (self._flows, self._flows_at)
+        shared = _share_args(self._trace)
         return module.Encoder(
-            head=_EVENT_HEAD,
-            tracks=tracks,
-            tracks_at=tracks_at,
-            ends=self._ends,
-            ends_at=self._ends_at,
-            has_text=self._has_text,
-            flows=self._flows,
-            flows_at=self._flows_at,
-            slices=[*map(np.ascontiguousarray, _named_columns(slices))],
-            instants=[*map(np.ascontiguousarray, _named_columns(instants))],
-            counters=[
-                *map(np.ascontiguousarray, (counters.track, counters.integer, counters.is_integer, counters.value))
-            ],
-            parts=args.parts,
-            parts_at=_bounds(map(len, args.parts)),
-            shift=self._shift,
-            shared=_share_args(self._trace),
-            **asdict(_LIMITS),
+            self._trace, _EVENT_HEAD, pieces, self._has_text, shift=self._shift, shared=shared, limits=_LIMITS
         )
 
     def counts(self) -> WriteCounts:
@@ -415,16 +394,7 @@ def _joined(pieces: Iterable[bytes]) -> tuple[bytearray, I64]:
     return joined, np.frombuffer(bounds, np.int64)
 
 
-def _bounds(sizes: Iterable[int]) -> I64:
-    """Where each of some pieces begins, with the end of the last one; in 64 bits also where numpy has a smaller int."""
-    return np.cumsum([0, *sizes], dtype=np.int64)
-
-
 def _share_args(trace: Trace) -> bool:
     """Whether events have, on the average, the args of other ones."""
     size = sum(int(table.args_len.sum(dtype=np.int64)) for table in (trace.slices, trace.instants))
     return size > 2 * sum(map(len, trace.args.parts))
-
-
-def _named_columns(table: Slices | Instants) -> tuple[Any, ...]:
-    return table.track, table.name, table.category, table.args_at, table.args_len

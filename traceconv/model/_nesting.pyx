@@ -1,20 +1,18 @@
-# cython: wraparound=False, initializedcheck=False
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
 """Which slices lie inside which: the loops over all of them."""
 
-from __future__ import annotations
+from libc.stdint cimport int32_t, int64_t
 
-from array import array
-
-import cython
+import numpy as np
 
 
 def first_crossing(
-    tracks,
-    starts,
-    ends,
-    first: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    max_depth: cython.Py_ssize_t,
+    const int32_t[::1] tracks,
+    const int64_t[::1] starts,
+    const int64_t[::1] ends,
+    Py_ssize_t first,
+    Py_ssize_t stop,
+    Py_ssize_t max_depth,
 ) -> int:
     """The first row that crosses the slice around it or lies deeper than max_depth slices; `stop` if there is none.
 
@@ -26,32 +24,24 @@ def first_crossing(
     Raises:
         ValueError: rows outside of the columns.
     """
-    track_of: cython.const_int[::1] = memoryview(tracks)
-    start_of: cython.const_longlong[::1] = memoryview(starts)
-    end_of: cython.const_longlong[::1] = memoryview(ends)
-    if not 0 <= first <= stop <= min(track_of.shape[0], start_of.shape[0], end_of.shape[0]):
+    if not 0 <= first <= stop <= min(tracks.shape[0], starts.shape[0], ends.shape[0]):
         raise ValueError("rows outside of the columns")
-    open_ends: cython.longlong[::1] = memoryview(array("q", bytes(8 * max_depth + 8)))
-    depth: cython.Py_ssize_t = 0
-    row: cython.Py_ssize_t
+    cdef int64_t[::1] open_ends = np.empty(max_depth + 1, np.int64)
+    cdef Py_ssize_t row, depth = 0
     for row in range(first, stop):
-        if row > first and track_of[row] != track_of[row - 1]:
+        if row > first and tracks[row] != tracks[row - 1]:
             depth = 0
-        while depth and open_ends[depth - 1] <= start_of[row]:
+        while depth and open_ends[depth - 1] <= starts[row]:
             depth -= 1
-        if depth >= max_depth or (depth and end_of[row] > open_ends[depth - 1]):
+        if depth >= max_depth or (depth and ends[row] > open_ends[depth - 1]):
             return row
-        open_ends[depth] = end_of[row]
+        open_ends[depth] = ends[row]
         depth += 1
     return stop
 
 
-@cython.boundscheck(False)
 def innermost(
-    starts: cython.const_longlong[::1],
-    ends: cython.const_longlong[::1],
-    points: cython.const_longlong[::1],
-    found: cython.longlong[::1],
+    const int64_t[::1] starts, const int64_t[::1] ends, const int64_t[::1] points, int64_t[::1] found
 ) -> None:
     """Put into `found`, for each point, the innermost slice around it, -1 where there is none.
 
@@ -66,13 +56,9 @@ def innermost(
     """
     if ends.shape[0] != starts.shape[0] or found.shape[0] < points.shape[0]:
         raise ValueError("columns of different lengths")
-    stack: cython.longlong[::1] = memoryview(array("q", bytes(8 * starts.shape[0] + 8)))
-    depth: cython.Py_ssize_t = 0
-    upcoming: cython.Py_ssize_t = 0
-    place: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    ending: cython.longlong
-    point: cython.longlong
+    cdef int64_t[::1] stack = np.empty(starts.shape[0], np.int64)
+    cdef Py_ssize_t place, at, depth = 0, upcoming = 0
+    cdef int64_t ending, point
     for at in range(points.shape[0]):
         point = points[at]
         if at > 0 and point == points[at - 1]:  # many slices may end here: one look at all of them is enough

@@ -1,0 +1,51 @@
+"""Begins and ends are paired as they should be, whatever their order."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from traceconv.model.pairing import Marks
+
+
+def _pairs(marks: list[tuple[int, bool, int]]) -> list[tuple[int, int]]:
+    found = Marks()
+    for row, (track, is_begin, name) in enumerate(marks):
+        found.add(track, row, is_begin, name, 0, (0, 0), row)
+    found.settle()
+    begin, end, _ = found.pairs()
+    return list(zip(begin.tolist(), end.tolist(), strict=True))
+
+
+def _expected(marks: list[tuple[int, bool, int]]) -> list[tuple[int, int]]:
+    """The same, with a look at all open slices for each end."""
+    pairs = []
+    for track in sorted({track for track, _, _ in marks}):
+        open_rows: list[int] = []
+        for row, (on_track, is_begin, name) in enumerate(marks):
+            if on_track != track:
+                continue
+            if is_begin:
+                open_rows.append(row)
+                continue
+            named = [other for other in open_rows if name and marks[other][2] == name] or open_rows
+            pairs.append((named[-1] if named else -1, row))
+            if named:
+                open_rows.remove(named[-1])
+        pairs += [(row, -1) for row in open_rows]
+    return pairs
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(0, 3)), min_size=1, max_size=40))
+def test_pairs(marks: list[tuple[int, bool, int]]) -> None:
+    assert _pairs(marks) == _expected(marks)
+
+
+def test_many_open() -> None:
+    marks = [(0, True, n % 3 + 1) for n in range(3000)] + [(0, False, n % 4) for n in range(2900)]
+    assert _pairs(marks) == _expected(marks)
+
+
+def test_no_marks() -> None:
+    assert _pairs([]) == []
