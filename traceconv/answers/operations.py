@@ -58,7 +58,8 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     def percentile(percent: int) -> list[int]:
         """Return the nearest-rank percentile of each group."""
         ranks = -(-counts * percent // 100)
-        return durations[first + np.maximum(ranks, 1) - 1].tolist()
+        found: list[int] = durations[first + np.maximum(ranks, 1) - 1].tolist()
+        return found
 
     columns_of_numbers = zip(
         counts.tolist(), total, self_ns, sums, percentile(50), percentile(99), percentile(100), strict=True

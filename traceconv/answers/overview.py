@@ -36,7 +36,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
         found = [extents[index] for index in mine if index in extents]
         start = min((first for first, _ in found), default=None)
         end = max((last for _, last in found), default=None)
-        lines = [line for line in receipt if line.file == source.name]
+        lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
         for line in lines or [None]:
             section.rows.append(
                 (
