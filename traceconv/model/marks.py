@@ -18,6 +18,8 @@ class LaunchMarks(Struct, frozen=True):
             first category that has an id has it.
         work: the categories of the slices of the work.
         ids: the args that hold the id that a call and its work share.
+        copies_work: those categories of the work that move or set memory and compute nothing.
+        communication: a pattern of the names of work that exchanges data with other ranks.
         failed: the arg that is not 0 where a call failed, so that it launched nothing; "" if there is none.
         waits: a pattern of the names of calls that return when all is done that the device was asked for. Those that
             wait for one stream do not say for which.
@@ -28,6 +30,8 @@ class LaunchMarks(Struct, frozen=True):
     calls: tuple[str, ...] = ()
     work: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    copies_work: tuple[str, ...] = ()
+    communication: str = ""
     failed: str = ""
     waits: str = ""
     copies: str = ""
@@ -45,6 +49,10 @@ class FormatMarks(Struct, frozen=True):
         reads_clocks: whether a file holds readings of the clocks of its machine, taken around what is recorded.
         libraries: a pattern of the files whose code does what is recorded, as call stacks name them: a profiler that
             samples the stacks sees the same work there. "" if that is not known.
+        steps: a pattern of the names of slices that last one iteration: a training step, a run of a model. "" if the
+            format marks none.
+        asides: categories of slices that repeat others or describe the recording itself, such as the ranges of the host
+            drawn once more on the device. They are drawn, and counted in no table.
     """
 
     launches: LaunchMarks | None = None
@@ -53,6 +61,8 @@ class FormatMarks(Struct, frozen=True):
     any_tool: bool = False
     reads_clocks: bool = False
     libraries: str = ""
+    steps: str = ""
+    asides: tuple[str, ...] = ()
 
 
 NO_MARKS: Final = FormatMarks()
@@ -63,6 +73,8 @@ GPU_LAUNCHES: Final = LaunchMarks(
     calls=("cuda_runtime", "cuda_driver", "HIP_RUNTIME_API", "hip_api"),
     work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"),
     ids=("correlation", "correlation_id"),
+    copies_work=("gpu_memcpy", "gpu_memset", "memcpy", "memset"),
+    communication=r"(?i)nccl|rccl|hccl|nvshmem|oneccl|deep_?ep",
     failed="return_value",
     waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",
     copies=r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?",

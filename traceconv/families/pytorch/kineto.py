@@ -104,7 +104,13 @@ class PytorchKineto:
     versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
     clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(GPU_LAUNCHES, GPU_ARROWS, libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/")
+    marks = FormatMarks(
+        GPU_LAUNCHES,
+        GPU_ARROWS,
+        libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
+        steps=r"ProfilerStep#\d+",
+        asides=("Trace", "gpu_user_annotation"),
+    )
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
     line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
     becomes = (

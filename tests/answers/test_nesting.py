@@ -1,0 +1,100 @@
+"""Parents, depths and self times, against a stack and against Perfetto's trace processor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import oracle
+from tests.golden import Case, cases, written
+from tests.oracle.fixtures import OpenTrace
+from traceconv.answers.nesting import NO_PARENT, nesting_of
+from traceconv.answers.operations import operations
+from traceconv.answers.tables import SliceTable
+from traceconv.model.trace import Slices
+
+NESTED = [
+    case
+    for case in cases()
+    if (case.folder / "expect.txt").exists() and "slice" in (case.folder / "expect.txt").read_text(encoding="utf-8")
+]
+
+
+@st.composite
+def nested(draw: st.DrawFn) -> list[tuple[int, int, int]]:
+    """Slices as (track, ts, dur) in the order of a laid-out trace: of two, one is inside or behind the other."""
+    rows = []
+    for track in range(draw(st.integers(1, 3))):
+        open_windows = [(0, draw(st.integers(0, 30)))]
+        while open_windows and len(rows) < 40:
+            start, end = open_windows.pop()
+            while start <= end and draw(st.booleans()):
+                begin = draw(st.integers(start, end))
+                stop = draw(st.integers(begin, end))
+                rows.append((track, begin, stop - begin))
+                if stop > begin:
+                    open_windows.append((begin, stop))
+                start = stop
+    return sorted(rows, key=lambda row: (row[0], row[1], -row[2]))
+
+
+@given(nested())
+def test_against_a_stack(rows: list[tuple[int, int, int]]) -> None:
+    parents, depths, self_ns = [], [], [dur for _, _, dur in rows]
+    stack: list[int] = []
+    for number, (track, ts, dur) in enumerate(rows):
+        while stack and (rows[stack[-1]][0] != track or sum(rows[stack[-1]][1:]) <= ts):
+            stack.pop()
+        parents.append(stack[-1] if stack else NO_PARENT)
+        depths.append(len(stack))
+        if stack:
+            self_ns[stack[-1]] -= dur
+        stack.append(number)
+    track, ts, dur = (np.array([row[at] for row in rows], np.int64) for at in range(3))
+    none = np.zeros(len(rows), np.int64)
+    found = nesting_of(Slices(ts, dur, track.astype(np.int32), none, none, none, none, none))
+    assert (found.parent.tolist(), found.depth.tolist(), found.self_ns.tolist()) == (parents, depths, self_ns)
+    assert all(own >= 0 for own in self_ns)
+
+
+OF_PERFETTO = """
+    select slice.name as name, slice.ts as ts, slice.dur as dur, slice.depth as depth,
+    coalesce(parent.name, '') as parent, coalesce(parent.ts, -1) as parent_ts,
+    slice.dur - coalesce((select sum(child.dur) from slice child where child.parent_id = slice.id), 0) as self
+    from slice left join slice parent on slice.parent_id = parent.id
+"""
+
+
+@pytest.mark.parametrize("case", NESTED, ids=[case.name for case in NESTED])
+def test_against_the_trace_processor(case: Case, tmp_path: Path, trace_processor: OpenTrace) -> None:
+    trace = case.merged(case.traces(tmp_path))
+    if not len(trace.slices.ts):
+        pytest.skip("no slices")
+    path = tmp_path / "out.pftrace"
+    path.write_bytes(written(trace, "perfetto"))
+    table = SliceTable(trace)
+    names = [trace.strings[name] for name in trace.slices.name.tolist()]
+    span = trace.span()
+    shift = max(0, -span[0]) if span else 0  # a writer moves what begins before zero
+    ts, dur = (trace.slices.ts + shift).tolist(), trace.slices.dur.tolist()
+    nesting = table.nesting
+    expected = Counter(
+        (names[row], ts[row], dur[row], depth, *((names[parent], ts[parent]) if parent >= 0 else ("", -1)), own)
+        for row, (depth, parent, own) in enumerate(
+            zip(nesting.depth.tolist(), nesting.parent.tolist(), nesting.self_ns.tolist(), strict=True)
+        )
+    )
+    with trace_processor(path) as processor:
+        rows = [tuple(row.values()) for row in oracle.rows(processor, OF_PERFETTO)]
+    found = Counter((row[0] or "", *row[1:]) for row in rows)
+    assert expected <= found
+    assert all(row[2] == 0 for row in found - expected)  # instants and log entries are slices of length 0 there
+    assert (found - expected).total() == len(trace.instants.ts) + len(trace.logs.ts)
+    section = operations(table, ("name",))
+    assert sum(int(row[1] or 0) for row in section.rows) == len(table.counted)
+    assert sum(int(row[3] or 0) for row in section.rows) == int(nesting.self_ns[table.counted].sum())

@@ -1,0 +1,193 @@
+"""The sections of a report, against sums by hand and by brute force."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.golden import ROOT
+from traceconv.answers import Questions, answers
+from traceconv.answers.device import device
+from traceconv.answers.operations import operations
+from traceconv.answers.section import Section
+from traceconv.answers.steps import steps
+from traceconv.answers.tables import SliceTable
+from traceconv.api import read
+from traceconv.errors import UsageError
+
+KINETO = {"schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms"}
+
+
+def kineto(path: Path, events: list[dict[str, Any]]) -> SliceTable:
+    path.write_text(json.dumps(KINETO | {"traceEvents": events}))
+    return SliceTable(read(path, format="pytorch-kineto"))
+
+
+def event(name: str, ts: float, dur: float, **more: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur} | more
+
+
+def launched(number: int, call: tuple[float, float], work: tuple[float, float], **more: Any) -> list[dict[str, Any]]:
+    """A call that launches work on a stream of a device, and the arrow between; times in µs, as from and to."""
+    at = {"correlation": number}
+    device = {"cat": "kernel", "pid": 0, "tid": 7, "args": {"device": 0, "stream": 7} | at} | more
+    found = [
+        event("cudaLaunchKernel", call[0], call[1] - call[0], cat="cuda_runtime", args=at),
+        event(f"kernel {number}", work[0], work[1] - work[0], **device),
+    ]
+    arrow = {"id": number, "cat": "ac2g", "name": "ac2g"}
+    found.append(arrow | {"ph": "s", "pid": 1, "tid": 1, "ts": call[0]})
+    found.append(arrow | {"ph": "f", "bp": "e", "pid": device["pid"], "tid": device["tid"], "ts": work[0]})
+    return found
+
+
+def only(section: Section, **wanted: Any) -> dict[str, Any]:
+    (row,) = [row for row in section.records() if all(row[key] == value for key, value in wanted.items())]
+    return row
+
+
+def test_operations_add_up(tmp_path: Path) -> None:
+    table = kineto(
+        tmp_path / "a.json",
+        [
+            event("outer", 0, 10),
+            event("again", 1, 8),
+            event("again", 2, 4),
+            event("leaf", 3, 1),
+            event("outer", 20, 30),
+            event("leaf", 60, 0.001),
+        ],
+    )
+    section = operations(table)
+    assert [row["name"] for row in section.records()] == ["outer", "again", "leaf"]
+    row = only(section, name="again")
+    assert (row["count"], row["total_ns"], row["self_ns"], row["mean_ns"]) == (2, 8000, 7000, 6000)
+    assert (row["p50_ns"], row["p99_ns"], row["max_ns"]) == (4000, 8000, 8000)
+    assert only(section, name="leaf")["mean_ns"] == 500  # of 1,001 ns: rounded half to even
+    assert sum(row["busy_share"] for row in section.records()) == pytest.approx(1)
+    assert [row["count"] for row in operations(table, ("category", "thread")).records()] == [6]
+
+
+def test_operations_by_an_arg(tmp_path: Path) -> None:
+    events = [event("conv", at, 1, args={"Input Dims": [[1, at % 20]], "text": "x"}) for at in (0, 10, 20)]
+    table = kineto(tmp_path / "a.json", [*events, event("other", 30, 1)])
+    found = {row["arg:Input Dims"]: row["count"] for row in operations(table, ("arg:Input Dims",)).records()}
+    assert found == {"[[1,0]]": 2, "[[1,10]]": 1, "": 1}
+    with pytest.raises(UsageError, match="'nmae' is no key"):
+        operations(table, ("nmae",))
+
+
+def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
+    events = []
+    for number in range(8):
+        slow = 9 if number == 5 else 0
+        events.append(event(f"ProfilerStep#{number}", number * 30, 20 + slow, cat="user_annotation"))
+        events.append(event("load", number * 30 + 1, 5))
+        events.append(event("conv", number * 30 + 8, 6 + slow))
+    section = steps(kineto(tmp_path / "a.json", events))
+    assert [row["step"] for row in section.records()] == [f"ProfilerStep#{number}" for number in range(8)]
+    assert [row["interval_ns"] for row in section.records()] == [30_000] * 7 + [None]
+    row = only(section, state="outlier")
+    assert (row["step"], row["duration_ns"], row["slower_by"]) == ("ProfilerStep#5", 29_000, "conv (+9 µs)")
+    assert "8 steps, p50 20 µs" in section.notes[0]
+    named = steps(kineto(tmp_path / "b.json", events), "conv")
+    assert len(named.rows) == 8
+    with pytest.raises(UsageError, match="--step-name"):
+        steps(kineto(tmp_path / "b.json", events), "(")
+
+
+def test_where_no_steps_are_marked_none_are_invented(tmp_path: Path) -> None:
+    section = steps(kineto(tmp_path / "a.json", [event("conv", 0, 1)]))
+    assert section.rows == []
+    assert "no steps found" in section.notes[0]
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------
+
+
+def gap(tmp_path: Path, *events: list[dict[str, Any]]) -> dict[str, Any]:
+    section = device(kineto(tmp_path / "a.json", [one for some in events for one in some]))
+    return section.records()[0]
+
+
+def parts(row: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(row[f"{name}_ns"] for name in ("host_late", "launch_call", "dispatch", "device_wait", "unknown"))
+
+
+def test_a_gap_is_split_by_the_launch_of_what_ends_it(tmp_path: Path) -> None:
+    row = gap(tmp_path, launched(1, (0, 2), (5, 100)), launched(2, (130, 133), (140, 150)))
+    assert (row["window_ns"], row["busy_ns"], row["idle_ns"], row["gaps"]) == (145_000, 105_000, 40_000, 1)
+    assert parts(row) == (30_000, 3_000, 7_000, 0, 0)
+
+
+def test_work_that_was_launched_and_waits_is_a_wait_of_the_device(tmp_path: Path) -> None:
+    row = gap(tmp_path, launched(1, (0, 2), (5, 100)), launched(2, (10, 12), (140, 150)))
+    assert parts(row) == (0, 0, 0, 40_000, 0)
+
+
+def test_a_launch_call_in_a_gap_is_part_of_it(tmp_path: Path) -> None:
+    row = gap(tmp_path, launched(1, (0, 2), (5, 100)), launched(2, (100.001, 100.005), (100.9, 101)))
+    assert parts(row) == (1, 4, 895, 0, 0)
+
+
+def test_overlapping_kernels_leave_no_gap_twice(tmp_path: Path) -> None:
+    row = gap(
+        tmp_path,
+        launched(1, (0, 1), (10, 1010)),
+        launched(2, (1, 2), (110, 210)),
+        launched(3, (3, 4), (1110, 1120)),
+    )
+    assert (row["idle_ns"], row["busy_ns"], row["compute_ns"]) == (100_000, 1_010_000, 1_010_000)
+
+
+def test_without_a_launch_a_gap_is_unknown(tmp_path: Path) -> None:
+    row = gap(tmp_path, launched(1, (0, 2), (5, 100)), launched(2, (30, 33), (140, 150))[1:2])
+    assert parts(row) == (0, 0, 0, 0, 40_000)
+
+
+def test_work_before_its_launch_is_said_and_not_hidden(tmp_path: Path) -> None:
+    section = device(kineto(tmp_path / "a.json", launched(1, (10, 12), (4, 100)) + launched(2, (20, 22), (120, 130))))
+    assert section.records()[0]["negative"] == 1
+    assert any("clocks of host and device differ by 6 µs or more" in note for note in section.notes)
+
+
+WORK = st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(0, 2), st.integers(0, 1))
+
+
+@given(st.lists(WORK, min_size=1, max_size=12))
+def test_the_parts_of_a_device_add_up(tmp_path_factory: pytest.TempPathFactory, work: list[tuple[int, ...]]) -> None:
+    """Computation before communication before copies, instant by instant, over all streams."""
+    kinds = [("kernel", "gemm"), ("kernel", "ncclDevKernel_AllReduce"), ("gpu_memcpy", "Memcpy DtoD")]
+    events = []
+    for number, (start, length, kind, stream) in enumerate(work):
+        category, name = kinds[kind]
+        at = {"cat": category, "pid": 0, "tid": stream, "args": {"device": 0, "stream": stream, "correlation": number}}
+        events.append(event(name, 10 * start, 10 * length, **at))  # overlaps of 1 µs would be trimmed
+    table = kineto(tmp_path_factory.mktemp("device") / "a.json", events)
+    row = device(table).records()[0]
+    start, end = min(one[0] for one in work), max(one[0] + one[1] for one in work)
+    found = [0, 0, 0, 0]
+    for at in range(start, end):
+        running = {kind for begin, length, kind, _ in work if begin <= at < begin + length}
+        found[min(running) if running else 3] += 10_000
+    names = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+    assert [row[name] for name in names] == found
+    assert sum(found) == row["window_ns"]
+    assert sum(parts(row)) == row["idle_ns"]
+
+
+def test_all_sections_of_real_recordings() -> None:
+    for case in ("pytorch-kineto/torch-convnet-process", "nsight-systems/session", "tvm-debugger/header-only"):
+        (path,) = (ROOT / case).glob("input.*")
+        trace = read(path)
+        sections = answers(trace, (), Questions())
+        assert [section.name for section in sections] == ["overview", "operations", "steps", "device"]
+        for section in sections:
+            assert section.rows or section.notes
+    with pytest.raises(UsageError, match="no section 'devcie'"):
+        answers(trace, (), Questions(sections=("devcie",)))

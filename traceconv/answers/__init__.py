@@ -1,0 +1,65 @@
+"""Tables that answer what people ask of a timeline: what was slow, how long each step took, whether a device waited.
+
+`docs/answers.md` has the definitions, each once; the modules here follow them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from traceconv.align.receipt import ReceiptLine
+from traceconv.answers.device import DISPATCH_LIMIT, device
+from traceconv.answers.operations import operations
+from traceconv.answers.overview import overview
+from traceconv.answers.section import Section
+from traceconv.answers.steps import steps
+from traceconv.answers.tables import SliceTable
+from traceconv.errors import UsageError
+from traceconv.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What to answer.
+
+    Attributes:
+        sections: names of sections; none is all.
+        by: what operations are grouped by.
+        step_name: a pattern of the whole names of steps; "" for what the formats mark.
+        dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
+    """
+
+    sections: Sequence[str] = ()
+    by: Sequence[str] = ("name",)
+    step_name: str = ""
+    dispatch_limit: int = DISPATCH_LIMIT
+
+
+_SECTIONS: dict[str, Callable[[SliceTable, Sequence[ReceiptLine], Questions], Section]] = {
+    "overview": lambda table, receipt, _: overview(table.trace, receipt),
+    "operations": lambda table, _, asked: operations(table, asked.by),
+    "steps": lambda table, _, asked: steps(table, asked.step_name),
+    "device": lambda table, _, asked: device(table, asked.dispatch_limit),
+}
+SECTIONS = tuple(_SECTIONS)
+
+
+def answers(trace: Trace, receipt: Sequence[ReceiptLine], asked: Questions) -> list[Section]:
+    """Return the sections that were asked for, in the order of SECTIONS.
+
+    Args:
+        trace: on one clock, as `merge` makes it.
+        receipt: how its inputs were placed.
+        asked: what to answer.
+
+    Raises:
+        UsageError: a section or key is not known, or a pattern cannot be read.
+    """
+    for name in asked.sections:
+        if name not in _SECTIONS:
+            raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
+    table = SliceTable(trace)
+    return [
+        answer(table, receipt, asked) for name, answer in _SECTIONS.items() if name in (asked.sections or SECTIONS)
+    ]

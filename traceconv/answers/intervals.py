@@ -1,0 +1,68 @@
+"""Sets of instants as intervals, in exact integers.
+
+A set is two int64 arrays of the same length, starts and ends in ns: half-open [start, end), sorted, disjoint, and none
+empty. `union` makes such a set of any intervals; the other functions take and return such sets.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from traceconv.model.trace import I64
+
+
+class Intervals(NamedTuple):
+    """A set of instants: sorted, disjoint, not empty intervals [start, end), ns."""
+
+    starts: I64
+    ends: I64
+
+    @property
+    def length(self) -> int:
+        """Return the sum of the lengths, ns."""
+        return int(np.sum(self.ends - self.starts))
+
+
+NOTHING = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def union(starts: I64, ends: I64) -> Intervals:
+    """Return the instants that lie in at least one of the intervals, which may be in any order and overlap."""
+    some = ends > starts
+    starts, ends = starts[some], ends[some]
+    if not len(starts):
+        return NOTHING
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    opens = np.append(True, starts[1:] > reach[:-1])
+    return Intervals(starts[opens], reach[np.append(opens[1:], True)])
+
+
+def intersect(a: Intervals, b: Intervals) -> Intervals:
+    """Return the instants that lie in both sets."""
+    # Each interval of b overlaps a run of intervals of a: those that end behind its start and start before its end.
+    first = np.searchsorted(a.ends, b.starts, "right")
+    last = np.searchsorted(a.starts, b.ends, "left")
+    counts = np.maximum(last - first, 0)
+    which_b = np.repeat(np.arange(len(counts)), counts)
+    which_a = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+    return Intervals(np.maximum(a.starts[which_a], b.starts[which_b]), np.minimum(a.ends[which_a], b.ends[which_b]))
+
+
+def gaps(a: Intervals, start: int, end: int) -> Intervals:
+    """Return the instants of [start, end) that do not lie in the set."""
+    if end <= start:
+        return NOTHING
+    inside = intersect(a, Intervals(np.array([start]), np.array([end])))
+    starts, ends = np.append(start, inside.ends), np.append(inside.starts, end)
+    some = ends > starts
+    return Intervals(starts[some], ends[some])
+
+
+def subtract(a: Intervals, b: Intervals) -> Intervals:
+    """Return the instants of `a` that do not lie in `b`."""
+    if not len(a.starts):
+        return NOTHING
+    return intersect(a, gaps(b, int(a.starts[0]), int(a.ends[-1])))

@@ -1,0 +1,69 @@
+"""Which slice lies in which, as the trace processor sees our `.pftrace`: parents, depths and self times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceconv.model.trace import I32, I64, Slices
+
+NO_PARENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """What surrounds each slice of a laid-out trace; arrays of one value a slice.
+
+    Attributes:
+        parent: the row of the slice around it on its track, NO_PARENT if there is none.
+        depth: how many slices are around it.
+        self_ns: its duration less the durations of the slices directly inside it, ns.
+    """
+
+    parent: I64
+    depth: I32
+    self_ns: I64
+
+
+def nesting_of(slices: Slices) -> Nesting:
+    """Return what surrounds each slice. The table is laid out: sorted by track and start, longer first, and nested.
+
+    A slice of length 0 holds nothing, and one that starts when another ends does not lie in it.
+    """
+    count = len(slices.ts)
+    parent = np.full(count, NO_PARENT, np.int64)
+    depth = np.zeros(count, np.int32)
+    if not count:
+        return Nesting(parent, depth, np.empty(0, np.int64))
+    rows = np.arange(count)
+    ended = _ended_before(slices)
+    depth[:] = rows - ended
+    # Among the rows one level higher on the track, the last one before the row is its parent.
+    level = np.lexsort((rows, depth, slices.track))
+    inner = np.flatnonzero(depth)
+    scale = np.int64(int(depth.max()) + 2)
+    keys = (slices.track * scale + depth) * np.int64(count) + rows
+    wanted = keys[inner] - np.int64(count)
+    parent[inner] = level[np.searchsorted(keys[level], wanted) - 1]
+    inside = np.zeros(count, np.int64)
+    np.add.at(inside, parent[inner], slices.dur[inner])
+    return Nesting(parent, depth, slices.dur - inside)
+
+
+def _ended_before(slices: Slices) -> I64:
+    """Return for each row how many rows before it are on other tracks, or have ended when it starts."""
+    count = len(slices.ts)
+    track = np.concatenate([slices.track, slices.track])
+    times = np.concatenate([slices.ts + slices.dur, slices.ts])
+    order = np.lexsort((np.arange(2 * count) >= count, times, track))
+    ends_so_far = np.cumsum(order < count)
+    ended = np.empty(count, np.int64)
+    starts = order >= count
+    ended[order[starts] - count] = ends_so_far[starts]
+    # Slices of length 0 that start with a row and do not come before it (itself, too) end at its start as well.
+    opens = np.append(True, (np.diff(slices.track) != 0) | (np.diff(slices.ts) != 0))
+    last = np.append(np.flatnonzero(opens)[1:], count)[np.cumsum(opens) - 1]
+    empty_so_far = np.append(0, np.cumsum(slices.dur == 0))
+    result: I64 = ended - (empty_so_far[last] - empty_so_far[:-1])
+    return result

@@ -1,0 +1,160 @@
+"""Which operation takes the time: slices by name, or by other keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+
+from traceconv.answers.nesting import NO_PARENT
+from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.tables import SliceTable
+from traceconv.errors import UsageError
+from traceconv.model.trace import I64
+
+_MEASURES = (
+    Column("count", "count", Unit.COUNT),
+    Column("total_ns", "total", Unit.NS),
+    Column("self_ns", "self", Unit.NS),
+    Column("mean_ns", "mean", Unit.NS),
+    Column("p50_ns", "p50", Unit.NS),
+    Column("p99_ns", "p99", Unit.NS),
+    Column("max_ns", "max", Unit.NS),
+    Column("busy_share", "of busy", Unit.SHARE),
+)
+#: What operations can be grouped by, besides `arg:KEY`.
+KEYS = ("name", "category", "track", "thread", "process", "rank")
+_ARG = "arg:"
+
+
+def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
+    """Return a row for each value of the keys, the one with the most self time first.
+
+    Args:
+        table: the slices.
+        by: some of KEYS, or `arg:KEY` for the value of an arg.
+
+    Raises:
+        UsageError: a key is not known.
+    """
+    slices = table.trace.slices
+    columns = tuple(Column(key, key, Unit.TEXT) for key in by) + _MEASURES
+    section = Section("operations", columns)
+    codes, values = _combined([_key(table, key) for key in by])
+    if not len(table.counted):
+        section.notes.append("the inputs hold no slices")
+        return section
+    busy = sum(one.length for one in table.busy_by_track(table.counted).values())
+    outermost = _outermost(table, codes)
+    order = table.counted[np.lexsort((slices.dur[table.counted], codes[table.counted]))]
+    first = np.flatnonzero(np.append(True, np.diff(codes[order]) != 0))
+    counts = np.diff(np.append(first, len(order)))
+    self_ns = np.add.reduceat(table.nesting.self_ns[order], first).tolist()
+    total = np.add.reduceat(np.where(outermost, slices.dur, 0)[order], first).tolist()
+    sums = np.add.reduceat(slices.dur[order], first).tolist()
+    durations = slices.dur[order]
+
+    def percentile(percent: int) -> list[int]:
+        """Return the nearest-rank percentile of each group."""
+        ranks = -(-counts * percent // 100)
+        found: list[int] = durations[first + np.maximum(ranks, 1) - 1].tolist()
+        return found
+
+    columns_of_numbers = zip(
+        counts.tolist(), total, self_ns, sums, percentile(50), percentile(99), percentile(100), strict=True
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for code, (count, outer, own, whole, p50, p99, most) in zip(
+        codes[order][first].tolist(), columns_of_numbers, strict=True
+    ):
+        mean = _rounded(whole, count)
+        rows.append((*values(code), count, outer, own, mean, p50, p99, most, own / busy if busy else None))
+    at = len(by) + 2
+    section.rows = sorted(rows, key=lambda row: (-int(row[at] or 0), str(row[0])))
+    left_out = len(slices.ts) - len(order)
+    if left_out:
+        section.notes.append(f"{left_out} slices are not counted: they repeat others or describe the recording itself")
+    if not all(table.drawn_in_time[slices.track]):
+        section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
+    section.notes.append(
+        "self: less the slices directly inside; total: without slices inside one of the same row; "
+        "of busy: self as a share of the time that the tracks are busy, all added up"
+    )
+    return section
+
+
+def _rounded(whole: int, count: int) -> int:
+    """Return a mean of whole ns, rounded half to even."""
+    quotient, rest = divmod(whole, count)
+    return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
+
+
+def _outermost(table: SliceTable, codes: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which slices lie in no other slice of the same group."""
+    parent = table.nesting.parent
+    found = np.ones(len(codes), bool)
+    above = parent.copy()
+    open_rows = np.flatnonzero(above != NO_PARENT)
+    while len(open_rows):
+        same = codes[above[open_rows]] == codes[open_rows]
+        found[open_rows[same]] = False
+        open_rows = open_rows[~same]
+        above[open_rows] = parent[above[open_rows]]
+        open_rows = open_rows[above[open_rows] != NO_PARENT]
+    return found
+
+
+def _combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int], tuple[str, ...]]]:
+    """Return one number for each slice and combination of keys, and what the texts of a number are."""
+    codes = np.zeros(len(keys[0][0]), np.int64)
+    for numbers, texts in keys:
+        codes = codes * len(texts) + numbers
+
+    def texts_of(code: int) -> tuple[str, ...]:
+        found = []
+        for _, texts in reversed(keys):
+            code, number = divmod(code, len(texts))
+            found.append(texts[number])
+        return tuple(reversed(found))
+
+    return codes, texts_of
+
+
+def _key(table: SliceTable, key: str) -> tuple[I64, list[str]]:
+    """Return the value of a key for each slice, as the number of a text, and the texts."""
+    trace = table.trace
+    if key == "name":
+        return trace.slices.name.astype(np.int64), trace.strings
+    if key == "category":
+        return trace.slices.category.astype(np.int64), trace.strings
+    if key.startswith(_ARG):
+        return _numbered(_args(table, key.removeprefix(_ARG)))
+    tracks = table.row_of_track
+    if key in ("track", "thread"):
+        texts = [table.path(int(track)) for track in tracks]
+    elif key == "process":
+        texts = [table.path(table.process_of(int(track))) for track in tracks]
+    elif key == "rank":
+        ranks = [trace.sources[track.source].rank for track in trace.tracks]
+        texts = ["" if rank is None else str(rank) for rank in ranks]
+    else:
+        raise UsageError(f"--by: {key!r} is no key", hint=f"known: {', '.join(KEYS)}, arg:KEY")
+    numbers, texts = _numbered(texts)
+    return numbers[trace.slices.track], texts
+
+
+def _numbered(texts: Sequence[str]) -> tuple[I64, list[str]]:
+    known: dict[str, int] = {}
+    numbers = np.fromiter((known.setdefault(text, len(known)) for text in texts), np.int64, len(texts))
+    return numbers, list(known)
+
+
+def _args(table: SliceTable, key: str) -> list[str]:
+    """Return an arg of each slice as a text, "" for those that do not have it."""
+    slices, args = table.trace.slices, table.trace.args
+    found = []
+    for at, length in zip(slices.args_at.tolist(), slices.args_len.tolist(), strict=True):
+        value = msgspec.json.decode(args.view(at, length)).get(key, "") if length else ""
+        found.append(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+    return found

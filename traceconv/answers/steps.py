@@ -1,0 +1,124 @@
+"""How long each iteration took, and which operations made the slow ones slow."""
+
+from __future__ import annotations
+
+import re
+import statistics
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.tables import SliceTable
+from traceconv.errors import UsageError
+from traceconv.model.times import format_short
+
+_COLUMNS = (
+    Column("step", "step", Unit.TEXT),
+    Column("track", "track", Unit.TEXT),
+    Column("start_ns", "start", Unit.NS),
+    Column("duration_ns", "duration", Unit.NS),
+    Column("interval_ns", "to the next start", Unit.NS),
+    Column("state", "state", Unit.TEXT),
+    Column("slower_by", "slower by", Unit.TEXT),
+)
+#: A step is an outlier if it is so many times as far from the median as half of the steps are, and by a tenth of the
+#: median at least.
+_FAR, _AT_LEAST = 5, 0.1
+_FEW = 4
+
+
+def steps(table: SliceTable, pattern: str = "") -> Section:
+    """Return a row for each step in order of time.
+
+    Args:
+        table: the slices.
+        pattern: what the whole name of a step matches; "" for what the formats of the inputs mark as steps.
+
+    Raises:
+        UsageError: the pattern cannot be read.
+    """
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--step-name {pattern!r}: {error}") from None
+    section = Section("steps", _COLUMNS)
+    is_step = table.named(pattern) if pattern else _marked(table)
+    rows = table.counted[is_step[table.counted]]
+    if not len(rows):
+        section.notes.append("no steps found: the input marks none, or name them by --step-name REGEX")
+        return section
+    trace = table.trace
+    slices = trace.slices
+    span = trace.span()
+    begin = span[0] if span else 0
+    by_track: dict[int, list[int]] = {}
+    for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
+        by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
+    found: list[tuple[int, tuple[Cell, ...]]] = []
+    for track, own in by_track.items():
+        durations = [int(slices.dur[row]) for row in own]
+        middle = statistics.median(durations)
+        spread = statistics.median(abs(duration - middle) for duration in durations)
+        limit = max(_FAR * spread, _AT_LEAST * middle) if len(own) >= _FEW else float("inf")
+        far = [abs(duration - middle) > limit for duration in durations]
+        inside = [_inside(table, row) for row in own] if any(far) else []
+        usual = _usual(inside)
+        for number, row in enumerate(own):
+            start, duration = int(slices.ts[row]), durations[number]
+            interval = int(slices.ts[own[number + 1]]) - start if number + 1 < len(own) else None
+            why = _slower(table, inside[number], usual) if far[number] and duration > middle else ""
+            name = trace.strings[slices.name[row]]
+            state = "outlier" if far[number] else "first" if number == 0 else ""
+            found.append((start, (name, table.path(track), start - begin, duration, interval, state, why)))
+        section.notes.append(_summary(table.path(track), durations))
+    section.rows = [row for _, row in sorted(found, key=lambda one: one[0])]
+    return section
+
+
+def _marked(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return which slices the formats of their inputs mark as steps."""
+    trace = table.trace
+    found = np.zeros(len(trace.slices.ts), bool)
+    for number, info in enumerate(trace.sources):
+        if info.marks.steps:
+            found |= table.of_source(number) & table.named(info.marks.steps)
+    return found
+
+
+def _summary(track: str, durations: list[int]) -> str:
+    ordered = sorted(durations)
+    shown = ", ".join(
+        f"{name} {format_short(ordered[max(-(-len(ordered) * percent // 100), 1) - 1])}"
+        for name, percent in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
+    )
+    return f"{track}: {len(ordered)} step{'s' if len(ordered) > 1 else ''}, {shown}"
+
+
+def _usual(inside: list[dict[int, int]]) -> dict[int, float]:
+    """Return the median over all steps of the self time by name, ns; a step without the name has none of it."""
+    found: dict[int, list[int]] = {}
+    for step in inside:
+        for name, own in step.items():
+            found.setdefault(name, []).append(own)
+    return {name: statistics.median(own + [0] * (len(inside) - len(own))) for name, own in found.items()}
+
+
+def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> str:
+    """Return the operation of a step that takes longer than usual by most."""
+    name = max(step, key=lambda one: (step[one] - usual[one], -one))
+    extra = round(step[name] - usual[name])
+    return f"{table.trace.strings[name]} (+{format_short(extra)})" if extra > 0 else ""
+
+
+def _inside(table: SliceTable, row: int) -> dict[int, int]:
+    """Return the self time by name of the slices inside one, itself included, ns."""
+    slices = table.trace.slices
+    track = slices.track[row]
+    last = row + int(np.searchsorted(slices.track[row:], track, "right"))
+    last = row + int(np.searchsorted(slices.ts[row:last], table.ends[row], "left"))
+    found: dict[int, int] = {}
+    own = table.nesting.self_ns[row:last].tolist()
+    for name, self_ns in zip(slices.name[row:last].tolist(), own, strict=True):
+        found[name] = found.get(name, 0) + self_ns
+    return found
