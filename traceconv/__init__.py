@@ -21,7 +21,22 @@ if TYPE_CHECKING:
     from traceconv.align.constraint_parser import Facts, parse_facts
     from traceconv.align.identity import Together
     from traceconv.align.names import NameMap
-    from traceconv.api import Input, Output, Result, clocks, convert, estimate, formats, identify, merge, read, write
+    from traceconv.answers import Questions
+    from traceconv.answers.section import Section
+    from traceconv.api import (
+        Input,
+        Output,
+        Result,
+        clocks,
+        convert,
+        estimate,
+        formats,
+        identify,
+        merge,
+        read,
+        report,
+        write,
+    )
 
     # fmt: off
     from traceconv.errors import (
@@ -51,14 +66,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Facts", "Importer",
     "InconsistentClocks", "Input", "InputError", "Limits", "LostData", "MalformedInput", "NameMap", "NothingRead",
-    "Output", "OutputError", "Policy", "ReceiptLine", "Result", "SeveralErrors", "Survey", "Together", "Trace",
-    "TraceconvError", "UnrecognizedFormat", "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "__version__",
-    "clocks", "convert", "estimate", "formats", "identify", "merge", "parse_facts", "read", "write",
+    "Output", "OutputError", "Policy", "Questions", "ReceiptLine", "Result", "Section", "SeveralErrors", "Survey",
+    "Together", "Trace", "TraceconvError", "UnrecognizedFormat", "UnrelatedClocks", "UnverifiedAlignment", "UsageError",
+    "__version__", "clocks", "convert", "estimate", "formats", "identify", "merge", "parse_facts", "read", "report",
+    "write",
 ]
 # fmt: on
 
 #: Where the names are looked for, from the module that takes least to load.
-_HOMES = ("errors", "api", "align.constraint_parser", "align.names", "align.clock_overview")
+_HOMES = ("errors", "api", "align.constraint_parser", "align.names", "align.clock_overview", "answers")
 
 
 def __dir__() -> list[str]:

@@ -31,9 +31,9 @@ from traceconv.reading import Recognised, read_recognised, recognise
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
 if TYPE_CHECKING:
+    from traceconv.align.clock_overview import Survey
     from traceconv.answers import Questions
     from traceconv.answers.section import Section
-    from traceconv.align.clock_overview import Survey
 
 AnyPath = str | os.PathLike[str]
 
@@ -231,9 +231,9 @@ def report(
     asked: Questions | None = None,
     *,
     options: Mapping[str, OptionValue] | None = None,
-    same_machine: bool = False,
     facts: Facts = NO_FACTS,
     policy: Policy | None = None,
+    memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> list[Section]:
     """Return tables about what the inputs recorded, on one clock: what was slow, how long steps took, what waited.
@@ -242,16 +242,18 @@ def report(
         asked: which sections, grouped how; all of them by default. The other arguments are those of `merge`.
 
     Raises:
-        UsageError: a section or key is not known.
+        UsageError: a section or key is not known, or a pattern cannot be read.
         TraceconvError: as for `merge`.
     """
     from traceconv.answers import Questions, answers
 
     given = _given(inputs)
     sources = [Source(one.path, limits=limits) for one in given]
-    traces = _read_all(given, sources, option_texts(options), facts)
-    alignment, _ = _aligned(traces, given, facts, policy, same_machine, (), False)
-    return answers(merge_traces(traces, alignment), alignment.receipt, asked or Questions())
+    asked = asked or Questions()
+    asked.check()
+    traces = _read_all(given, sources, option_texts(options), facts, Memory(memory))
+    alignment, _ = _aligned(traces, given, facts, policy, (), False)
+    return answers(merge_traces(traces, alignment), alignment.receipt, asked)
 
 
 def _aligned(

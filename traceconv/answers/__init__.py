@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.device import DISPATCH_LIMIT, device
-from traceconv.answers.operations import operations
+from traceconv.answers.operations import check_key, operations
 from traceconv.answers.overview import overview
 from traceconv.answers.section import Section
-from traceconv.answers.steps import steps
+from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.trace import Trace
@@ -34,6 +34,15 @@ class Questions:
     by: Sequence[str] = ("name",)
     step_name: str = ""
     dispatch_limit: int = DISPATCH_LIMIT
+
+    def check(self) -> None:
+        """Raise UsageError if a section or key is not known, or the pattern cannot be read."""
+        for name in self.sections:
+            if name not in _SECTIONS:
+                raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
+        for key in self.by:
+            check_key(key)
+        check_pattern(self.step_name)
 
 
 _SECTIONS: dict[str, Callable[[SliceTable, Sequence[ReceiptLine], Questions], Section]] = {
@@ -56,10 +65,6 @@ def answers(trace: Trace, receipt: Sequence[ReceiptLine], asked: Questions) -> l
     Raises:
         UsageError: a section or key is not known, or a pattern cannot be read.
     """
-    for name in asked.sections:
-        if name not in _SECTIONS:
-            raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
+    asked.check()
     table = SliceTable(trace)
-    return [
-        answer(table, receipt, asked) for name, answer in _SECTIONS.items() if name in (asked.sections or SECTIONS)
-    ]
+    return [answer(table, receipt, asked) for name, answer in _SECTIONS.items() if name in (asked.sections or SECTIONS)]

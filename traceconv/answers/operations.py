@@ -84,6 +84,12 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     return section
 
 
+def check_key(key: str) -> None:
+    """Raise UsageError if operations cannot be grouped by the key."""
+    if key not in KEYS and not (key.startswith(_ARG) and key != _ARG):
+        raise UsageError(f"--by: {key!r} is no key", hint=f"keys: {', '.join(KEYS)}, arg:KEY")
+
+
 def _rounded(whole: int, count: int) -> int:
     """Return a mean of whole ns, rounded half to even."""
     quotient, rest = divmod(whole, count)
@@ -123,6 +129,7 @@ def _combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int
 
 def _key(table: SliceTable, key: str) -> tuple[I64, list[str]]:
     """Return the value of a key for each slice, as the number of a text, and the texts."""
+    check_key(key)
     trace = table.trace
     if key == "name":
         return trace.slices.name.astype(np.int64), trace.strings
@@ -135,11 +142,9 @@ def _key(table: SliceTable, key: str) -> tuple[I64, list[str]]:
         texts = [table.path(int(track)) for track in tracks]
     elif key == "process":
         texts = [table.path(table.process_of(int(track))) for track in tracks]
-    elif key == "rank":
+    else:
         ranks = [trace.sources[track.source].rank for track in trace.tracks]
         texts = ["" if rank is None else str(rank) for rank in ranks]
-    else:
-        raise UsageError(f"--by: {key!r} is no key", hint=f"known: {', '.join(KEYS)}, arg:KEY")
     numbers, texts = _numbered(texts)
     return numbers[trace.slices.track], texts
 

@@ -38,10 +38,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     Raises:
         UsageError: the pattern cannot be read.
     """
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"--step-name {pattern!r}: {error}") from None
+    check_pattern(pattern)
     section = Section("steps", _COLUMNS)
     is_step = table.named(pattern) if pattern else _marked(table)
     rows = table.counted[is_step[table.counted]]
@@ -74,6 +71,14 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
         section.notes.append(_summary(table.path(track), durations))
     section.rows = [row for _, row in sorted(found, key=lambda one: one[0])]
     return section
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise UsageError if the pattern cannot be read."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--step-name {pattern!r}: {error}") from None
 
 
 def _marked(table: SliceTable) -> npt.NDArray[np.bool_]:

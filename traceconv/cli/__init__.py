@@ -31,6 +31,7 @@ _COMMANDS = {
     "info": "Say what is in a recording.",
     "merge": "Put several recordings on one time axis.",
     "open": "Show a trace in ui.perfetto.dev.",
+    "report": "Print what was slow, how long steps took, what waited.",
 }
 
 #: The signals that ask a process to end, besides the one of the keyboard.

@@ -1,0 +1,80 @@
+"""`traceconv report`, as it is typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+import traceconv
+from tests.golden import ROOT
+from traceconv.answers.section import Unit
+
+KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "traceconv", "report", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_text_has_a_table_for_each_section() -> None:
+    result = run(CUDA, "--top", 3)
+    assert result.returncode == 0, result.stderr
+    for word in ("overview", "operations", "steps", "device", "ProfilerStep#2", "more rows: --top"):
+        assert word in result.stdout
+    assert "  exposed copies         4 µs" in result.stdout.splitlines()
+
+
+def test_json_follows_its_schema_and_says_what_the_library_says() -> None:
+    result = run(KINETO, ONEDNN, "--format", "json", "--top", 0)
+    document = json.loads(result.stdout)
+    jsonschema.validate(document, SCHEMA)
+    sections = traceconv.report([KINETO, ONEDNN])
+    assert {section.name: section.records() for section in sections}.items() <= document.items()
+    assert [row["verdict"] for row in document["overview"]] == ["ok", "ok"]
+    for section in sections:
+        assert all(column.name.endswith("_ns") == (column.unit is Unit.NS) for column in section.columns)
+
+
+def test_csv_and_markdown_hold_the_same_rows() -> None:
+    rows = list(csv.DictReader(io.StringIO(run(CUDA, "--section", "operations", "--format", "csv").stdout)))
+    assert rows[0]["name"] == "cudaDeviceSynchronize"
+    assert int(rows[0]["self_ns"]) == 50_000
+    text = run(CUDA, "--section", "operations", "--format", "markdown").stdout
+    assert "| cudaDeviceSynchronize | 1 | 50 µs |" in text
+
+
+def test_groups_by_what_is_asked() -> None:
+    document = json.loads(run(CUDA, "--section", "operations", "--by", "category, thread", "--format", "json").stdout)
+    assert {"category", "thread"} <= document["operations"][0].keys()
+    assert document.keys() == {"schema_version", "operations", "notes"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--by", "nmae"), "'nmae' is no key"),
+        (("--step-name", "("), "--step-name '('"),
+        (("--section", "devcie"), "'devcie' is not one of"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_wrong_call(arguments: tuple[str, ...], message: str) -> None:
+    result = run(CUDA, *arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_clocks_that_nothing_relates_are_refused_as_by_merge() -> None:
+    other = ROOT / "chrome-trace" / "metadata" / "input.json"
+    result = run(ROOT / "chrome-trace" / "flows-v2" / "input.json", other)
+    assert result.returncode == 3

@@ -1,0 +1,73 @@
+"""`traceconv report`."""
+
+from __future__ import annotations
+
+import click
+
+from traceconv import api
+from traceconv.align import Policy
+from traceconv.answers import SECTIONS, Questions
+from traceconv.answers.render import RENDERERS
+from traceconv.cli import _common as common
+from traceconv.cli._groups import grouped
+from traceconv.cli._limits import limit_options
+from traceconv.cli._terminal import say
+from traceconv.io.limits import Limits
+
+
+def _questions(sections: tuple[str, ...], by: str, step_name: str) -> Questions:
+    return Questions(sections, tuple(key.strip() for key in by.split(",")), step_name)
+
+
+@click.command("report")
+@grouped(
+    "asked",
+    _questions,
+    click.option(
+        "--section",
+        "sections",
+        multiple=True,
+        type=click.Choice(SECTIONS),
+        help="Print this section; by default all of them.",
+    ),
+    click.option(
+        "--by",
+        default="name",
+        show_default=True,
+        metavar="KEY,...",
+        help="Group operations by name, category, track, thread, process, rank, arg:KEY, or several of them.",
+    ),
+    click.option("--step-name", metavar="REGEX", default="", help="The whole name of the slices that are steps."),
+)
+@click.option(
+    "--top", default=20, show_default=True, type=click.IntRange(0), help="Print so many rows of each table; 0 for all."
+)
+@click.option(
+    "--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True, help="How to print."
+)
+@common.recordings
+@common.policy_options
+@common.memory_option
+@limit_options
+def command(
+    asked: Questions,
+    top: int,
+    form: str,
+    recordings: common.Recordings,
+    policy: Policy,
+    memory: int | None,
+    limits: Limits,
+) -> None:
+    """Print tables about recordings: what was slow, how long steps took, whether a device waited.
+
+    \b
+      traceconv report kineto.json
+      traceconv report kineto.json --section operations --by category,thread --top 10
+      traceconv report ort.json onednn.log --format json
+
+    Several files are merged first, as by `merge`. The definitions of all numbers are in docs/answers.md.
+    """
+    (inputs, options), facts = recordings.inputs(), recordings.facts()
+    with common.working(f"reading {len(inputs)} files", False):
+        sections = api.report(inputs, asked, options=options, facts=facts, policy=policy, memory=memory, limits=limits)
+    say(*RENDERERS[form](sections, top).splitlines(), err=False)
