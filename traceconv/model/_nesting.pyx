@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Which slices lie inside which: the loops over all of them."""
+"""Which slices lie inside which, and which end belongs to which begin: the loops over all of them."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 import numpy as np
 
@@ -82,3 +82,86 @@ def innermost(
                 ending = stack[place]
         if found[at] < 0:
             found[at] = ending
+
+
+def pair(
+    const int64_t[::1] order,
+    const int32_t[::1] track,
+    const uint8_t[::1] is_begin,
+    const int32_t[::1] name,
+    names: int,
+    unnamed: int,
+    int64_t[::1] begins,
+    int64_t[::1] ends,
+) -> int:
+    """Join each end with its begin: the innermost open one of that name, or else the innermost one.
+
+    Args:
+        order: the rows of the other columns, track by track and in order of time.
+        track, is_begin, name: the begins and ends; names are numbers.
+        names: all names are less.
+        unnamed: the name of ends that end the innermost slice.
+        begins, ends: are filled with the rows of each pair, track by track in the order of their ends; then those that
+            never end, outermost first. -1 stands for what is missing.
+
+    Returns:
+        The number of pairs.
+
+    Raises:
+        IndexError: a row or name out of range, or too little room.
+    """
+    cdef Py_ssize_t marks = order.shape[0]
+    cdef Py_ssize_t rows = track.shape[0]
+    cdef int limit = names
+    cdef int nameless = unnamed
+    if is_begin.shape[0] < rows or name.shape[0] < rows or begins.shape[0] < marks or ends.shape[0] < marks:
+        raise IndexError("columns of different lengths")
+    # Open slices from the outermost on: their rows, -1 for one that ended before those inside of it, and for each the
+    # place of the next one further out with the same name.
+    cdef int64_t[::1] stack = np.empty(1 << 10, np.int64)
+    cdef int64_t[::1] outer = np.empty(1 << 10, np.int64)
+    cdef int64_t[::1] innermost = np.full(max(names, 1), -1, np.int64)
+    cdef Py_ssize_t room = 1 << 10
+    cdef Py_ssize_t depth = 0
+    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t i, k, row
+    cdef int own
+    cdef int here = -1
+    for i in range(marks + 1):
+        row = order[i] if i < marks else -1
+        if i < marks and (row < 0 or row >= rows or name[row] < 0 or name[row] >= limit):
+            raise IndexError("no such row or name")
+        if i == marks or track[row] != here:
+            for k in range(depth):
+                if stack[k] >= 0:
+                    begins[count], ends[count] = stack[k], -1
+                    innermost[name[stack[k]]] = -1
+                    count += 1
+            depth = 0
+            if i == marks:
+                break
+            here = track[row]
+        own = name[row]
+        if is_begin[row]:
+            if depth == room:
+                stack, outer = np.resize(stack, 2 * depth), np.resize(outer, 2 * depth)
+                room = 2 * depth
+            stack[depth] = row
+            outer[depth] = innermost[own]
+            innermost[own] = depth
+            depth += 1
+            continue
+        ends[count] = row
+        k = depth - 1
+        if own != nameless and innermost[own] >= 0:
+            k = innermost[own]
+        if k < 0:
+            begins[count] = -1
+        else:
+            begins[count] = stack[k]
+            innermost[name[stack[k]]] = outer[k]
+            stack[k] = -1
+            while depth > 0 and stack[depth - 1] < 0:
+                depth -= 1
+        count += 1
+    return count

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from traceconv import kernel
 from traceconv.io.spill import forget
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import pieces, stable_order
@@ -146,7 +147,13 @@ class Marks:
         names = np.frombuffer(self.name, np.int32)
         keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
         order = stable_order(keys, self.forget).astype(np.int64)
-        begin, end = _pair(order, *columns, names)
+        nesting = kernel.module("nesting")
+        if nesting is None:
+            begin, end = _pair(order, *columns, names)
+        else:
+            begin, end = np.empty((2, len(order)), np.int64)
+            count = nesting.pair(order, *columns, names, 1 + int(np.max(names, initial=0)), _UNNAMED, begin, end)
+            begin, end = begin[:count], end[:count]
         del order
         misnamed = np.zeros(len(begin), bool)
         for rows in pieces(len(begin)):

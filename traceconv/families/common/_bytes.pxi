@@ -102,11 +102,8 @@ cdef class _Table:
     Open addressing with linear steps; at most half of the slots are taken. The latest entry never stands in the way of
     an earlier one, so taking it out is emptying its slot.
 
-    Args:
-        missing: the value of what is not in the table.
-
     Attributes:
-        entries: by number; the one of number 0 is a bound, with the value of what is missing.
+        entries: by number; the one of number 0 is a bound.
     """
 
     cdef _Buffer pool
@@ -115,10 +112,10 @@ cdef class _Table:
     cdef uint64_t _mask
     cdef int count, _room
 
-    def __cinit__(self, int64_t missing=0):
+    def __cinit__(self):
         self.pool = _Buffer(1 << 12)
         self._grow()
-        self.entries[0] = _Entry(0, 0, missing)
+        self.entries[0] = _Entry(0, 0, 0)
 
     def __dealloc__(self):
         PyMem_Free(self.entries)
@@ -138,15 +135,6 @@ cdef class _Table:
         cdef uint64_t hashed = _hash(p, size)
         cdef int number = self.find(p, size, hashed)
         return number if number else self.add(p, size, hashed)
-
-    cdef inline int64_t get(self, const uint8_t *p, Py_ssize_t size) noexcept:
-        """The value of a byte string."""
-        return self.entries[self.find(p, size, _hash(p, size))].value
-
-    cdef inline int set(self, const uint8_t *p, Py_ssize_t size, int64_t value) except -1:
-        """Set the value of a byte string."""
-        self.entries[self.number(p, size)].value = value
-        return 0
 
     cdef inline int find(self, const uint8_t *p, Py_ssize_t size, uint64_t hashed) noexcept:
         """The number of a byte string with this hash, 0 if it has none."""
@@ -207,3 +195,67 @@ cdef class _Table:
             self._slots[slot] = 0
             self.count -= 1
         self.pool.used = self.entries[count].end
+
+
+cdef struct _Place:
+    uint64_t low, high
+    int32_t kind
+    int32_t number  # plus 1; 0 where the place is free
+
+
+@cython.final
+cdef class _Numbers:
+    """Numbers, not negative, for two words and a kind; a _Table of their bytes takes 1.35 times as long to look up."""
+
+    cdef _Place *_places
+    cdef uint64_t _mask
+    cdef Py_ssize_t count
+
+    def __cinit__(self):
+        self._resize(1 << 10)
+
+    def __dealloc__(self):
+        PyMem_Free(self._places)
+
+    cdef int _resize(self, uint64_t room) except -1:
+        cdef _Place *places = <_Place *>PyMem_Calloc(room, sizeof(_Place))
+        if places == NULL:
+            raise MemoryError
+        self._places, self._mask = places, room - 1
+        return 0
+
+    cdef inline _Place *_find(self, uint64_t low, uint64_t high, int32_t kind) noexcept:
+        """Where the number is, or where it goes."""
+        cdef uint64_t mixed = (low ^ _SEED) * _FACTOR
+        mixed ^= mixed >> 32
+        mixed = (mixed ^ high ^ (<uint64_t>kind << 40)) * _FACTOR
+        cdef uint64_t at = (mixed ^ mixed >> 29) & self._mask
+        cdef _Place *place = &self._places[at]
+        while place.number and (place.low != low or place.high != high or place.kind != kind):
+            at = (at + 1) & self._mask
+            place = &self._places[at]
+        return place
+
+    cdef inline int get(self, uint64_t low, uint64_t high, int32_t kind) noexcept:
+        """The number, -1 if there is none."""
+        return self._find(low, high, kind).number - 1
+
+    cdef int set(self, uint64_t low, uint64_t high, int32_t kind, int32_t number) except -1:
+        """Set the number."""
+        cdef _Place *place = self._find(low, high, kind)
+        self.count += place.number == 0
+        place[0] = _Place(low, high, kind, number + 1)
+        if 2 * self.count > <Py_ssize_t>self._mask:
+            self._grow()
+        return 0
+
+    cdef int _grow(self) except -1:
+        """Twice as many places, so that half of them stay free."""
+        cdef _Place *before = self._places
+        cdef uint64_t at, room = self._mask + 1
+        self._resize(2 * room)
+        for at in range(room):
+            if before[at].number:
+                self._find(before[at].low, before[at].high, before[at].kind)[0] = before[at]
+        PyMem_Free(before)
+        return 0

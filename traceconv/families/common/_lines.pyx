@@ -77,11 +77,6 @@ cdef inline bint _stands_at(const uint8_t *p, Py_ssize_t at, Py_ssize_t size, by
     return size - at > length and memcmp(p + at, <const uint8_t *>text, length) == 0
 
 
-cdef struct _Last:
-    uint64_t low, high  # its bytes
-    uint64_t kind
-
-
 @cython.final
 cdef class Timed:
     """Reads lines of comma separated fields: MARKER,[vN,]MILLISECONDS,FIELDS,LAST.
@@ -113,9 +108,9 @@ cdef class Timed:
     cdef list _markers, _fields_of
     cdef int32_t[::1] _next
     cdef int _before
-    cdef _Table _known  # by LAST and kind
+    cdef _Numbers _known  # by LAST and kind
     cdef int64_t _ts
-    cdef _Last _last
+    cdef uint64_t _low, _high
 
     def __init__(self, columns) -> None:
         if len(columns) != 3:
@@ -136,7 +131,7 @@ cdef class Timed:
         #: By kind, that of the line which followed last time.
         self._next = np.zeros(1 << 8, np.int32)
         self._before = 0
-        self._known = _Table(-1)
+        self._known = _Numbers()
 
     def add_fields(self, marker: bytes, fields: bytes) -> int:
         """Make a kind of what is none yet, and tell its number."""
@@ -157,8 +152,7 @@ cdef class Timed:
         cdef bytes line = last + b"\n"
         if kind < 0 or number < 0 or not last or self._pack(line, 0, len(line)) != len(last):
             raise ValueError("not the last field of a line")
-        self._last.kind = kind
-        self._known.set(<const uint8_t *>&self._last, sizeof(_Last), number)
+        self._known.set(self._low, self._high, kind, number)
 
     def read(self, data: bytes, Py_ssize_t at, int64_t number) -> int:
         """Read lines that are known.
@@ -186,8 +180,7 @@ cdef class Timed:
             if not self.kind:
                 return _NEW_FIELDS
             self._next[self._before] = self.kind
-            self._last.kind = self.kind
-            what = self._known.get(<const uint8_t *>&self._last, sizeof(_Last))
+            what = self._known.get(self._low, self._high, self.kind)
             if what < 0:
                 return _NEW_LAST
             self._append(what)
@@ -286,7 +279,7 @@ cdef class Timed:
             if byte == c"\n":
                 if i - at <= 8:
                     first, word = word, 0
-                self._last.low, self._last.high = first, word
+                self._low, self._high = first, word
                 return i
             if byte == c"," or byte == 0 or i - at >= _MAX_LAST:
                 return -1

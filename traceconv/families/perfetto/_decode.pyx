@@ -80,11 +80,6 @@ cdef inline bint _is_value(uint64_t tag) noexcept:
     )
 
 
-cdef struct _Id:
-    uint64_t id
-    int32_t slot, need
-
-
 @cython.final
 cdef class _Ids:
     """What ids stand for: a number, or JSON.
@@ -93,7 +88,8 @@ cdef class _Ids:
         need, slot, key: what is asked for, of which sequence, by which id.
     """
 
-    cdef _Table known, texts
+    cdef _Numbers known
+    cdef _Table texts
     cdef int need, slot
     cdef uint64_t key
 
@@ -101,13 +97,12 @@ cdef class _Ids:
         self.forget()
 
     cdef int forget(self) except -1:
-        self.known, self.texts = _Table(-1), _Table()
+        self.known, self.texts = _Numbers(), _Table()
         return 0
 
     cdef inline int get(self, int slot, int need, uint64_t key) noexcept:
         """A number, not negative; -1 if it is asked for."""
-        cdef _Id found = _Id(key, slot, need)
-        cdef int number = self.known.get(<const uint8_t *>&found, sizeof(_Id))
+        cdef int number = self.known.get(key, slot, need)
         return number if number >= 0 else self.ask(slot, need, key)
 
     cdef int ask(self, int slot, int need, uint64_t key) noexcept:
@@ -115,8 +110,7 @@ cdef class _Ids:
         return -1
 
     cdef int answer(self, int number) except -1:
-        cdef _Id asked = _Id(self.key, self.slot, self.need)
-        return self.known.set(<const uint8_t *>&asked, sizeof(_Id), number)
+        return self.known.set(self.key, self.slot, self.need, number)
 
 
 @cython.final
@@ -308,7 +302,7 @@ cdef class Packets:
     cdef int64_t[:, ::1] _fields, _flows
     cdef int64_t[::1] _values
     cdef uint8_t[::1] _kinds
-    cdef _Table _sequences
+    cdef _Numbers _sequences
     cdef _Ids _ids
     cdef _ArgsWriter _args
     cdef int64_t[:, ::1] _slots  # their clocks, and whether they began
@@ -322,7 +316,7 @@ cdef class Packets:
         self.fields, self.flows = np.zeros((FIELDS, rows), np.int64), np.zeros((3, rows), np.int64)
         self.values, self.kinds = np.zeros(rows, np.int64), np.zeros(rows, np.uint8)
         self._fields, self._flows, self._values, self._kinds = self.fields, self.flows, self.values, self.kinds
-        self._sequences, self._ids = _Table(-1), _Ids()
+        self._sequences, self._ids = _Numbers(), _Ids()
         self._args = _ArgsWriter(room, json_of_double, self._ids)
         self._slots = np.zeros((2, 16), np.int64)
 
@@ -366,7 +360,7 @@ cdef class Packets:
         """Say which slot holds the state of a sequence; -1 for a sequence that the caller reads itself."""
         if slot >= self._slot_count:
             raise IndexError("no such slot")
-        self._sequences.set(<const uint8_t *>&sequence, sizeof(sequence), slot)
+        self._sequences.set(sequence, 0, 0, slot)
 
     def answer(self, int number) -> None:
         """Tell the number that was asked for."""
@@ -439,7 +433,7 @@ cdef class Packets:
             seen |= bit
         if seen & 9 != 9 or ts >= _HALF or sequence > _MAX_ID or flags & 1:
             return _ODD
-        slot = self._sequences.get(<const uint8_t *>&sequence, sizeof(sequence))
+        slot = self._sequences.get(sequence, 0, 0)
         if slot < 0 or (flags & 2 and not self._slots[1, slot]):
             return _ODD
         return self._event(p, event, event_end, slot, ts)
