@@ -12,63 +12,50 @@ in v52, and has in the source of v58.
 
 from __future__ import annotations
 
-import codecs
 import re
 import sys
 from array import array
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import msgspec
-import numpy as np
 
-from traceconv.check._events import UNREADABLE, Events, byte_of, is_list, list_of
+from traceconv.check._events import UNREADABLE, is_list
+from traceconv.check._json_rows import (
+    FLOW_NO_END,
+    FLOW_NO_START,
+    INTEGER,
+    MAX_EXACT_INT,
+    Slices,
+    Tasks,
+    flow_problems,
+    is_big,
+    is_int64,
+    is_task,
+)
+from traceconv.check._json_text import LARGE_MEMBER, SCHEMA, load
 from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._rows import Rows, Texts
 from traceconv.check._shapes import (
-    LARGE_BYTES,
     SURROGATE_ESCAPE,
     RawEvent,
     Shapes,
-    abbreviated,
     members_of,
     raw_members,
-    top_level_problems,
 )
 from traceconv.model.diagnostics import Code, Diagnostics, Severity
 from traceconv.model.times import US, parse_ns
 
-NOT_JSON = declare("check-json.not_json", Severity.ERROR, "the file is not valid JSON; most viewers refuse it")
-NOT_FINITE = declare("check-json.not_finite", Severity.ERROR, "NaN and Infinity are not JSON; viewers refuse the file")
-BOM = declare("check-json.bom", Severity.ERROR, "the file starts with a byte order mark; viewers refuse it")
-NOT_UTF8 = declare("check-json.not_utf8", Severity.NOTICE, "bytes that are not UTF-8 are shown as replacements")
-UNCLOSED = declare(
-    "check-json.unclosed_array",
-    Severity.NOTICE,
-    "the list of events is not closed, or a comma ends it; the format allows that",
-)
 NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event")
 EMPTY_LIST = declare("check-json.empty_list", Severity.ERROR, "Perfetto does not open an empty list of events")
 EMPTY_EVENT = declare(
     "check-json.empty_event", Severity.ERROR, "Perfetto counts an empty object among the events as an error of import"
-)
-RAW_DELETE = declare(
-    "check-json.raw_delete",
-    Severity.ERROR,
-    "the character DEL (0x7f) in a text outside of the events: Perfetto refuses the file; write \\u007f",
 )
 FINAL_BACKSLASH = declare(
     "check-json.final_backslash",
     Severity.ERROR,
     "a text of an event ends with an escaped backslash: Perfetto takes the quote behind it for escaped, too, and "
     "refuses the file; write \\u005c",
-)
-LARGE_MEMBER = declare(
-    "check-json.large_member",
-    Severity.NOTICE,
-    "an event or a member beside the events has more than a megabyte: its large values were not looked into",
 )
 MANY_SHAPES = declare(
     "check-json.many_shapes",
@@ -79,10 +66,6 @@ MANY_THREADS = declare(
     "check-json.many_threads",
     Severity.NOTICE,
     "there are more than 131,072 threads: whether slices of further ones overlap was not checked",
-)
-SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "not as the Trace Event Format has it")
-LONE_SURROGATE = declare(
-    "check-json.lone_surrogate", Severity.ERROR, "half of a surrogate pair is no text; strict parsers refuse the file"
 )
 SURROGATE = declare(
     "check-json.surrogate_escape",
@@ -141,11 +124,6 @@ ASYNC_CROSSES = declare(
     "an async end closes a slice inside of which others of its id are open; Perfetto cuts these",
 )
 ASYNC_BEGIN_ALONE = declare("check-json.async_begin_without_end", Severity.NOTICE, "an async slice is never closed")
-FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued that nothing started")
-FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started that leads nowhere")
-FLOW_TWICE = declare(
-    "check-json.flow_started_twice", Severity.ERROR, "a flow id is started again; Perfetto counts that as an error"
-)
 FLOW_NO_DIRECTION = declare(
     "check-json.flow_without_direction",
     Severity.ERROR,
@@ -170,19 +148,11 @@ OLD_ASYNC = declare(
     "Perfetto does not show async slices of phases S, T, p and F; use b, n, e",
 )
 
-_UTF8_STEP = 1 << 20
-_MAX_EXACT_INT = 2**53
-_MAX_TASK = 2**32 - 1
-_INT64 = range(-(2**63), 2**63)
 _BEGIN, _END = True, False
 
 _HEX_ID = re.compile(rb'"(0[xX])?[0-9a-fA-F]+"')
 # Escaped backslash, whole pair, or a lone half: only the last has a group.
-_SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})", re.DOTALL)
-_INTEGER = re.compile(rb"-?\d{1,30}")
 _FINAL_BACKSLASH = re.compile(rb'(?<!\\)(?:\\\\)+"')
-_DELETE = b"\x7f"
-_NOT_FINITE = re.compile(rb"-?(nan|inf)", re.IGNORECASE)
 
 # These are about the whole trace, so no process is needed.
 _PIDLESS = frozenset([b'"M"', b'"R"', b'"P"', b'"c"', b'"V"', b'"v"'])
@@ -192,8 +162,7 @@ _NEED_ID = frozenset([b'"b"', b'"n"', b'"e"', b'"s"', b'"t"', b'"f"'])
 _OF_NUMBERS = frozenset([b"-", *(b"%d" % digit for digit in range(10))])
 _OLD_ASYNC = frozenset([b'"S"', b'"T"', b'"p"', b'"F"'])
 
-_SOME_ROWS = 1 << 14
-_MOST_THREADS, _MOST_COUNTERS = 1 << 17, 1 << 17
+_MOST_COUNTERS = 1 << 17
 _SHORT, _MOST_SHORT = 64, 1 << 15
 _MANY = 1 << 14  # events of a batch, which are short then
 
@@ -201,7 +170,7 @@ _MANY = 1 << 14  # events of a batch, which are short then
 def check_chrome_json(data: bytes | bytearray) -> CheckReport:
     """Check the text of a Chrome JSON trace."""
     found = Diagnostics()
-    events = _load(data, found)
+    events = load(data, found)
     if events is None:
         return make_report("chrome-json", found, {"events": 0}, is_trace=False)
     checker = _Checker(found)
@@ -214,103 +183,6 @@ def check_chrome_json(data: bytes | bytearray) -> CheckReport:
     return make_report("chrome-json", found, checker.finish())
 
 
-def _load(data: bytes | bytearray, found: Diagnostics) -> Events | None:
-    bom = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
-    if bom:
-        found.add(BOM, "byte 0")
-    text = memoryview(_as_utf8(data, found))[bom:]
-    try:
-        return _events_of(text, found)
-    except UNREADABLE as error:
-        if b"\\u" not in data or not (healed := _without_lone_surrogates(text, found)):
-            _report_not_json(text, error, found)
-            return None
-    try:
-        return _events_of(memoryview(healed), found)
-    except UNREADABLE as error:
-        _report_not_json(memoryview(healed), error, found)
-        return None
-
-
-def _as_utf8(data: bytes | bytearray, found: Diagnostics) -> bytes | bytearray:
-    """The text with what is not UTF-8 replaced, as browsers do it."""
-    if data.isascii():
-        return data
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        for start in range(0, len(data), _UTF8_STEP):
-            decoder.decode(data[start : start + _UTF8_STEP], start + _UTF8_STEP >= len(data))
-    except UnicodeDecodeError as error:
-        found.add(NOT_UTF8, f"near byte {start + error.start}")
-        return data.decode("utf-8", "replace").encode()
-    return data
-
-
-def _without_lone_surrogates(data: memoryview, found: Diagnostics) -> bytes | None:
-    """The text with each lone half replaced, or None if there is none."""
-
-    def replace(match: re.Match[bytes]) -> bytes:
-        if match[1] is None:
-            return match[0]
-        found.add(LONE_SURROGATE, f"byte {match.start()}")
-        return b"\\ufffd"
-
-    healed = _SURROGATES.sub(replace, data)
-    return healed if found.count(LONE_SURROGATE) else None
-
-
-def _events_of(text: memoryview, found: Diagnostics) -> Events | None:
-    """The events, undecoded; None (and a problem) when this is no trace at all."""
-    if not is_list(text):
-        return _events_of_object(text, found)
-    events, closed = list_of(text)
-    if not closed:
-        found.add(UNCLOSED, f"byte {len(text)}")
-    return events
-
-
-def _events_of_object(text: memoryview, found: Diagnostics) -> Events | None:
-    try:
-        top = raw_members.decode(text)
-    except msgspec.ValidationError:
-        top = None
-    inner = memoryview(top["traceEvents"]) if top and "traceEvents" in top else None
-    if top is None or (inner is not None and bytes(inner[:1]) != b"["):
-        found.add(SCHEMA, "the file is neither a list of events nor an object with a list traceEvents")
-        return None
-    facts = {key: _fact(key, raw, found) for key, raw in top.items() if key != "traceEvents"}
-    events = None
-    if inner is not None:
-        facts["traceEvents"] = []
-        events, _ = list_of(inner)
-    if outside := _deletes(text) - (_deletes(inner) if inner is not None else 0):
-        found.add(RAW_DELETE, "outside of traceEvents", outside)
-    for problem in top_level_problems(facts):
-        found.add(SCHEMA, f"top level, {problem}")
-    return events
-
-
-def _fact(key: str, raw: msgspec.Raw, found: Diagnostics) -> Any:
-    """What stands beside the events, for the schema; of what is large, what kind of value it is."""
-    if memoryview(raw).nbytes > LARGE_BYTES:
-        found.add(LARGE_MEMBER, f"top level, {key}")
-        raw = abbreviated(raw)
-    return msgspec.json.decode(raw)
-
-
-def _deletes(text: memoryview) -> int:
-    return sum(bytes(text[at : at + _UTF8_STEP]).count(_DELETE) for at in range(0, len(text), _UTF8_STEP))
-
-
-def _report_not_json(data: memoryview, error: Exception, found: Diagnostics) -> None:
-    place = byte_of(error)
-    at = len(data) if place is None else place
-    if _NOT_FINITE.match(data, at) or _NOT_FINITE.match(data, at - 1):
-        found.add(NOT_FINITE, f"byte {at}")
-    else:
-        found.add(NOT_JSON, f"byte {at} of {len(data)}: {str(error).split(' (byte')[0]}")
-
-
 class _Checker:
     """Sees each event once, in file order, and keeps what must be compared at the end."""
 
@@ -318,7 +190,7 @@ class _Checker:
         self._found = found
         self._shapes = Shapes()
         self._counts: Counter[str] = Counter()
-        self._slices: dict[bytes, _Slices] = defaultdict(_Slices)
+        self._slices: dict[bytes, Slices] = defaultdict(Slices)
         # By thread: ts in ns, position in the file, begin or end, name
         self._edges: dict[bytes, Rows] = defaultdict(lambda: Rows(4))
         self._async = Rows(5)  # and the id
@@ -334,7 +206,7 @@ class _Checker:
         self._any_large = False
         self._first_complete, self._earliest_complete = sys.maxsize, sys.maxsize
         self._counter_ids: dict[tuple[bytes, bytes], bytes] = {}
-        self._tasks = _Tasks()
+        self._tasks = Tasks()
 
     def _handlers_by_phase(self) -> dict[bytes, Callable[[int, RawEvent, int], None]]:
         by_letters = {
@@ -436,16 +308,16 @@ class _Checker:
                 self._found.add(SURROGATE, f"event {position}")
         for key in ("pid", "tid"):
             task = event.get(key)
-            if task is not None and not _is_task(task):
+            if task is not None and not is_task(task):
                 self._found.add(TASK_RANGE, f"event {position}: {key} {_shown(task)}")
         if "pid" not in event and event.get("ph") not in _PIDLESS and event.get("s") != b'"g"':
             self._found.add(NO_PID, f"event {position}")
         for key in ("id", "bind_id"):
             id = event.get(key)
-            if id is not None and _is_big(id):
+            if id is not None and is_big(id):
                 self._found.add(BIG_ID, f"event {position}: {key} {_shown(id)}")
         id = event.get("id", b"")
-        if event.get("ph") in _NEED_ID and id[:1] in _OF_NUMBERS and not _is_int64(id):
+        if event.get("ph") in _NEED_ID and id[:1] in _OF_NUMBERS and not is_int64(id):
             self._found.add(ID_RANGE, f"event {position}: id {_shown(id)}")
         if "bind_id" in event:
             self._bind(position, event)
@@ -461,7 +333,7 @@ class _Checker:
             self._found.add(BAD_TIME, f"event {position}: {key}: {error}")
             return None
         # In µs, a double has steps of at most a nanosecond up to here.
-        if abs(ns) > _MAX_EXACT_INT and not self._any_large:
+        if abs(ns) > MAX_EXACT_INT and not self._any_large:
             self._any_large = True
             self._found.add(LARGE_TIMES, f"event {position}")
         return ns
@@ -523,7 +395,7 @@ class _Checker:
         if b"null" in values:
             self._found.add(COUNTER_NULL, f"event {position}")
         for value in values:
-            if _INTEGER.fullmatch(value) and not _is_int64(value):
+            if INTEGER.fullmatch(value) and not is_int64(value):
                 self._found.add(COUNTER_RANGE, f"event {position}: {_shown(value)}")
         id = event.get("id", b"")
         key = event.get("pid", b""), event.get("name", b"")
@@ -552,7 +424,7 @@ class _Checker:
 
     # What needs all events.
 
-    def _pair(self, edges: Rows, slices: _Slices) -> None:
+    def _pair(self, edges: Rows, slices: Slices) -> None:
         """Begins and ends of a thread: an end closes the innermost open slice."""
         starts, positions, names = array("q"), array("q"), array("q")  # of the open ones
         for ts, position, is_begin, name in edges.in_order():
@@ -607,7 +479,7 @@ class _Checker:
                 times.append(ts)
                 positions.append(position)
                 starts.append(is_start)
-            for code, position in _flow_problems(times, positions, starts):
+            for code, position in flow_problems(times, positions, starts):
                 self._found.add(code, f"event {position}")
             self._counts["flows"] += 0 in starts and 1 in starts
         for ends in self._bound.groups():
@@ -620,112 +492,6 @@ class _Checker:
                 self._found.add(FLOW_NO_END, f"event {position}")
             elif not outs:
                 self._found.add(FLOW_NO_START, f"event {position}")
-
-
-class _Slices:
-    """The slices of one thread, as columns: a million tuples would take five times as much."""
-
-    def __init__(self) -> None:
-        self.starts = array("q")
-        self.ends = array("q")
-        self.positions = array("q")
-
-    def add(self, start: int, end: int, position: int) -> None:
-        self.starts.append(start)
-        self.ends.append(end)
-        self.positions.append(position)
-
-    def overlapping(self) -> Iterator[int]:
-        """Positions of slices that begin inside another one and end after it."""
-        starts = np.array(self.starts, np.int64)
-        ends = np.array(self.ends, np.int64)
-        order = np.lexsort((np.array(self.positions, np.int64), -ends, starts))
-        stack = array("q")
-        for at in range(0, len(order), _SOME_ROWS):
-            some = order[at : at + _SOME_ROWS]
-            for start, end, row in zip(starts[some].tolist(), ends[some].tolist(), some.tolist(), strict=True):
-                while stack and stack[-1] <= start:
-                    stack.pop()
-                if stack and end > stack[-1]:
-                    yield self.positions[row]
-                else:
-                    stack.append(end)
-
-    def without_slice(self, hooks: Rows) -> Iterator[int]:
-        """Positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
-        starts = np.sort(np.array(self.starts, np.int64))
-        ends = np.maximum.accumulate(np.array(self.ends, np.int64)[np.argsort(self.starts, kind="stable")])
-        times, positions, to_next = map(hooks.column, range(3))
-        count = np.searchsorted(starts, times, "right")
-        # Of the slices begun so far, the one that lasts longest is open, or none is.
-        is_open = count > 0
-        is_open[is_open] = ends[count[is_open] - 1] >= times[is_open]
-        yield from positions[~is_open & ~((to_next > 0) & (count < len(starts)))].tolist()
-
-
-def _flow_problems(times: array[int], positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:
-    """The problems of one flow id. A finish at the very time of the start, but before it in the file, is in order."""
-    first = starts.find(1)
-    if first < 0:
-        yield from ((FLOW_NO_START, position) for position in positions)
-        return
-    if 0 not in starts:
-        yield FLOW_NO_END, positions[first]
-    before = bisect_left(times, times[first])
-    yield from ((FLOW_NO_START, position) for position in positions[:before])
-    yield from ((FLOW_TWICE, positions[row]) for row in range(first + 1, len(starts)) if starts[row])
-
-
-class _Tasks:
-    """Which processes and threads Perfetto takes for which."""
-
-    def __init__(self) -> None:
-        self._threads: dict[tuple[bytes, bytes], tuple[bytes | None, bool]] = {}
-        self._first: dict[bytes, bytes] = {}
-
-    def thread(self, pid: bytes, tid: bytes) -> tuple[bytes | None, bool]:
-        """A name of the thread, and whether another process or thread of the file has it, or its process, too.
-
-        There is none for threads that come when there are too many.
-        """
-        known = self._threads.get((pid, tid))
-        if known is None and len(self._threads) >= _MOST_THREADS:
-            return None, False
-        if known is None:
-            process, thread = _number(pid), _number(tid)
-            thread = process + b"/" + (process if thread == b"0" else thread)
-            merged = self._first.setdefault(process, pid) != pid
-            merged |= self._first.setdefault(thread, pid + b"/" + tid) != pid + b"/" + tid
-            known = self._threads[pid, tid] = thread, merged
-        return known
-
-
-def _number(task: bytes) -> bytes:
-    """A pid or tid as Perfetto has it."""
-    if task[:1] == b'"':
-        return task
-    try:
-        number = int(task) if _INTEGER.fullmatch(task) else int(float(task))
-    except (ValueError, OverflowError):
-        return b"0"
-    return b"%d" % number if 0 <= number <= _MAX_TASK else b"0"
-
-
-def _is_task(text: bytes) -> bool:
-    """Whether Perfetto keeps a pid or tid; any text is a name."""
-    if text.isdigit() and len(text) < 10:
-        return True
-    digits = text.removeprefix(b"-")
-    return not digits.isdigit() or 0 <= int(text) <= _MAX_TASK
-
-
-def _is_int64(text: bytes) -> bool:
-    return _INTEGER.fullmatch(text) is not None and int(text) in _INT64
-
-
-def _is_big(id: bytes) -> bool:
-    digits = id.removeprefix(b"-")
-    return len(digits) >= 16 and digits.isdigit() and int(digits) >= _MAX_EXACT_INT
 
 
 def _shown(text: bytes) -> str:

@@ -1,0 +1,132 @@
+"""Slices, flows and tasks of a Chrome JSON file, as the viewers see them."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+
+import numpy as np
+
+from traceconv.check._report import declare
+from traceconv.check._rows import Rows
+from traceconv.model.diagnostics import Code, Severity
+
+FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued that nothing started")
+FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started that leads nowhere")
+FLOW_TWICE = declare(
+    "check-json.flow_started_twice", Severity.ERROR, "a flow id is started again; Perfetto counts that as an error"
+)
+MAX_EXACT_INT = 2**53
+_MAX_TASK = 2**32 - 1
+_INT64 = range(-(2**63), 2**63)
+INTEGER = re.compile(rb"-?\d{1,30}")
+_SOME_ROWS = 1 << 14
+_MOST_THREADS = 1 << 17
+
+
+class Slices:
+    """The slices of one thread, as columns: a million tuples would take five times as much."""
+
+    def __init__(self) -> None:
+        self.starts = array("q")
+        self.ends = array("q")
+        self.positions = array("q")
+
+    def add(self, start: int, end: int, position: int) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+        self.positions.append(position)
+
+    def overlapping(self) -> Iterator[int]:
+        """Positions of slices that begin inside another one and end after it."""
+        starts = np.array(self.starts, np.int64)
+        ends = np.array(self.ends, np.int64)
+        order = np.lexsort((np.array(self.positions, np.int64), -ends, starts))
+        stack = array("q")
+        for at in range(0, len(order), _SOME_ROWS):
+            some = order[at : at + _SOME_ROWS]
+            for start, end, row in zip(starts[some].tolist(), ends[some].tolist(), some.tolist(), strict=True):
+                while stack and stack[-1] <= start:
+                    stack.pop()
+                if stack and end > stack[-1]:
+                    yield self.positions[row]
+                else:
+                    stack.append(end)
+
+    def without_slice(self, hooks: Rows) -> Iterator[int]:
+        """Positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
+        starts = np.sort(np.array(self.starts, np.int64))
+        ends = np.maximum.accumulate(np.array(self.ends, np.int64)[np.argsort(self.starts, kind="stable")])
+        times, positions, to_next = map(hooks.column, range(3))
+        count = np.searchsorted(starts, times, "right")
+        # Of the slices begun so far, the one that lasts longest is open, or none is.
+        is_open = count > 0
+        is_open[is_open] = ends[count[is_open] - 1] >= times[is_open]
+        yield from positions[~is_open & ~((to_next > 0) & (count < len(starts)))].tolist()
+
+
+def flow_problems(times: array[int], positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:
+    """The problems of one flow id. A finish at the very time of the start, but before it in the file, is in order."""
+    first = starts.find(1)
+    if first < 0:
+        yield from ((FLOW_NO_START, position) for position in positions)
+        return
+    if 0 not in starts:
+        yield FLOW_NO_END, positions[first]
+    before = bisect_left(times, times[first])
+    yield from ((FLOW_NO_START, position) for position in positions[:before])
+    yield from ((FLOW_TWICE, positions[row]) for row in range(first + 1, len(starts)) if starts[row])
+
+
+class Tasks:
+    """Which processes and threads Perfetto takes for which."""
+
+    def __init__(self) -> None:
+        self._threads: dict[tuple[bytes, bytes], tuple[bytes | None, bool]] = {}
+        self._first: dict[bytes, bytes] = {}
+
+    def thread(self, pid: bytes, tid: bytes) -> tuple[bytes | None, bool]:
+        """A name of the thread, and whether another process or thread of the file has it, or its process, too.
+
+        There is none for threads that come when there are too many.
+        """
+        known = self._threads.get((pid, tid))
+        if known is None and len(self._threads) >= _MOST_THREADS:
+            return None, False
+        if known is None:
+            process, thread = _number(pid), _number(tid)
+            thread = process + b"/" + (process if thread == b"0" else thread)
+            merged = self._first.setdefault(process, pid) != pid
+            merged |= self._first.setdefault(thread, pid + b"/" + tid) != pid + b"/" + tid
+            known = self._threads[pid, tid] = thread, merged
+        return known
+
+
+def _number(task: bytes) -> bytes:
+    """A pid or tid as Perfetto has it."""
+    if task[:1] == b'"':
+        return task
+    try:
+        number = int(task) if INTEGER.fullmatch(task) else int(float(task))
+    except (ValueError, OverflowError):
+        return b"0"
+    return b"%d" % number if 0 <= number <= _MAX_TASK else b"0"
+
+
+def is_task(text: bytes) -> bool:
+    """Whether Perfetto keeps a pid or tid; any text is a name."""
+    if text.isdigit() and len(text) < 10:
+        return True
+    digits = text.removeprefix(b"-")
+    return not digits.isdigit() or 0 <= int(text) <= _MAX_TASK
+
+
+def is_int64(text: bytes) -> bool:
+    return INTEGER.fullmatch(text) is not None and int(text) in _INT64
+
+
+def is_big(id: bytes) -> bool:
+    digits = id.removeprefix(b"-")
+    return len(digits) >= 16 and digits.isdigit() and int(digits) >= MAX_EXACT_INT

@@ -1,0 +1,144 @@
+"""The text of a Chrome JSON file: what is wrong with it as JSON, and the events in it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Any
+
+import msgspec
+
+from traceconv.check._events import UNREADABLE, Events, byte_of, is_list, list_of
+from traceconv.check._report import declare
+from traceconv.check._shapes import (
+    LARGE_BYTES,
+    abbreviated,
+    raw_members,
+    top_level_problems,
+)
+from traceconv.model.diagnostics import Diagnostics, Severity
+
+NOT_JSON = declare("check-json.not_json", Severity.ERROR, "the file is not valid JSON; most viewers refuse it")
+NOT_FINITE = declare("check-json.not_finite", Severity.ERROR, "NaN and Infinity are not JSON; viewers refuse the file")
+BOM = declare("check-json.bom", Severity.ERROR, "the file starts with a byte order mark; viewers refuse it")
+NOT_UTF8 = declare("check-json.not_utf8", Severity.NOTICE, "bytes that are not UTF-8 are shown as replacements")
+UNCLOSED = declare(
+    "check-json.unclosed_array",
+    Severity.NOTICE,
+    "the list of events is not closed, or a comma ends it; the format allows that",
+)
+RAW_DELETE = declare(
+    "check-json.raw_delete",
+    Severity.ERROR,
+    "the character DEL (0x7f) in a text outside of the events: Perfetto refuses the file; write \\u007f",
+)
+LARGE_MEMBER = declare(
+    "check-json.large_member",
+    Severity.NOTICE,
+    "an event or a member beside the events has more than a megabyte: its large values were not looked into",
+)
+SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "not as the Trace Event Format has it")
+LONE_SURROGATE = declare(
+    "check-json.lone_surrogate", Severity.ERROR, "half of a surrogate pair is no text; strict parsers refuse the file"
+)
+_UTF8_STEP = 1 << 20
+_SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})", re.DOTALL)
+_DELETE = b"\x7f"
+_NOT_FINITE = re.compile(rb"-?(nan|inf)", re.IGNORECASE)
+
+
+def load(data: bytes | bytearray, found: Diagnostics) -> Events | None:
+    bom = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+    if bom:
+        found.add(BOM, "byte 0")
+    text = memoryview(_as_utf8(data, found))[bom:]
+    try:
+        return _events_of(text, found)
+    except UNREADABLE as error:
+        if b"\\u" not in data or not (healed := _without_lone_surrogates(text, found)):
+            _report_not_json(text, error, found)
+            return None
+    try:
+        return _events_of(memoryview(healed), found)
+    except UNREADABLE as error:
+        _report_not_json(memoryview(healed), error, found)
+        return None
+
+
+def _as_utf8(data: bytes | bytearray, found: Diagnostics) -> bytes | bytearray:
+    """The text with what is not UTF-8 replaced, as browsers do it."""
+    if data.isascii():
+        return data
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(data), _UTF8_STEP):
+            decoder.decode(data[start : start + _UTF8_STEP], start + _UTF8_STEP >= len(data))
+    except UnicodeDecodeError as error:
+        found.add(NOT_UTF8, f"near byte {start + error.start}")
+        return data.decode("utf-8", "replace").encode()
+    return data
+
+
+def _without_lone_surrogates(data: memoryview, found: Diagnostics) -> bytes | None:
+    """The text with each lone half replaced, or None if there is none."""
+
+    def replace(match: re.Match[bytes]) -> bytes:
+        if match[1] is None:
+            return match[0]
+        found.add(LONE_SURROGATE, f"byte {match.start()}")
+        return b"\\ufffd"
+
+    healed = _SURROGATES.sub(replace, data)
+    return healed if found.count(LONE_SURROGATE) else None
+
+
+def _events_of(text: memoryview, found: Diagnostics) -> Events | None:
+    """The events, undecoded; None (and a problem) when this is no trace at all."""
+    if not is_list(text):
+        return _events_of_object(text, found)
+    events, closed = list_of(text)
+    if not closed:
+        found.add(UNCLOSED, f"byte {len(text)}")
+    return events
+
+
+def _events_of_object(text: memoryview, found: Diagnostics) -> Events | None:
+    try:
+        top = raw_members.decode(text)
+    except msgspec.ValidationError:
+        top = None
+    inner = memoryview(top["traceEvents"]) if top and "traceEvents" in top else None
+    if top is None or (inner is not None and bytes(inner[:1]) != b"["):
+        found.add(SCHEMA, "the file is neither a list of events nor an object with a list traceEvents")
+        return None
+    facts = {key: _fact(key, raw, found) for key, raw in top.items() if key != "traceEvents"}
+    events = None
+    if inner is not None:
+        facts["traceEvents"] = []
+        events, _ = list_of(inner)
+    if outside := _deletes(text) - (_deletes(inner) if inner is not None else 0):
+        found.add(RAW_DELETE, "outside of traceEvents", outside)
+    for problem in top_level_problems(facts):
+        found.add(SCHEMA, f"top level, {problem}")
+    return events
+
+
+def _fact(key: str, raw: msgspec.Raw, found: Diagnostics) -> Any:
+    """What stands beside the events, for the schema; of what is large, what kind of value it is."""
+    if memoryview(raw).nbytes > LARGE_BYTES:
+        found.add(LARGE_MEMBER, f"top level, {key}")
+        raw = abbreviated(raw)
+    return msgspec.json.decode(raw)
+
+
+def _deletes(text: memoryview) -> int:
+    return sum(bytes(text[at : at + _UTF8_STEP]).count(_DELETE) for at in range(0, len(text), _UTF8_STEP))
+
+
+def _report_not_json(data: memoryview, error: Exception, found: Diagnostics) -> None:
+    place = byte_of(error)
+    at = len(data) if place is None else place
+    if _NOT_FINITE.match(data, at) or _NOT_FINITE.match(data, at - 1):
+        found.add(NOT_FINITE, f"byte {at}")
+    else:
+        found.add(NOT_JSON, f"byte {at} of {len(data)}: {str(error).split(' (byte')[0]}")
