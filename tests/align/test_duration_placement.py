@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
+from tests.golden import ROOT
 from traceconv.align import Policy, align
+from traceconv.align.constraint_parser import parse_facts
+from traceconv.api import estimate
 from traceconv.errors import UnrelatedClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
@@ -296,3 +299,14 @@ def test_an_offset_wins() -> None:
     trace = merge_traces([host, guest], alignment)
     of_guest = [n for n, track in enumerate(trace.tracks) if track.source == 1]
     assert int(trace.slices.ts[np.isin(trace.slices.track, of_guest)].min()) == ZERO + 5
+
+
+def test_slices_around_others_alone_cannot_be_laid() -> None:
+    """The operators of a profile whose times mean nothing hold others: none of them lies in a call of the log."""
+    files = [
+        ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json",
+        ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log",
+    ]
+    facts = parse_facts([str(path) for path in files], clocks=[f"{files[0]}=none"])
+    with pytest.raises(UnrelatedClocks):
+        estimate(files, facts=facts)

@@ -231,12 +231,13 @@ def _sequences(guest: Trace, clock: int, parents: Array) -> Iterable[Order]:
     )
     whole = _leaves(guest, roots)
     if whole is not None:
-        yield Order(whole, parents[whole], roots)
+        if (parents[whole] >= 0).any():  # else only slices around others were matched, which cannot be laid
+            yield Order(whole, parents[whole], roots)
         return
     for track in np.unique(guest.slices.track[parents >= 0]).tolist():
         alone = np.where(np.arange(len(roots)) == track, roots, -1)
         rows = _leaves(guest, alone)
-        if rows is not None:
+        if rows is not None and (parents[rows] >= 0).any():
             yield Order(rows, parents[rows], alone)
 
 
