@@ -40,7 +40,7 @@ def test_modules_are_compiled_from_the_sources(name: str, tmp_path: Path, monkey
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
-    monkeypatch.setattr(traceconv, "__file__", str(tmp_path / "traceconv" / "__init__.py"))
+    monkeypatch.setattr(kernel, "_ROOT", tmp_path)
     source = kernel.source_of(name)
     for path in (source, *_included(original)):
         path = tmp_path / path.relative_to(tmp_path if path.is_relative_to(tmp_path) else ROOT)

@@ -10,7 +10,7 @@ Who has a use for a module asks `kernel.module` each time, so that tests may put
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import re
 import zlib
@@ -18,7 +18,6 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-import traceconv
 from traceconv.errors import TraceconvError
 
 #: The modules that are compiled.
@@ -32,16 +31,23 @@ MODULES = {
 }
 #: What a compiled module calls the CRC-32 of its source and of what that includes; hatch_build.py adds it.
 CHECKSUM = "SOURCE_CRC32"
+#: What holds the package.
+_ROOT = Path(__file__).parents[1]
 _OFF = ("off", "0", "no", "false")
 _INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)
 
 
-def _is_compiled(path: str) -> bool:
-    spec = importlib.util.find_spec(path)
-    return spec is not None and (spec.origin or "").endswith(tuple(EXTENSION_SUFFIXES))
+def source_of(name: str) -> Path:
+    """Return where the source of a module is, if it is there."""
+    return _ROOT.joinpath(*MODULES[name].split(".")).with_suffix(".pyx")
 
 
-_THERE = all(map(_is_compiled, MODULES.values()))
+def _is_compiled(name: str) -> bool:
+    source = source_of(name)
+    return any(source.with_name(f"{source.stem}{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+
+
+_THERE = all(map(_is_compiled, MODULES))
 #: Whether the compiled modules are there and wanted.
 COMPILED = _THERE and os.environ.get("TRACECONV_KERNEL", "").lower() not in _OFF
 _checked: set[str] = set()
@@ -72,16 +78,10 @@ def module(name: str) -> Any:
     return found
 
 
-def source_of(name: str) -> Path:
-    """Where the source of a module is, if it is there."""
-    return Path(traceconv.__file__).parents[1].joinpath(*MODULES[name].split(".")).with_suffix(".pyx")
-
-
 def _checksum(source: Path) -> int:
     """The CRC-32 of a source and of what it includes."""
     text = source.read_bytes()
-    root = Path(traceconv.__file__).parents[1]
-    return zlib.crc32(text + b"".join((root / os.fsdecode(path)).read_bytes() for path in _INCLUDE.findall(text)))
+    return zlib.crc32(text + b"".join((_ROOT / os.fsdecode(path)).read_bytes() for path in _INCLUDE.findall(text)))
 
 
 def about() -> str:

@@ -249,7 +249,7 @@ def test_threads_have_tracks_of_their_own(read: Any) -> None:
     one, other = logs(trace)
     assert (one["track"].tid, other["track"].tid) == (34, 35)
     assert trace.tracks[one["track"].parent].pid == 12
-    assert trace.tracks[trace.slices.track[0]] is other["track"]
+    assert trace.tracks[trace.slices.track[0]] == other["track"]
 
 
 def test_lines_without_a_time_belong_to_the_entry_before(read: Any) -> None:

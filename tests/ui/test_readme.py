@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import readme_command
+from tests.test_docs import README, command_in
 from tests.ui.fixtures import Shot
 from traceconv.api import merge
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_the_merge_of_the_readme_opens_in_the_ui(ui_shot: Shot, tmp_path: Path) -> None:
-    arguments = readme_command("bin/traceconv merge")
+    arguments = command_in(README, "bin/traceconv merge")
     files = [ROOT / argument for argument in arguments[1 : arguments.index("-o")]]
     output = tmp_path / "out.pftrace"
     trace = merge(files, output).trace
