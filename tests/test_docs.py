@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import traceconv
 from traceconv import cli
+from traceconv import errors as errors_
 from traceconv.families.registry import checked_against, importers, skipped_by_design
+from traceconv.model.trace import TABLES, column_types
 from traceconv.writers import writers
 
 ROOT = Path(__file__).parent.parent
@@ -152,3 +158,29 @@ def test_the_changelog_names_every_format() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     for name in importers():
         assert f"`{name}`" in text
+
+
+def test_the_examples_of_the_library_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recordings = {"kineto.json": "pytorch-kineto", "onednn.log": "onednn-verbose"}
+    for name, format in recordings.items():
+        (source,) = (ROOT / "golden" / format / "torch-convnet-process").glob("input.*")
+        shutil.copy(source, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "python-api.md").read_text(encoding="utf-8")
+    known: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, known)
+    assert {"one.pftrace", "both.pftrace", "both.json"} <= {path.name for path in tmp_path.iterdir()}
+    named = set(re.findall(r"`([A-Z]\w+)`", page))
+    assert named <= set(traceconv.__all__) | {"TraceconvErrors"}
+    errors = {
+        name for name in traceconv.__all__ if isinstance(getattr(traceconv, name), type) and name in vars(errors_)
+    }
+    assert errors - {"TraceconvError", "AlignmentError"} <= named
+
+
+def test_the_model_page_names_every_column() -> None:
+    page = (DOCS / "trace-model.md").read_text(encoding="utf-8")
+    for name, table in TABLES.items():
+        row = f"| `{name}` | {', '.join(f'`{column}`' for column in column_types(table))} |"
+        assert row in page

@@ -162,11 +162,13 @@ class Grid:
             same = call[1:] == call[:-1]
             after[1:][same] = np.maximum(np.minimum(after[1:], first[:-1])[same], first[1:][same])
             changes = np.bincount(first, minlength=count + 1) - np.bincount(after, minlength=count + 1)
-            return np.cumsum(changes)[:-1]
+            depth: Array = np.cumsum(changes)[:-1]
+            return depth
         size = len(calls) * (count + 1)
         changes = np.bincount(call * (count + 1) + first, minlength=size)
         changes -= np.bincount(call * (count + 1) + after, minlength=size)
-        return (np.cumsum(changes.reshape(len(calls), count + 1), axis=1)[:, :-1] > 0).sum(axis=0)
+        covered: Array = (np.cumsum(changes.reshape(len(calls), count + 1), axis=1)[:, :-1] > 0).sum(axis=0)
+        return covered
 
 
 def _shifts(nest: ThreadStretches, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:

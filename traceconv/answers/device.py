@@ -152,7 +152,7 @@ def _row(table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dis
     slices = table.trace.slices
     rows = work.rows[mine]
     busy = table.busy(rows)
-    start, end = int(slices.ts[rows].min()), int(table.ends[rows].max())
+    start, end = int(np.min(slices.ts[rows])), int(np.max(table.ends[rows]))
     communication = table.busy(rows[work.is_communication[mine]])
     copies = table.busy(rows[work.is_copy[mine]])
     compute = table.busy(rows[~work.is_copy[mine] & ~work.is_communication[mine]])

@@ -42,7 +42,7 @@ def nesting_of(slices: Slices) -> Nesting:
     # Among the rows one level higher on the track, the last one before the row is its parent.
     level = np.lexsort((rows, depth, slices.track))
     inner = np.flatnonzero(depth)
-    scale = np.int64(int(depth.max()) + 2)
+    scale = np.int64(int(np.max(depth)) + 2)
     keys = (slices.track * scale + depth) * np.int64(count) + rows
     wanted = keys[inner] - np.int64(count)
     parent[inner] = level[np.searchsorted(keys[level], wanted) - 1]

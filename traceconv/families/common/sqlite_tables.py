@@ -87,7 +87,7 @@ class Spans(NamedTuple):
 def whole(values: Sequence[Any]) -> I64 | None:
     """The values as a column; None if one of them is no whole number."""
     try:
-        return np.asarray(array("q", values))
+        return np.frombuffer(array("q", values), np.int64)
     except TypeError:
         return None
 

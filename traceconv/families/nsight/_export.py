@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from traceconv.families.common.cupti import named
 from traceconv.families.common.sqlite_tables import Row, Tables, whole
 from traceconv.families.nsight import _schema as schema
@@ -145,7 +147,7 @@ def _in_a_session(rows: Sequence[Row], place: int, report: Callable[[int, int, o
     limit = schema.SESSION_LIMIT_NS
     times = [row[place] for row in rows]
     numbers = whole(times)
-    if numbers is not None and -limit < numbers.min() and numbers.max() < limit:
+    if numbers is not None and -limit < np.min(numbers) and np.max(numbers) < limit:
         return rows
     beyond = {at for at, time in enumerate(times) if type(time) is int and not -limit < time < limit}
     for at in sorted(beyond):

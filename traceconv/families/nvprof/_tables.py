@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from traceconv.errors import InputError
 from traceconv.families.common.sqlite_tables import PORTION, Row, Spans, Tables, whole
 from traceconv.io.sqlite import Database, Kind, as_text, quoted
@@ -156,4 +158,4 @@ class Activities(Tables):
 
 
 def _all_usable(times: I64) -> bool:
-    return bool(times.min() > 0 and times.max() < LIMIT_NS)
+    return bool(np.min(times) > 0 and np.max(times) < LIMIT_NS)
