@@ -21,7 +21,7 @@ from tests.kernels import using
 from tests.make_perfetto import Packets
 from traceconv import kernel
 from traceconv.api import Output, convert, identify, read
-from traceconv.check import _events, _shapes, check_file, chrome_json
+from traceconv.check import _events, _json_rows, _json_text, _shapes, check_file, chrome_json
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, MalformedInput, NothingRead
 from traceconv.families.chrome import buffer as _chrome_buffer
@@ -569,7 +569,7 @@ def test_large_values_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.Mo
     large = {**EVENT, "args": {str(n): n for n in range(1000)}, "other": [1] * 1000}
     path.write_text(json.dumps({"traceEvents": [large, EVENT], "metadata": {"a": "x" * 2000}}))
     assert [problem.code for problem in check_file(path).problems] == []
-    for module in (chrome_json, _shapes):
+    for module in (_json_text, _shapes):
         monkeypatch.setattr(module, "LARGE_BYTES", 1000)
     report = check_file(path)
     assert [(one.code, one.count) for one in report.problems] == [("check-json.large_member", 2)]
@@ -582,7 +582,7 @@ def test_a_check_keeps_no_more_threads_and_shapes_than_recordings_have(
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{**EVENT, "tid": tid, f"other {tid}": 1} for tid in range(1, 100)]))
     assert [problem.code for problem in check_file(path).problems] == []
-    monkeypatch.setattr(chrome_json, "_MOST_THREADS", 10)
+    monkeypatch.setattr(_json_rows, "_MOST_THREADS", 10)
     report = check_file(path)
     assert [(one.code, one.count) for one in report.problems] == [("check-json.many_threads", 89)]
     assert report.counts["threads"] == 10
