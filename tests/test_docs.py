@@ -115,6 +115,16 @@ def test_the_document_of_commands(update_golden: bool) -> None:
     check_block(DOCS / "cli.md", "commands", commands(), update_golden)
 
 
+def test_the_columns_of_data_frames(update_golden: bool) -> None:
+    trace = ROOT / "golden" / "pytorch-kineto" / "cuda-streams" / "input.json"
+    frames = traceconv.frames([trace])
+    rows = [
+        f"| `{name}` | {', '.join(f'`{column}`' for column in frame.to_arrow().column_names)} |"
+        for name, frame in frames.items()
+    ]
+    check_block(DOCS / "python-api.md", "frames", "\n".join(["| table | columns |", "|---|---|", *rows]), update_golden)
+
+
 def test_the_receipt_of_the_readme(tmp_path: Path, update_golden: bool) -> None:
     check_block(README, "receipt", receipt(tmp_path), update_golden)
 

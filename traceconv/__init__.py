@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from traceconv.align.identity import Together
     from traceconv.align.names import NameMap
     from traceconv.answers import Questions
+    from traceconv.answers.frames import Frame, Frames
     from traceconv.answers.section import Section
     from traceconv.api import (
         Input,
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
         clocks,
         convert,
         estimate,
+        export,
         formats,
+        frames,
         identify,
         merge,
         read,
@@ -64,17 +67,25 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Facts", "Importer",
-    "InconsistentClocks", "Input", "InputError", "Limits", "LostData", "MalformedInput", "NameMap", "NothingRead",
-    "Output", "OutputError", "Policy", "Questions", "ReceiptLine", "Result", "Section", "SeveralErrors", "Survey",
-    "Together", "Trace", "TraceconvError", "UnrecognizedFormat", "UnrelatedClocks", "UnverifiedAlignment", "UsageError",
-    "__version__", "clocks", "convert", "estimate", "formats", "identify", "merge", "parse_facts", "read", "report",
-    "write",
+    "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Facts", "Frame", "Frames",
+    "Importer", "InconsistentClocks", "Input", "InputError", "Limits", "LostData", "MalformedInput", "NameMap",
+    "NothingRead", "Output", "OutputError", "Policy", "Questions", "ReceiptLine", "Result", "Section",
+    "SeveralErrors", "Survey", "Together", "Trace", "TraceconvError", "UnrecognizedFormat", "UnrelatedClocks",
+    "UnverifiedAlignment", "UsageError", "__version__", "clocks", "convert", "estimate", "export", "formats",
+    "frames", "identify", "merge", "parse_facts", "read", "report", "write",
 ]
 # fmt: on
 
 #: Where the names are looked for, from the module that takes least to load.
-_HOMES = ("errors", "api", "align.constraint_parser", "align.names", "align.clock_overview", "answers")
+_HOMES = (
+    "errors",
+    "api",
+    "align.constraint_parser",
+    "align.names",
+    "align.clock_overview",
+    "answers",
+    "answers.frames",
+)
 
 
 def __dir__() -> list[str]:

@@ -33,6 +33,7 @@ from traceconv.writers import Writer, is_compressed, writer_for_path, writer_nam
 if TYPE_CHECKING:
     from traceconv.align.clock_overview import Survey
     from traceconv.answers import Questions
+    from traceconv.answers.frames import Frames
     from traceconv.answers.section import Section
 
 AnyPath = str | os.PathLike[str]
@@ -227,7 +228,7 @@ def estimate(
 
 
 def report(
-    inputs: Sequence[AnyPath | Input],
+    inputs: Trace | Sequence[AnyPath | Input],
     asked: Questions | None = None,
     *,
     options: Mapping[str, OptionValue] | None = None,
@@ -239,6 +240,7 @@ def report(
     """Return tables about what the inputs recorded, on one clock: what was slow, how long steps took, what waited.
 
     Args:
+        inputs: as for `merge`, or a trace.
         asked: which sections, grouped how; all of them by default. The other arguments are those of `merge`.
 
     Raises:
@@ -247,13 +249,88 @@ def report(
     """
     from traceconv.answers import Questions, answers
 
-    given = _given(inputs)
-    sources = [Source(one.path, limits=limits) for one in given]
     asked = asked or Questions()
     asked.check()
+    return answers(*_on_one_clock(inputs, options, facts, policy, memory, limits), asked)
+
+
+def frames(
+    inputs: Trace | Sequence[AnyPath | Input],
+    *,
+    args: Sequence[str] = (),
+    options: Mapping[str, OptionValue] | None = None,
+    facts: Facts = NO_FACTS,
+    policy: Policy | None = None,
+    memory: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Frames:
+    """Return the tables of a trace, or of inputs on one clock, as data frames.
+
+    Args:
+        args: the args that become columns of their own. The other arguments are those of `merge`.
+
+    Raises:
+        UsageError: an arg is given twice.
+        TraceconvError: as for `merge`.
+    """
+    from traceconv.answers.frames import Frames
+
+    return Frames(*_on_one_clock(inputs, options, facts, policy, memory, limits), args)
+
+
+def export(
+    inputs: Trace | Sequence[AnyPath | Input],
+    output: AnyPath | Output,
+    *,
+    args: Sequence[str] = (),
+    options: Mapping[str, OptionValue] | None = None,
+    facts: Facts = NO_FACTS,
+    policy: Policy | None = None,
+    memory: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> None:
+    """Write the tables of a trace, or of inputs on one clock, to a folder: a file for each table.
+
+    Args:
+        output: the folder; `to`, or its ending, says which files: parquet, csv or arrow.
+        args: the args that become columns of their own. The other arguments are those of `merge`.
+
+    Raises:
+        UsageError: no such kind of file, an arg is given twice, the folder exists, or pyarrow is missing.
+        OutputError: the folder cannot be written; no part of it stays behind.
+        TraceconvError: as for `merge`.
+    """
+    from traceconv.answers.export import check_export, write_frames
+    from traceconv.answers.frames import Frames
+
+    output = output if isinstance(output, Output) else Output(output)
+    path = os.fspath(output.path)
+    check_export(path, output.to, force=output.force)
+    trace, receipt = _on_one_clock(inputs, options, facts, policy, memory, limits)
+    if output.strict:
+        _refuse_losses(trace)
+    write_frames(Frames(trace, receipt, args), path, output.to, force=output.force)
+
+
+def _on_one_clock(
+    inputs: Trace | Sequence[AnyPath | Input],
+    options: Mapping[str, OptionValue] | None,
+    facts: Facts,
+    policy: Policy | None,
+    memory: int | None,
+    limits: Limits,
+) -> tuple[Trace, Sequence[ReceiptLine]]:
+    """Return the trace of the inputs, as `merge` would write it, and how they were placed."""
+    if isinstance(inputs, Trace):
+        if len(inputs.clocks) <= 1 and not inputs.snapshots:
+            return inputs, ()
+        alignment = align([inputs])
+        return merge_traces([inputs], alignment), alignment.receipt
+    given = _given(inputs)
+    sources = [Source(one.path, limits=limits) for one in given]
     traces = _read_all(given, sources, option_texts(options), facts, Memory(memory))
     alignment, _ = _aligned(traces, given, facts, policy, (), False)
-    return answers(merge_traces(traces, alignment), alignment.receipt, asked)
+    return merge_traces(traces, alignment), alignment.receipt
 
 
 def _aligned(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
+from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
@@ -136,7 +137,7 @@ def _key(table: SliceTable, key: str) -> tuple[I64, list[str]]:
     if key == "category":
         return trace.slices.category.astype(np.int64), trace.strings
     if key.startswith(_ARG):
-        return _numbered(_args(table, key.removeprefix(_ARG)))
+        return _args(table, key.removeprefix(_ARG))
     tracks = table.row_of_track
     if key in ("track", "thread"):
         texts = [table.path(int(track)) for track in tracks]
@@ -155,11 +156,13 @@ def _numbered(texts: Sequence[str]) -> tuple[I64, list[str]]:
     return numbers, list(known)
 
 
-def _args(table: SliceTable, key: str) -> list[str]:
-    """Return an arg of each slice as a text, "" for those that do not have it."""
-    slices, args = table.trace.slices, table.trace.args
-    found = []
-    for at, length in zip(slices.args_at.tolist(), slices.args_len.tolist(), strict=True):
-        value = msgspec.json.decode(args.view(at, length)).get(key, "") if length else ""
-        found.append(value if isinstance(value, str) else msgspec.json.encode(value).decode())
-    return found
+def _args(table: SliceTable, key: str) -> tuple[I64, list[str]]:
+    """Return an arg of each slice as the number of a text, and the texts; "" for slices that do not have it."""
+    slices = table.trace.slices
+    numbers, values = arg_values(table.trace.args, slices.args_at, slices.args_len, [key])
+    texts = [
+        "" if value is ABSENT else value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for (value,) in values
+    ]
+    of_text, texts = _numbered(texts)
+    return of_text[numbers], texts

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from traceconv.answers.tabular import Tabular, needed
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Cell = str | int | float | None
 
@@ -28,7 +33,7 @@ class Column:
 
 
 @dataclass(slots=True)
-class Section:
+class Section(Tabular):
     """One table.
 
     Attributes:
@@ -47,3 +52,14 @@ class Section:
         """Return the rows as objects, for programs."""
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the rows as an Arrow table; what is not known is null.
+
+        Raises:
+            UsageError: pyarrow is not installed.
+        """
+        pa = needed("pyarrow", "arrow")
+        types = {Unit.TEXT: pa.string(), Unit.COUNT: pa.int64(), Unit.NS: pa.int64(), Unit.SHARE: pa.float64()}
+        schema = pa.schema([(column.name, types[column.unit]) for column in self.columns])
+        return pa.Table.from_pylist(self.records(), schema=schema)

@@ -25,6 +25,7 @@ _COMMANDS = {
     "check": "Look for everything that viewers drop, misplace or refuse.",
     "clocks": "Say which clocks recordings have, and what relates them.",
     "convert": "Turn one recording into a trace.",
+    "export": "Write recordings as tables: Parquet, CSV, Arrow.",
     "formats": "List the formats that can be read.",
     "how": "Print how to record a file of a format.",
     "identify": "Say what format a file is.",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -136,6 +137,53 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, for
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     return result
+
+
+def check_folder(target: str, *, force: bool) -> None:
+    """Refuse what `write_folder` would refuse, before the work for it is done; the errors are those of it."""
+    mode = _mode_of(Path(target))
+    if mode is not None and not stat.S_ISDIR(mode):
+        raise OutputError(f"{target}: is no folder", hint="name a folder that is to be made")
+    if mode is not None and not force:
+        raise UsageError(f"{target}: the folder exists", hint="--force replaces the tables in it")
+
+
+def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: bool) -> None:
+    """Let `write` fill a new folder, which then gets its name: it appears whole or not at all.
+
+    Args:
+        target: a path.
+        write: gets the path of an empty folder, and returns the names of the files that it wrote there.
+        force: whether a folder that exists may be replaced, if it holds nothing but files of these names.
+
+    Raises:
+        OutputError: it cannot be written; no part of it stays behind. Or the folder holds other files.
+        UsageError: the folder exists and force is not given.
+    """
+    check_folder(target, force=force)
+    final = os.path.realpath(target)
+    temporary = ""
+    try:
+        temporary = tempfile.mkdtemp(prefix=".traceconv-", suffix=".part", dir=os.path.dirname(final))
+        new, old = Path(temporary, "new"), Path(temporary, "old")
+        new.mkdir()
+        names = set(write(new))
+        if os.path.isdir(final):
+            others = sorted(set(os.listdir(final)) - names)
+            if others:
+                raise OutputError(f"{target}: holds other files, such as {others[0]}", hint="name another folder")
+            os.rename(final, old)
+        try:
+            os.rename(new, final)
+        except OSError:
+            if old.exists():
+                os.rename(old, final)
+            raise
+    except OSError as error:
+        raise _failure(Path(target), error) from None
+    finally:
+        if temporary:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _take_free_name(temporary: str, final: str) -> str | None:

@@ -1,0 +1,227 @@
+"""Data frames and exported tables, against the trace in memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+
+import traceconv
+from tests.golden import ROOT, Case, cases
+from traceconv.answers import frames as frames_module
+from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.frames import TABLE_NAMES, Frames
+from traceconv.cli import cli
+from traceconv.errors import OutputError, UsageError
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.layout import lay_out
+from traceconv.model.trace import TABLES, SourceInfo
+
+KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+READ = [case for case in cases() if (case.folder / "expect.txt").exists()]
+EMPTY = {name: frame.to_arrow().schema for name, frame in traceconv.frames([CUDA]).items()}
+
+
+@pytest.mark.parametrize("case", READ, ids=[case.name for case in READ])
+def test_the_tables_are_those_of_the_trace(case: Case, tmp_path: Path) -> None:
+    trace = case.merged(case.traces(tmp_path))
+    frames = Frames(trace)
+    assert tuple(frames) == TABLE_NAMES
+    start = (trace.span() or (0, 0))[0]
+    for name, frame in frames.items():
+        table = frame.to_arrow()
+        table.validate(full=True)
+        assert table.schema.equals(EMPTY[name]), "the columns are those of any other trace"
+        for column in table.columns:
+            assert not (pa.types.is_integer(column.type) and column.null_count)
+        if name in TABLES:
+            rows = getattr(trace, name)
+            assert table["origin"].to_pylist() == rows.origin.tolist()
+            for column in {"name", "category", "text", "source"} & set(rows.__slots__):
+                assert table[column].to_pylist() == [trace.strings[number] for number in getattr(rows, column)]
+            if hasattr(rows, "ts"):
+                assert table["start_ns"].to_pylist() == (rows.ts - start).tolist()
+                assert table["input"].to_pylist() == [
+                    trace.sources[trace.tracks[track].source].name for track in rows.track
+                ]
+            if hasattr(rows, "args_at"):
+                texts = [bytes(trace.args.view(*at)) for at in zip(rows.args_at, rows.args_len, strict=True)]
+                assert table["args"].to_pylist() == [text.decode() if text else None for text in texts]
+    slices = frames.slices.to_arrow()
+    assert slices["duration_ns"].to_pylist() == trace.slices.dur.tolist()
+
+
+def test_where_an_event_is_and_what_is_in_it() -> None:
+    table = traceconv.frames([CUDA], args=("stream", "correlation", "nothing")).slices.to_pandas()
+    kernel = table[table.name == "sgemm_128x128"].iloc[0]
+    assert (kernel.process, kernel.pid, kernel.track_name, kernel["rank"]) == ("", -1, "stream 7", 3)
+    assert kernel["args.stream"] == 7
+    assert table["args.nothing"].isna().all()
+    step = table[table.name == "aten::mm"].iloc[0]
+    assert table.iloc[step.parent]["name"] == "ProfilerStep#2"
+    assert (step.depth, step.pid, step.tid) == (1, 1, 1)
+    assert json.loads(step.args)["External id"] == 5
+
+
+def test_lanes_are_one_track() -> None:
+    out = _builder()
+    thread = out.tracks.thread(out.tracks.process("p", pid=1), 2, "t")
+    for start in range(3):
+        out.slice(thread, start, 10, "overlapping")
+    frames = Frames(lay_out(out.finish()))
+    slices = frames.slices.to_pandas()
+    assert len(slices) == 3
+    assert set(slices.track_name) == {"t"}
+    assert set(slices.tid) == {2}
+    assert slices.track.nunique() == 1
+    assert list(frames.tracks.to_pandas().name) == ["p", "t"]
+
+
+def _builder() -> Builder:
+    return Builder(SourceInfo("<b>.json", "test"), ClockDomain("test", Zero.UNKNOWN, Run.MONOTONIC))
+
+
+def test_all_packages_see_the_same(tmp_path: Path) -> None:
+    frame = traceconv.frames([KINETO, ONEDNN]).slices
+    arrow, pandas, polars = frame.to_arrow(), frame.to_pandas(), frame.to_polars()
+    assert isinstance(pandas, pd.DataFrame)
+    assert isinstance(polars, pl.DataFrame)
+    for name in ("start_ns", "name", "self_ns", "pid"):
+        assert arrow[name].to_pylist() == pandas[name].tolist() == polars[name].to_list()
+    assert pandas.start_ns.dtype == np.int64
+    assert pa.table(frame).equals(arrow), "Arrow's C interface"
+    assert pa.RecordBatchReader.from_stream(frame).read_all().num_rows == arrow.num_rows
+    html = frame._repr_html_()
+    assert html.count("<tr>") == 51
+    assert f"<p>{arrow.num_rows - 50} more rows</p>" in html
+
+
+def test_columns_are_shared_where_they_can_be() -> None:
+    trace = traceconv.read(CUDA)
+    column = Frames(trace).slices.to_arrow()["duration_ns"].chunk(0)
+    assert column.buffers()[1].address == trace.slices.dur.ctypes.data
+
+
+def test_integers_beside_unknown_values_stay_exact_in_pandas() -> None:
+    values = [2**53 + 1, ABSENT]
+    column = frames_module._typed(pa, values)
+    assert column.type == pa.int64()
+    assert column.to_pandas(integer_object_nulls=True).tolist() == [2**53 + 1, None]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2], pa.int64()),
+        ([1, 2.5], pa.float64()),
+        ([2**53 + 1, 2.5], pa.string()),
+        ([2**63], pa.float64()),
+        ([2**63 + 1], pa.string()),
+        ([True, 1], pa.string()),
+        (["a", 1], pa.string()),
+        ([[1, 2]], pa.string()),
+        ([ABSENT], pa.string()),
+        ([None], pa.string()),
+    ],
+)
+def test_types_of_args(values: list[object], expected: pa.DataType) -> None:
+    assert frames_module._typed(pa, values).type == expected
+
+
+def test_args_are_decoded_once_for_each_object() -> None:
+    trace = traceconv.read(KINETO)
+    slices = trace.slices
+    numbers, values = arg_values(trace.args, slices.args_at, slices.args_len, ["Ev Idx", "no such"])
+    for number, at, length in zip(numbers, slices.args_at, slices.args_len, strict=True):
+        whole = json.loads(bytes(trace.args.view(at, length))) if length else {}
+        assert values[number] == (whole.get("Ev Idx", ABSENT), ABSENT)
+
+
+def test_hostile_names() -> None:
+    out = _builder()
+    names = ["a\0b", "<script>alert(1)</script>", "=1+1", "x" * 1_000_000, '"', "é\n"]
+    thread = out.tracks.thread(out.tracks.process("p", pid=1), 2, "t")
+    for start, name in enumerate(names):
+        out.slice(thread, start * 10, 5, name)
+    frame = Frames(lay_out(out.finish())).slices
+    assert frame.to_polars()["name"].to_list() == frame.to_pandas().name.tolist() == names
+    assert "<script>" not in frame._repr_html_()
+
+
+def test_sections_are_frames_too() -> None:
+    (operations,) = traceconv.report([CUDA], traceconv.Questions(sections=["operations"]))
+    assert operations.to_pandas().to_dict("records")[0]["self_ns"] == operations.records()[0]["self_ns"]
+    assert operations.to_polars().columns == [column.name for column in operations.columns]
+    assert "cudaDeviceSynchronize" in operations._repr_html_()
+    trace = traceconv.read(CUDA)
+    assert traceconv.report(trace)[1].records() == operations.records()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
+def test_an_export_holds_what_the_frames_hold(ending: str, tmp_path: Path) -> None:
+    first, second = tmp_path / f"one.{ending}", tmp_path / f"two.{ending}"
+    for folder in (first, second):
+        result = CliRunner().invoke(cli, ["export", str(KINETO), str(ONEDNN), "-o", str(folder), "--arg", "Ev Idx"])
+        assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in first.iterdir()) == sorted(f"{name}.{ending}" for name in TABLE_NAMES)
+    frames = traceconv.frames([KINETO, ONEDNN], args=["Ev Idx"])
+    for name, frame in frames.items():
+        path = first / f"{name}.{ending}"
+        assert path.read_bytes() == (second / path.name).read_bytes()
+        expected = frame.to_arrow()
+        if ending == "parquet":
+            assert pyarrow.parquet.read_table(path).equals(expected)
+        elif ending == "arrow":
+            assert pa.ipc.open_file(path).read_all().equals(expected, check_metadata=True)
+        else:
+            options = pyarrow.csv.ParseOptions(newlines_in_values=True)
+            assert pyarrow.csv.read_csv(path, parse_options=options).num_rows == expected.num_rows
+
+
+def test_an_export_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "run.parquet"
+    traceconv.export([CUDA], folder)
+    with pytest.raises(UsageError, match="the folder exists"):
+        traceconv.export([CUDA], folder)
+    (folder / "slices.parquet").write_bytes(b"old")
+    traceconv.export([CUDA], traceconv.Output(folder, force=True))
+    assert pyarrow.parquet.read_table(folder / "slices.parquet").num_rows == 17
+    (folder / "mine.txt").write_text("keep me")
+    with pytest.raises(OutputError, match=r"holds other files, such as mine\.txt"):
+        traceconv.export([CUDA], traceconv.Output(folder, force=True))
+    assert (folder / "mine.txt").read_text() == "keep me"
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(frames_module._BUILDERS, "problems", full)
+    with pytest.raises(OutputError, match="No space left"):
+        traceconv.export([CUDA], tmp_path / "other.parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.parquet"]
+
+
+def test_wrong_calls_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="no kind of table"):
+        traceconv.export([CUDA], tmp_path / "run.xlsx")
+    with pytest.raises(UsageError, match="each given once"):
+        traceconv.export([CUDA], tmp_path / "run.csv", args=["a", "a"])
+    with pytest.raises(OutputError, match="is no folder"):
+        traceconv.export([CUDA], traceconv.Output(CUDA, to="csv", force=True))
+    with pytest.raises(AttributeError, match="there is no table 'slice'; tables: recordings"):
+        _ = traceconv.frames([CUDA]).slice
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match="pyarrow is not installed") as caught:
+        traceconv.export([CUDA], tmp_path / "run.csv")
+    assert caught.value.hint == "pip install 'traceconv[arrow]'"

@@ -1,0 +1,82 @@
+"""The tables of a trace as a folder of files: Parquet, CSV or Arrow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceconv.answers.frames import Frames
+from traceconv.answers.tabular import needed
+from traceconv.errors import UsageError
+from traceconv.io.output import check_folder, write_folder
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: That of DuckDB, rows.
+_ROW_GROUP = 122_880
+
+
+def _write_parquet(table: pyarrow.Table, path: Path) -> None:
+    needed("pyarrow.parquet", "arrow").write_table(table, path, row_group_size=_ROW_GROUP, compression="zstd")
+
+
+def _write_csv(table: pyarrow.Table, path: Path) -> None:
+    """Write texts as they are: one that begins with =, +, - or @ is a formula to a spreadsheet."""
+    pa = needed("pyarrow", "arrow")
+    plain = [
+        pa.field(field.name, pa.string()) if pa.types.is_dictionary(field.type) else field for field in table.schema
+    ]
+    needed("pyarrow.csv", "arrow").write_csv(table.cast(pa.schema(plain)), path)
+
+
+def _write_arrow(table: pyarrow.Table, path: Path) -> None:
+    with needed("pyarrow", "arrow").ipc.new_file(path, table.schema) as sink:
+        sink.write_table(table)
+
+
+_KINDS: dict[str, Callable[[pyarrow.Table, Path], None]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".arrow": _write_arrow,
+}
+
+
+def check_export(target: str, kind: str | None, *, force: bool) -> None:
+    """Refuse what `write_frames` would refuse, before the work for it is done; the errors are those of it."""
+    if _ending(target, kind) not in _KINDS:
+        raise UsageError(f"{target}: the ending tells no kind of table", hint=f"end it in {', '.join(_KINDS)}")
+    needed("pyarrow", "arrow")
+    check_folder(target, force=force)
+
+
+def write_frames(frames: Frames, target: str, kind: str | None, *, force: bool) -> None:
+    """Write a file for each table to a folder, which appears whole or not at all.
+
+    Args:
+        frames: the tables.
+        target: the folder.
+        kind: parquet, csv or arrow; None is what the ending of the folder says.
+        force: whether tables in the folder are replaced.
+
+    Raises:
+        UsageError: there is no such kind, the folder exists and force is not given, or pyarrow is missing.
+        OutputError: it cannot be written, or holds other files; no part of it stays behind.
+    """
+    check_export(target, kind, force=force)
+    write_folder(target, partial(_write_all, frames, _ending(target, kind)), force=force)
+
+
+def _ending(target: str, kind: str | None) -> str:
+    return f".{kind}" if kind else os.path.splitext(os.path.normpath(target))[1]
+
+
+def _write_all(frames: Frames, ending: str, folder: Path) -> list[str]:
+    names = []
+    for name, frame in frames.items():
+        names.append(f"{name}{ending}")
+        _KINDS[ending](frame.to_arrow(), folder / names[-1])
+    return names

@@ -1,0 +1,401 @@
+"""The tables of a trace as data frames; `docs/python-api.md` lists their columns.
+
+All tables are always there, with the same columns in the same order and the same types; columns are only appended. No
+column of integers has unknown values: -1 stands for a number that nobody knows, or that 64 bits do not hold. Times
+count from the first event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.align.receipt import ReceiptLine
+from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.tables import SliceTable
+from traceconv.answers.tabular import Tabular, needed
+from traceconv.errors import UsageError
+from traceconv.model.ordering import pieces
+from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind, occurring
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: The version of the columns and their meaning.
+SCHEMA_VERSION = "1"
+UNKNOWN = -1
+_INT64 = range(-(1 << 63), 1 << 63)
+Columns = dict[str, Any]
+
+
+class Frame(Tabular):
+    """One table of a trace, built when it is asked for.
+
+    Attributes:
+        name: of the table.
+    """
+
+    def __init__(self, name: str, build: Callable[[], pyarrow.Table]) -> None:
+        self.name = name
+        self._build = build
+
+    @cached_property
+    def _table(self) -> pyarrow.Table:
+        return self._build()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the table as an Arrow table, whose schema has the start and the inputs of the trace as metadata.
+
+        Raises:
+            UsageError: pyarrow is not installed.
+        """
+        return self._table
+
+    def __repr__(self) -> str:
+        return f"<Frame {self.name}>"
+
+
+class Frames(Mapping[str, Frame]):
+    """The tables of a trace by name; `frames.slices` is `frames["slices"]`."""
+
+    def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine] = (), args: Sequence[str] = ()) -> None:
+        """Take a trace on one clock, how its inputs were placed, and which args become columns of their own."""
+        builder = _Builder(trace, receipt, tuple(args))
+        self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
+
+    def __getitem__(self, name: str) -> Frame:
+        return self._frames[name]
+
+    def __getattr__(self, name: str) -> Frame:
+        try:
+            return self.__dict__["_frames"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"there is no table {name!r}; tables: {', '.join(_BUILDERS)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frames)
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._frames]
+
+
+class _Builder:
+    """Makes the tables of one trace; what several of them need is computed once."""
+
+    def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine], args: tuple[str, ...]) -> None:
+        if len(set(args)) < len(args) or "" in args:
+            raise UsageError("args that become columns must have names, each given once")
+        self.trace = trace
+        self.receipt = receipt
+        self.args = args
+        self.table = SliceTable(trace)
+
+    def building(self, name: str) -> Callable[[], pyarrow.Table]:
+        """Return a function that builds a table."""
+
+        def build() -> pyarrow.Table:
+            columns = {key: self._column(values) for key, values in _BUILDERS[name](self).items()}
+            return self.pa.table(columns).replace_schema_metadata(self._metadata)
+
+        return build
+
+    @cached_property
+    def pa(self) -> Any:
+        """Return the module pyarrow."""
+        return needed("pyarrow", "arrow")
+
+    @cached_property
+    def start(self) -> int:
+        """Return the first instant of the trace, ns on its clock."""
+        span = self.trace.span()
+        return span[0] if span else 0
+
+    @cached_property
+    def _metadata(self) -> dict[str, str]:
+        from traceconv import __version__
+
+        inputs = [{"name": source.name, "format": source.format} for source in self.trace.sources]
+        clocks = [domain.name for domain in self.trace.clocks]
+        return {
+            "traceconv.schema": SCHEMA_VERSION,
+            "traceconv.version": __version__,
+            "traceconv.start_ns": str(self.start),
+            "traceconv.inputs": msgspec.json.encode(inputs).decode(),
+            "traceconv.clocks": msgspec.json.encode(clocks).decode(),
+        }
+
+    def _column(self, values: Any) -> Any:
+        """Return a column: an Arrow array as it is, numpy columns shared, lists of texts or of numbers converted."""
+        pa = self.pa
+        if isinstance(values, pa.Array):
+            return values
+        if isinstance(values, np.ndarray):
+            return pa.array(values)
+        return pa.array(values, pa.string() if not values or isinstance(values[0], str) else pa.int64())
+
+    def texts(self, numbers: npt.NDArray[Any], text_of: Callable[[int], str]) -> Any:
+        """Return numbers of texts as a dictionary column that holds only the texts that occur, each once."""
+        used = occurring(numbers)
+        known: dict[str, int] = {}
+        of_number = np.zeros(max(used, default=0) + 1, np.int32)
+        of_number[used] = [known.setdefault(text_of(number), len(known)) for number in used]
+        dictionary = self.pa.array(list(known), self.pa.string())
+        return self.pa.DictionaryArray.from_arrays(of_number[numbers], dictionary)
+
+    def args_text(self, at: I64, length: npt.NDArray[np.int32]) -> Any:
+        """Return the args as JSON texts; null for events without."""
+        pa, args, sizes = self.pa, self.trace.args, length.astype(np.int64)
+        chunks = []
+        for rows in pieces(len(at)):
+            views = [args.view(*place) for place in zip(at[rows].tolist(), length[rows].tolist(), strict=True)]
+            ends = np.append(0, np.cumsum(sizes[rows]))
+            valid = np.packbits(length[rows] > 0, bitorder="little")
+            buffers = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(b"".join(views))]
+            chunks.append(pa.Array.from_buffers(pa.large_string(), len(views), buffers))
+        return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
+
+    def chosen_args(self, at: I64, length: npt.NDArray[np.int32]) -> Columns:
+        """Return a column for each chosen arg: numbers where all values are numbers, otherwise texts; null for none."""
+        if not self.args:
+            return {}
+        pa = self.pa
+        numbers, values = arg_values(self.trace.args, at, length, self.args)
+        return {
+            f"args.{key}": _typed(pa, [value[number] for value in values]).take(pa.array(numbers))
+            for number, key in enumerate(self.args)
+        }
+
+    @cached_property
+    def track_columns(self) -> dict[str, tuple[npt.NDArray[Any], list[str] | None]]:
+        """Return what each event says of where it is: a number for each track, and the texts that these stand for."""
+        tracks, sources = self.trace.tracks, self.trace.sources
+        row_of = self.table.row_of_track
+        processes, threads = self._above(TrackKind.PROCESS), self._above(TrackKind.THREAD)
+
+        def name(track: int) -> str:
+            return "" if track == NO_TRACK else tracks[track].name
+
+        def numbers(values: Iterable[int | None]) -> I64:
+            return np.array([value if value is not None and value in _INT64 else UNKNOWN for value in values], np.int64)
+
+        ranks = [UNKNOWN if source.rank is None else source.rank for source in sources]
+        inputs = np.array([track.source for track in tracks], np.int64)
+        each = np.arange(len(tracks))
+        return {
+            "track_name": (each, [name(int(track)) for track in row_of]),
+            "process": (each, [name(track) for track in processes]),
+            "thread": (each, [name(track) for track in threads]),
+            "pid": (numbers(None if track == NO_TRACK else tracks[track].pid for track in processes), None),
+            "tid": (numbers(None if track == NO_TRACK else tracks[track].tid for track in threads), None),
+            "rank": (np.array(ranks, np.int64)[inputs] if len(inputs) else inputs, None),
+            "input": (inputs, [source.name for source in sources]),
+        }
+
+    def _above(self, kind: TrackKind) -> list[int]:
+        """Return for each track itself or the nearest track above it of a kind; NO_TRACK if there is none."""
+        tracks = self.trace.tracks
+        found: list[int] = []
+        for index, track in enumerate(tracks):
+            own = index if track.lane_of == NO_TRACK else track.lane_of
+            if tracks[own].kind is kind:
+                found.append(own)
+            else:
+                found.append(NO_TRACK if track.parent == NO_TRACK else found[track.parent])
+        return found
+
+    def placed(self, track: npt.NDArray[np.int32]) -> Columns:
+        """Return the columns that tell where events are."""
+        columns: Columns = {"track": self.table.row_of_track[track] if len(track) else track.astype(np.int64)}
+        for name, (of_track, texts) in self.track_columns.items():
+            numbers = of_track[track] if len(track) else np.empty(0, np.int64)
+            columns[name] = numbers if texts is None else self.texts(numbers, texts.__getitem__)
+        return columns
+
+    def named(self, table: Any) -> Columns:
+        """Return the columns `name` and `category`."""
+        strings = self.trace.strings.__getitem__
+        return {"name": self.texts(table.name, strings), "category": self.texts(table.category, strings)}
+
+    def ending(self, table: Any) -> Columns:
+        """Return the last columns of events with args."""
+        texts = self.args_text(table.args_at, table.args_len)
+        return {"origin": table.origin, "args": texts, **self.chosen_args(table.args_at, table.args_len)}
+
+
+def _typed(pa: Any, values: Sequence[Any]) -> Any:
+    """Return values of an arg as integers if all are, as doubles if all are numbers and none changes, or as texts."""
+    present = [value for value in values if value is not ABSENT]
+    kinds = {type(value) for value in present}
+    known = [None if value is ABSENT else value for value in values]
+    if kinds == {int} and all(value in _INT64 for value in present):
+        return pa.array(known, pa.int64())
+    if kinds and kinds <= {int, float} and all(float(value) == value for value in present):
+        return pa.array([None if value is None else float(value) for value in known], pa.float64())
+    texts = [
+        value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode() for value in known
+    ]
+    return pa.array(texts, pa.string())
+
+
+def _recordings(of: _Builder) -> Columns:
+    sources = of.trace.sources
+    placed: dict[str, ReceiptLine] = {}
+    for line in of.receipt:
+        placed.setdefault(line.file, line)
+    lines = [placed.get(source.name) for source in sources]
+    bounds = [UNKNOWN if line is None or line.bound_ns is None else line.bound_ns for line in lines]
+    balances = [source.balance for source in sources]
+    return {
+        "input": [source.name for source in sources],
+        "format": [source.format for source in sources],
+        "host": [line.host if line else "" for line in lines],
+        "rank": np.array([UNKNOWN if source.rank is None else source.rank for source in sources], np.int64),
+        "world_size": np.array([UNKNOWN if one.world_size is None else one.world_size for one in sources], np.int64),
+        "clock": [line.clock if line else "" for line in lines],
+        "method": [line.method if line else "" for line in lines],
+        "verdict": [line.verdict if line else "" for line in lines],
+        "offset_ns": np.array([line.offset_ns if line else 0 for line in lines], np.int64),
+        "bound_ns": np.array(bounds, np.int64),
+        "unit": [balance.unit for balance in balances],
+        "read": np.array([balance.read for balance in balances], np.int64),
+        "written": np.array([balance.written for balance in balances], np.int64),
+        "merged": np.array([balance.merged.total() for balance in balances], np.int64),
+        "kept": np.array([balance.kept.total() for balance in balances], np.int64),
+        "skipped": np.array([balance.skipped.total() for balance in balances], np.int64),
+    }
+
+
+def _clocks(of: _Builder) -> Columns:
+    clocks = of.trace.clocks
+    return {
+        "clock": np.arange(len(clocks)),
+        "name": [domain.name for domain in clocks],
+        "machine": [domain.machine for domain in clocks],
+        "resolution_ns": np.array([domain.resolution_ns for domain in clocks], np.int64),
+        "synthetic": np.array([domain.synthetic for domain in clocks], bool),
+    }
+
+
+def _tracks(of: _Builder) -> Columns:
+    tracks = of.trace.tracks
+    # A lane is a part of the track that it belongs to, as for events.
+    rows = [index for index, track in enumerate(tracks) if track.lane_of == NO_TRACK]
+    shown = [tracks[row] for row in rows]
+    where = of.placed(np.array(rows, np.int32))
+    return {
+        "track": where["track"],
+        "parent": np.array([int(track.parent) for track in shown], np.int64),
+        "kind": [track.kind.name.lower() for track in shown],
+        "name": [track.name for track in shown],
+        **{name: where[name] for name in ("process", "thread", "pid", "tid", "rank", "input")},
+        "unit": [track.unit for track in shown],
+        "description": [track.description for track in shown],
+        "clock": np.array([int(track.clock) for track in shown], np.int64),
+    }
+
+
+def _slices(of: _Builder) -> Columns:
+    slices, nesting = of.trace.slices, of.table.nesting
+    return {
+        "start_ns": slices.ts - of.start,
+        "duration_ns": slices.dur,
+        "self_ns": nesting.self_ns,
+        "parent": nesting.parent,
+        "depth": nesting.depth,
+        **of.named(slices),
+        **of.placed(slices.track),
+        "synthetic": ~of.table.drawn_in_time[slices.track] if len(slices.ts) else np.empty(0, bool),
+        **of.ending(slices),
+    }
+
+
+def _instants(of: _Builder) -> Columns:
+    table = of.trace.instants
+    return {"start_ns": table.ts - of.start, **of.named(table), **of.placed(table.track), **of.ending(table)}
+
+
+def _counters(of: _Builder) -> Columns:
+    table = of.trace.counters
+    tracks = of.trace.tracks
+    return {
+        "start_ns": table.ts - of.start,
+        "value": table.value,
+        "integer": table.integer,
+        "is_integer": table.is_integer.astype(bool),
+        "unit": of.texts(table.track, lambda track: tracks[track].unit),
+        **of.placed(table.track),
+        "origin": table.origin,
+    }
+
+
+def _flows(of: _Builder) -> Columns:
+    table = of.trace.flows
+    return {"from_slice": table.from_slice, "to_slice": table.to_slice, **of.named(table), "origin": table.origin}
+
+
+def _samples(of: _Builder) -> Columns:
+    table, frames = of.trace.samples, of.trace.frames
+
+    def stack(innermost: int) -> str:
+        names = []
+        while innermost >= 0:
+            names.append(frames[innermost].name)
+            innermost = frames[innermost].parent
+        return ";".join(reversed(names))
+
+    return {
+        "start_ns": table.ts - of.start,
+        "name": of.texts(table.name, of.trace.strings.__getitem__),
+        "weight": table.weight,
+        "cpu": table.cpu,
+        "stack": of.texts(table.stack + 1, lambda number: stack(number - 1)),
+        **of.placed(table.track),
+        "origin": table.origin,
+    }
+
+
+def _logs(of: _Builder) -> Columns:
+    table, strings = of.trace.logs, of.trace.strings.__getitem__
+    levels = {int(level): level.name.lower() for level in Level}
+    return {
+        "start_ns": table.ts - of.start,
+        "level": of.texts(table.level, lambda level: levels.get(level, str(level))),
+        "text": of.texts(table.text, strings),
+        "source": of.texts(table.source, strings),
+        **of.placed(table.track),
+        **of.ending(table),
+    }
+
+
+def _problems(of: _Builder) -> Columns:
+    found = [(source.name, problem) for source in of.trace.sources for problem in source.diagnostics]
+    return {
+        "input": [name for name, _ in found],
+        "code": [problem.code.name for _, problem in found],
+        "kind": [problem.code.kind.value if problem.code.kind else "" for _, problem in found],
+        "count": np.array([problem.count for _, problem in found], np.int64),
+        "message": [problem.describe() for _, problem in found],
+    }
+
+
+_BUILDERS: dict[str, Callable[[_Builder], Columns]] = {
+    "recordings": _recordings,
+    "clocks": _clocks,
+    "tracks": _tracks,
+    "slices": _slices,
+    "instants": _instants,
+    "counters": _counters,
+    "flows": _flows,
+    "samples": _samples,
+    "logs": _logs,
+    "problems": _problems,
+}
+TABLE_NAMES = tuple(_BUILDERS)

@@ -1,0 +1,56 @@
+"""`traceconv export`."""
+
+from __future__ import annotations
+
+import click
+
+from traceconv import api
+from traceconv.align import Policy
+from traceconv.cli import _common as common
+from traceconv.cli._limits import limit_options
+from traceconv.io.limits import Limits
+
+
+@click.command("export")
+@click.option(
+    "-o", "--output", "path", required=True, metavar="FOLDER", help="A folder that ends in .parquet, .csv or .arrow."
+)
+@click.option("--arg", "args", multiple=True, metavar="KEY", help="Make this arg a column of its own, args.KEY.")
+@common.force_option
+@common.recordings
+@common.policy_options
+@common.memory_option
+@limit_options
+@common.quiet_option
+def command(
+    path: str,
+    args: tuple[str, ...],
+    force: bool,
+    recordings: common.Recordings,
+    policy: Policy,
+    memory: int | None,
+    limits: Limits,
+    quiet: bool,
+) -> None:
+    """Write recordings as tables for pandas, polars, DuckDB and spreadsheets.
+
+    \b
+      traceconv export kineto.json -o run.parquet
+      traceconv export kineto.json onednn.log -o run.csv
+      traceconv export kineto.json --arg device --arg stream -o run.arrow
+
+    Several files are merged first, as by `merge`. The folder gets one file for each table; docs/python-api.md lists
+    their columns. This needs pyarrow: pip install 'traceconv[arrow]'.
+    """
+    (inputs, options), facts = recordings.inputs(), recordings.facts()
+    with common.working(f"reading {len(inputs)} files", quiet):
+        api.export(
+            inputs,
+            api.Output(path, force=force),
+            args=args,
+            options=options,
+            facts=facts,
+            policy=policy,
+            memory=memory,
+            limits=limits,
+        )
