@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from traceconv.errors import UsageError
+from traceconv.api import read
+from traceconv.errors import ImporterFailed, UsageError
 from traceconv.families import plugins as plugin_formats
 from traceconv.families.plugins import PluginWarning, plugins
 from traceconv.families.registry import importer_class, importers
@@ -107,6 +108,16 @@ def test_a_format_of_another_package(installed: Callable[..., None], tmp_path: P
     path = tmp_path / "run"
     path.write_text(files_of_the_page()["example.toylog"])
     check_importer(importer_class("toy"), path)
+
+
+def test_an_importer_of_another_package_that_fails_is_named(installed: Callable[..., None], tmp_path: Path) -> None:
+    text = files_of_the_page()["traceconv_toy.py"].replace("except ValueError", "except KeyError")
+    installed("toy_bug", "toy = toy_bug:Toy", text)
+    path = tmp_path / "run.log"
+    path.write_text(files_of_the_page()["example.toylog"] + "x y z\n")
+    with pytest.raises(ImporterFailed, match=r"run\.log: toy of toy_bug could not read it \(ValueError: ") as caught:
+        read(path)
+    assert "tell the authors of toy_bug" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         AlignmentError,
         AmbiguousAlignment,
         AmbiguousFormat,
+        ImporterFailed,
         InconsistentClocks,
         InputError,
         LostData,
@@ -68,11 +69,11 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Facts", "Frame", "Frames",
-    "Importer", "InconsistentClocks", "Input", "InputError", "Limits", "LostData", "MalformedInput", "NameMap",
-    "NothingRead", "Output", "OutputError", "Policy", "Questions", "ReceiptLine", "Result", "Section",
-    "SeveralErrors", "Survey", "Together", "Trace", "TraceconvError", "UnrecognizedFormat", "UnrelatedClocks",
-    "UnverifiedAlignment", "UsageError", "__version__", "clocks", "convert", "estimate", "export", "formats",
-    "frames", "identify", "merge", "parse_facts", "read", "report", "write",
+    "Importer", "ImporterFailed", "InconsistentClocks", "Input", "InputError", "Limits", "LostData",
+    "MalformedInput", "NameMap", "NothingRead", "Output", "OutputError", "Policy", "Questions", "ReceiptLine",
+    "Result", "Section", "SeveralErrors", "Survey", "Together", "Trace", "TraceconvError", "UnrecognizedFormat",
+    "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "__version__", "clocks", "convert", "estimate",
+    "export", "formats", "frames", "identify", "merge", "parse_facts", "read", "report", "write",
 ]
 # fmt: on
 

@@ -38,6 +38,10 @@ class InputError(TraceconvError):
     """An input cannot be read at all: absent, a directory, no permission, a broken archive."""
 
 
+class ImporterFailed(InputError):
+    """An importer of another package raised an error of its own, which is the cause of this one."""
+
+
 class UnrecognizedFormat(TraceconvError):
     """No importer knows the input."""
 

@@ -13,8 +13,8 @@ import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from traceconv.errors import AmbiguousFormat, NothingRead, TraceconvError, UnrecognizedFormat
-from traceconv.families.index import Certainty
+from traceconv.errors import AmbiguousFormat, ImporterFailed, NothingRead, TraceconvError, UnrecognizedFormat
+from traceconv.families.index import FORMATS, Certainty
 from traceconv.families.registry import (
     Importer,
     Match,
@@ -175,7 +175,7 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory) -> 
         name, importer.name, layer=getattr(importer, "layer", None), marks=getattr(importer, "marks", NO_MARKS)
     )
     builder = Builder(info, importer.clock, memory)
-    importer.read(source, builder)
+    _let_read(importer, source, builder)
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
     if not isinstance(source, Stream):
@@ -189,6 +189,27 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory) -> 
     validate(trace)
     trace.forget()
     return trace
+
+
+def _let_read(importer: Importer, source: Source, builder: Builder) -> None:
+    """Let an importer read an input.
+
+    Raises:
+        ImporterFailed: the importer is one of another package, and raised an error of its own.
+        TraceconvError: the input cannot be read.
+    """
+    try:
+        importer.read(source, builder)
+    except (TraceconvError, MemoryError):
+        raise
+    except Exception as error:
+        if importer.name in FORMATS:
+            raise
+        module = type(importer).__module__
+        raise ImporterFailed(
+            f"{source.display}: {importer.name} of {module} could not read it ({type(error).__name__}: {error})",
+            hint=f"tell the authors of {module}; --from NAME reads it as another format",
+        ) from error
 
 
 def _report_long_lines(source: Source, about: SourceInfo) -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from traceconv.errors import TraceconvError
+from traceconv.errors import ImporterFailed, TraceconvError
 from traceconv.families.index import Certainty
 from traceconv.families.registry import Importer, Match, option_texts
 from traceconv.io.source import Head, Source
@@ -117,7 +117,10 @@ def read_with(
     cls: type[Importer], source: str | os.PathLike[str], options: Mapping[str, str | int | bool] | None = None
 ) -> Trace:
     """The trace of an input by an importer, which need not be installed."""
-    return read_recognised(Recognised(Source(source), cls, ""), option_texts(options))
+    try:
+        return read_recognised(Recognised(Source(source), cls, ""), option_texts(options))
+    except ImporterFailed as failure:
+        raise failure.__cause__ or failure from None
 
 
 def as_text(trace: Trace) -> str:
