@@ -116,7 +116,7 @@ def check_golden(
 def read_with(
     cls: type[Importer], source: str | os.PathLike[str], options: Mapping[str, str | int | bool] | None = None
 ) -> Trace:
-    """The trace of an input by an importer, which need not be installed."""
+    """Return the trace of an input by an importer, which need not be installed."""
     try:
         return read_recognised(Recognised(Source(source), cls, ""), option_texts(options))
     except ImporterFailed as failure:
@@ -124,6 +124,6 @@ def read_with(
 
 
 def as_text(trace: Trace) -> str:
-    """A trace in words, one thing a line, with what is to be said of its inputs."""
+    """Return a trace in words, one thing a line, with what is to be said of its inputs."""
     said = [entry.describe() for source in trace.sources for entry in source.diagnostics]
     return dump(trace) + "".join(f"{line}\n" for line in said)

@@ -179,7 +179,7 @@ class _Network:
     reference: int
 
     def tree(self, rows: Iterable[int]) -> dict[int, _Reached]:
-        """For each clock the path to the reference with the smallest bound."""
+        """Return for each clock the path to the reference with the smallest bound."""
         beside: dict[int, list[tuple[int, int]]] = {}
         for row in rows:
             edge = self.edges[row]
@@ -203,7 +203,7 @@ class _Network:
         return found
 
     def _residuals(self, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[F64, F64, int]:
-        """For each edge and both ends of its span: by how much its two clocks miss each other, and the time, ns.
+        """Return for each edge and both ends of its span: by how much its two clocks miss each other, and the time, ns.
 
         Times count from one of the reference in the middle of all evidence, which comes third.
         """
@@ -244,7 +244,7 @@ class _Network:
         )
 
     def single_explanation(self, rows: Sequence[int], on_loops: set[int]) -> int | None:
-        """The edge without which everything agrees, if there is only one such edge and it may be dropped."""
+        """Return the edge without which everything agrees, if there is only one such edge and it may be dropped."""
         tried = sorted(
             (self.fit([other for other in rows if other != row]).chi2, row) for row in rows if row in on_loops
         )
@@ -254,13 +254,13 @@ class _Network:
         return culprit if alone and best <= limit and not self.edges[culprit].exact else None
 
     def loops(self, rows: Sequence[int]) -> tuple[Loop, ...]:
-        """A loop for each edge that no best path takes."""
+        """Return a loop for each edge that no best path takes."""
         tree = self.tree(rows)
         on_paths = {row for place in tree.values() for row in place.path}
         return tuple(self._loop(row, tree) for row in rows if row not in on_paths)
 
     def _loop(self, row: int, tree: dict[int, _Reached]) -> Loop:
-        """From one clock of an edge to the other one along the best paths, and back by the edge."""
+        """Return the way from one clock of an edge to the other one along the best paths, and back by the edge."""
         edge = self.edges[row]
         one, other = tree[edge.a], tree[edge.b]
         both = zip(one.path, other.path, strict=False)
@@ -275,7 +275,7 @@ class _Network:
         return Loop(edges, clocks, apart, bound, bounded)
 
     def placed(self, rows: Sequence[int], fit: _Fit) -> dict[int, ClockMap]:
-        """The maps along the best paths, corrected."""
+        """Return the maps along the best paths, corrected."""
         tree = self.tree(rows)
         return {
             node: self._corrected(node, place.way, rows, tree, fit) if fit.offset.get(node) else place.way
@@ -285,7 +285,7 @@ class _Network:
     def _corrected(
         self, node: int, way: ClockMap, rows: Sequence[int], tree: dict[int, _Reached], fit: _Fit
     ) -> ClockMap:
-        """A map moved to where all relations together put it, but not out of what they allow, with what is left."""
+        """Return a map moved to where all relations together put it, within what they allow, with what is left."""
         offset, drift = fit.offset[node], fit.drift[node]
         allowed = self._allowed(node, rows, tree)
         if allowed is not None:
@@ -322,7 +322,7 @@ class _Network:
 
 
 def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -> dict[int, float] | None:
-    """The lengths of the shortest paths (Bellman-Ford); None if there is a way around of negative length."""
+    """Return the lengths of the shortest paths (Bellman-Ford); None if there is a way around of negative length."""
     reached = {start: 0.0}
     for _ in range(nodes + 1):
         changed = False
@@ -335,7 +335,7 @@ def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -
 
 
 def _limit(edges: int, loops: int) -> float:
-    """How large a sum of squares may be.
+    """Return how large a sum of squares may be.
 
     Bounds that hold let it be as large as the number of edges; most are only probable ones, so what one right network
     in a thousand exceeds by chance comes on top (the quantile of chi^2 by Wilson and Hilferty).

@@ -68,7 +68,10 @@ class Slices:
 
 
 def flow_problems(times: array[int], positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:
-    """The problems of one flow id. A finish at the very time of the start, but before it in the file, is in order."""
+    """Yield the problems of one flow id.
+
+    A finish at the very time of the start, but before it in the file, is in order.
+    """
     first = starts.find(1)
     if first < 0:
         yield from ((FLOW_NO_START, position) for position in positions)
@@ -88,7 +91,7 @@ class Tasks:
         self._first: dict[bytes, bytes] = {}
 
     def thread(self, pid: bytes, tid: bytes) -> tuple[bytes | None, bool]:
-        """A name of the thread, and whether another process or thread of the file has it, or its process, too.
+        """Return a name of the thread, and whether another process or thread of the file has it, or its process, too.
 
         There is none for threads that come when there are too many.
         """
@@ -105,7 +108,7 @@ class Tasks:
 
 
 def _number(task: bytes) -> bytes:
-    """A pid or tid as Perfetto has it."""
+    """Return a pid or tid as Perfetto has it."""
     if task[:1] == b'"':
         return task
     try:
@@ -116,7 +119,7 @@ def _number(task: bytes) -> bytes:
 
 
 def is_task(text: bytes) -> bool:
-    """Whether Perfetto keeps a pid or tid; any text is a name."""
+    """Return whether Perfetto keeps a pid or tid; any text is a name."""
     if text.isdigit() and len(text) < 10:
         return True
     digits = text.removeprefix(b"-")

@@ -113,7 +113,7 @@ class Tracks:
         return track
 
     def for_slice(self, uuid: int, packet: int) -> Track:
-        """The track of a slice or instant."""
+        """Return the track of a slice or instant."""
         track = self._at(uuid)
         if track.first_slice < 0:
             track.first_slice = packet

@@ -323,7 +323,7 @@ class _Checker:
             self._bind(position, event)
 
     def _time(self, position: int, event: RawEvent, key: str) -> int | None:
-        """A time in ns; None (and a problem, unless the schema has said so) when there is none."""
+        """Return a time in ns; None (and a problem, unless the schema has said so) when there is none."""
         text = event.get(key)
         if text is None:
             return None
@@ -339,7 +339,7 @@ class _Checker:
         return ns
 
     def _thread(self, position: int, event: RawEvent) -> bytes | None:
-        """The thread that Perfetto takes that of the event for; None if there are too many of them."""
+        """Return the thread that Perfetto takes that of the event for; None if there are too many of them."""
         thread, is_another = self._tasks.thread(event.get("pid", b""), event.get("tid", b""))
         if thread is None:
             self._found.add(MANY_THREADS, f"event {position}")

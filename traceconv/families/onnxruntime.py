@@ -148,7 +148,7 @@ class OnnxRuntime:
         return Match.no("no events, or not only such with the fields and categories of ONNX Runtime")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         out.info.real_ids = True
         zone = zone_of(self.name, self.utc_offset)
         reader = ChromeReader(source, out)
@@ -188,7 +188,7 @@ class OnnxRuntime:
 
 
 def _is_event(event: dict[str, Any]) -> bool:
-    """Whether an event can be of this profiler: its args are texts, or shapes and statistics, never numbers."""
+    """Return whether an event can be of this profiler: its args are texts, or shapes and statistics, never numbers."""
     args = event.get("args")
     return (
         event.keys() == _FIELDS
@@ -201,7 +201,7 @@ def _is_event(event: dict[str, Any]) -> bool:
 
 
 def _time_in_name(name: str, zone: timezone) -> tuple[int, int, str] | None:
-    """The start in the name of a profile: Unix ns, the step of the digits in ns, and the step in words."""
+    """Return the start in the name of a profile: Unix ns, the step of the digits in ns, and the step in words."""
     match = _NAME_TIME.search(name)
     if match is None:
         return None
@@ -255,7 +255,7 @@ class OnnxRuntimeEvents(ChromeEvents):
         self._truncated = False
 
     def new_process(self, pid: int | str) -> TrackId:
-        """The process that ran the session."""
+        """Return the process that ran the session."""
         return self.out.tracks.process("onnxruntime", pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def complete(self, event: Event, ts: int, number: int) -> None:
@@ -285,7 +285,7 @@ class OnnxRuntimeEvents(ChromeEvents):
         self._last_host = (row, event.name, op_name)
 
     def _node(self, event: Event, args: dict[str, Raw], track: TrackId, ts: int, dur: int, number: int) -> str:
-        """The name of a node to show; its counters are taken note of."""
+        """Return the name of a node to show; its counters are taken note of."""
         self._perf_counters(args, track, ts, dur, number)
         if self._draw_counters:
             self._memory(args, self.process(bytes(event.pid)), ts + dur, number)
@@ -316,7 +316,7 @@ class OnnxRuntimeEvents(ChromeEvents):
             self._layers.setdefault(track, []).append(_Layer(ts, ts + dur, values, number))
 
     def _memory(self, args: dict[str, Raw], process: TrackId, ts: int, number: int) -> None:
-        """The levels of memory after a node (since 1.28)."""
+        """Draw the levels of memory after a node (since 1.28)."""
         provider = bytes(args.get("provider", b""))
         for key in _LEVELS:
             raw = bytes(args.get(key, b""))
@@ -333,7 +333,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     # -- devices ----------------------------------------------------------------------------------------------
 
     def _device_event(self, event: Event, args: dict[str, Raw], ts: int, number: int) -> None:
-        """A kernel or a copy: pid and tid are -1, the stream is among the args."""
+        """Draw a kernel or a copy: pid and tid are -1, the stream is among the args."""
         track = self._stream(text_of(bytes(args.get("stream", b""))))
         parent = text_of(bytes(args.get("parent_name", b'""')))
         op_name = bytes(args.get("op_name", b""))
@@ -375,7 +375,7 @@ class OnnxRuntimeEvents(ChromeEvents):
             self._join_devices()
 
     def _draw_layers(self, thread: TrackId, layers: list[_Layer]) -> None:
-        """One counter track for each counter of a thread."""
+        """Draw one counter track for each counter of a thread."""
         for key in sorted({key for layer in layers for key in layer.values}):
             track = self.out.tracks.counter(key, thread, description=_COUNTER_HELP)
             for ts, value, at in _steps([layer for layer in layers if key in layer.values], key):
@@ -410,7 +410,7 @@ class _Nodes:
         self._rows: dict[str, npt.NDArray[np.int64]] = {}
 
     def latest(self, name: str, ts: int) -> int:
-        """The last slice of that name that begins at or before `ts`, or -1."""
+        """Return the last slice of that name that begins at or before `ts`, or -1."""
         if not name:
             return -1
         if name not in self._rows:
@@ -422,7 +422,7 @@ class _Nodes:
 
 
 def _typed(args: dict[str, Raw]) -> bytes:
-    """The args as JSON, with numbers where ONNX Runtime wrote numbers as text."""
+    """Return the args as JSON, with numbers where ONNX Runtime wrote numbers as text."""
     for key in args.keys() & _NUMBERS:
         raw = bytes(args[key])
         if _INTEGER.fullmatch(raw):
@@ -433,7 +433,7 @@ def _typed(args: dict[str, Raw]) -> bytes:
 
 
 def _steps(layers: list[_Layer], key: str) -> Iterator[tuple[int, int, int]]:
-    """The steps of a counter: the value of the innermost layer at each time, 0 outside of all.
+    """Yield the steps of a counter: the value of the innermost layer at each time, 0 outside of all.
 
     Layers of a loop or a branch lie inside the layer of the loop. A layer that ends after the one around it (times are
     cut to microseconds) is cut to its end.

@@ -72,7 +72,7 @@ Record = dict[str, bytes]
 
 
 def _records(data: bytes, out: Builder) -> Iterator[Record]:
-    """The members of each object as they are written; names are decoded."""
+    """Yield the members of each object as they are written; names are decoded."""
     try:
         for members in msgspec.json.decode(data, type=list[dict[str, msgspec.Raw]]):
             yield {key: _plain(bytes(value)) for key, value in members.items()}
@@ -174,7 +174,7 @@ def _span(record: Record, start: str, end: str) -> tuple[int, int]:
 
 
 def _step(ts: int) -> int:
-    """The distance in ns of two times of that size that are printed differently."""
+    """Return the distance in ns of two times of that size that are printed differently."""
     return int(10 ** max(len(str(abs(ts))) - _DIGITS, 0))
 
 
@@ -213,7 +213,7 @@ class _Profile(msgspec.Struct):
 
 
 def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
-    """The JSON object of a file, mended where names hold quotes. Raises MalformedInput if it does not end."""
+    """Return the JSON object of a file, mended where names hold quotes. Raises MalformedInput if it does not end."""
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -228,7 +228,7 @@ def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
 
 
 def _read_layers(source: Source, data: bytes, out: Builder) -> None:
-    """The layers of `--exportLayerInfo`, without times: a row each. Raises MalformedInput if it is cut."""
+    """Read the layers of `--exportLayerInfo`, without times: a row each. Raises MalformedInput if it is cut."""
     document = _document(source, data, out)
     layers = document.get("Layers")
     out.clocks.set_default(NO_TIME)
@@ -249,7 +249,7 @@ def _read_layers(source: Source, data: bytes, out: Builder) -> None:
 
 
 def _has_layers(head: Head) -> bool:
-    """Whether a file is of `--exportLayerInfo`: layers with names and types, or names only beside bindings."""
+    """Return whether a file is of `--exportLayerInfo`: layers with names and types, or names only beside bindings."""
     layers = head.json.members.get("Layers")
     if not isinstance(layers, list) or not layers:
         return False

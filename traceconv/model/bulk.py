@@ -128,7 +128,7 @@ class Bulk:
         self._tables.extend("samples", possible_times(self._info, ts, origin), track, stack, name, weight, cpu, origin)
 
     def _told_times(self, args_at: I64, args_len: I32, ts: I64, key: Callable[[int], str]) -> tuple[I64, I32]:
-        """Where the args are, once those of events at impossible times tell the time, by the key of their row."""
+        """Return where args are, by the key of their row, once those of events at impossible times tell the time."""
         rows = np.flatnonzero(beyond(ts)).tolist()
         if rows:
             args_at, args_len, kept = args_at.copy(), args_len.copy(), self._tables.kept_args()
@@ -139,7 +139,7 @@ class Bulk:
 
 
 def _all_possible(ts: Numbers, dur: Numbers) -> bool:
-    """Whether no slice needs a change; may doubt, but is never wrong about it."""
+    """Return whether no slice needs a change; may doubt, but is never wrong about it."""
     (first, last), (shortest, longest) = _range(ts), _range(dur)
     return shortest >= 0 and longest <= LIMIT_NS and first >= -LIMIT_NS and last <= LIMIT_NS - longest
 
@@ -158,5 +158,5 @@ def _integers(column: Numbers) -> I64:
 
 
 def mark_key(is_begin: bool) -> str:
-    """What args call the time of a begin or end that cannot be drawn there."""
+    """Return what args call the time of a begin or end that cannot be drawn there."""
     return "ts_ns" if is_begin else "end_ts_ns"

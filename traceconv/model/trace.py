@@ -214,22 +214,22 @@ Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples, Logs)
 
 
 def column_types(table: type[Any]) -> dict[str, Any]:
-    """The numpy type of each column of a table."""
+    """Return the numpy type of each column of a table."""
     return {column.name: _TYPES[str(column.type)] for column in fields(table)}
 
 
 def empty(table: type[Table]) -> Table:
-    """A table without rows."""
+    """Return a table without rows."""
     return table(**{name: np.empty(0, dtype) for name, dtype in column_types(table).items()})
 
 
 def take(table: Table, rows: npt.NDArray[Any]) -> Table:
-    """The chosen rows, in that order."""
+    """Return the chosen rows, in that order."""
     return type(table)(*(getattr(table, column.name)[rows] for column in fields(table)))
 
 
 def occurring(numbers: npt.NDArray[Any]) -> list[int]:
-    """The numbers that occur, each once and in order; for places in tables, so none is negative.
+    """Return the numbers that occur, each once and in order; for places in tables, so none is negative.
 
     `np.unique` would do, but it sorts them all, and loads numpy's masked arrays, which costs more than a small
     conversion.
@@ -261,7 +261,7 @@ class Args:
         return self._starts[-1]
 
     def view(self, at: int, length: int) -> memoryview:
-        """The bytes of one JSON object, not copied; empty when the length is 0."""
+        """Return the bytes of one JSON object, not copied; empty when the length is 0."""
         part = bisect_right(self._starts, at) - 1 if len(self._views) > 1 and length else 0
         start = at - self._starts[part]
         if self._mappings:
@@ -276,7 +276,7 @@ class Args:
             forget(mapping)
 
     def get(self, at: int, length: int) -> bytes:
-        """The bytes of one JSON object; empty when the length is 0."""
+        """Return the bytes of one JSON object; empty when the length is 0."""
         return bytes(self.view(at, length))
 
 
@@ -361,7 +361,7 @@ class SourceInfo:
         self.balance.skipped[code.skipped] += count
 
     def copy(self) -> SourceInfo:
-        """One that may be added to without changing this one."""
+        """Return one that may be added to without changing this one."""
         diagnostics = Diagnostics()
         diagnostics.extend(self.diagnostics)
         return replace(self, balance=self.balance.copy(), diagnostics=diagnostics, notes=list(self.notes))
@@ -394,7 +394,7 @@ class Trace:
     collectives: Collectives | None = None
 
     def __repr__(self) -> str:
-        """What it is of and how much it holds: its columns would fill pages."""
+        """Return what it is of and how much it holds: its columns would fill pages."""
         names = [source.name for source in self.sources]
         of = repr(names[0]) if len(names) == 1 else f"{len(names)} inputs"
         counts = self.counts() | {"tracks": len(self.tracks)}
@@ -407,12 +407,12 @@ class Trace:
         return next(filter(None, stated), "")
 
     def place(self, track: int, origin: int) -> str:
-        """Where a row comes from, for messages: "profile.json:event 12"."""
+        """Return where a row comes from, for messages: "profile.json:event 12"."""
         source = self.sources[self.tracks[track].source]
         return f"{source.name}:{source.unit} {origin}"
 
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind of event."""
+        """Return how many there are of each kind of event."""
         return {
             "slices": len(self.slices.ts),
             "instants": len(self.instants.ts),
@@ -423,11 +423,11 @@ class Trace:
         }
 
     def timed_tables(self) -> Iterator[tuple[str, Any]]:
-        """The tables whose rows have a time and stand on a track, by name."""
+        """Return the tables whose rows have a time and stand on a track, by name."""
         return ((name, getattr(self, name)) for name in TIMED)
 
     def span(self) -> tuple[int, int] | None:
-        """The first and the last instant of all events in ns, or None when there is no event."""
+        """Return the first and the last instant of all events in ns, or None when there is no event."""
         firsts, lasts = [], []
         for name, table in self.timed_tables():
             for rows in pieces(len(table.ts)):
@@ -437,7 +437,7 @@ class Trace:
         return (min(firsts), max(lasts)) if firsts else None
 
     def extents(self, tables: Sequence[str] = TIMED) -> dict[int, tuple[int, int]]:
-        """For each track with events in the given tables the first and the last instant of these, ns.
+        """Return for each track with events in the given tables the first and the last instant of these, ns.
 
         The trace is laid out: each table is sorted by track and time.
         """
@@ -461,5 +461,5 @@ class Trace:
             forget(mapping)
 
     def with_tables(self, **tables: Any) -> Trace:
-        """A copy that shares everything but the given fields."""
+        """Return a copy that shares everything but the given fields."""
         return replace(self, **tables)

@@ -90,7 +90,7 @@ class RowAdder:
         self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count())
 
     def _meet(self, rows: Rows, row: int) -> None:
-        """What an event brings that no plain event before it had."""
+        """Take note of what an event brings that no plain event before it had."""
         stand, name, category = (int(column[row]) for column in (rows.stand, rows.name, rows.category))
         if self._stand_tracks[stand] == _UNKNOWN:
             self._stand_tracks[stand] = self._events.track_of(*rows.scanner.stand(stand))

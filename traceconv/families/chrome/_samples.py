@@ -17,7 +17,7 @@ _LARGEST = sys.float_info.max
 
 
 def number_in(value: object) -> float | None:
-    """The number that a counter value is, also as text; an int stays exact."""
+    """Return the number that a counter value is, also as text; an int stays exact."""
     if isinstance(value, str):
         value = number_of(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -60,7 +60,7 @@ class Samples:
             self._out.sample(track, ts, stack, name, weight, number, cpu=cpu)
 
     def _stack(self, frame: str, frames: dict[str, Any], known: dict[str, StackId]) -> StackId | None:
-        """The stack that ends in a frame of the `stackFrames` table."""
+        """Return the stack that ends in a frame of the `stackFrames` table."""
         chain: dict[str, None] = {}
         last = frame
         while last in frames and last not in known and last not in chain:

@@ -74,7 +74,7 @@ class ChromeTrace:
         return facts.looks_like_chrome(head)
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         if self.ts_unit not in _UNITS:
             raise UsageError(f"option ts_unit of {self.name} is one of {', '.join(_UNITS)}, not {self.ts_unit!r}")
         reader = ChromeReader(source, out)

@@ -74,7 +74,7 @@ class Viztracer:
         return Match.no("no viztracer_metadata, no file_info, and no category FEE")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         out.info.real_ids = True
         reader = ChromeReader(source, out)
         events = ChromeEvents(out)

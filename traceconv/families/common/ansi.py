@@ -15,7 +15,7 @@ _SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\
 
 
 def plain(line: bytes) -> bytes:
-    """The bytes without control sequences.
+    """Return the bytes without control sequences.
 
     >>> plain(b"\\x1b[38:5:196mred\\x1b[0m")
     b'red'

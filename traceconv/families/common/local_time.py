@@ -16,7 +16,7 @@ _MOST_HOURS = 14
 
 
 def zone_of(format_name: str, text: str) -> timezone:
-    """The time zone of the option `utc_offset`, such as "+02:00"; UTC for none.
+    """Return the time zone of the option `utc_offset`, such as "+02:00"; UTC for none.
 
     Raises:
         UsageError: it is no offset.
@@ -49,12 +49,14 @@ def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> Non
 
 
 def local_time(zone: timezone, *, guessed: bool = False) -> LocalTime:
-    """What a snapshot says of a local time that was read as one of that zone."""
+    """Return what a snapshot says of a local time that was read as one of that zone."""
     return LocalTime((zone.utcoffset(None) or timedelta()) // timedelta(microseconds=1) * 1000, guessed)
 
 
 def ahead_minutes(text: str) -> int:
-    """How far ahead of UTC a zone is: +02:00, +0200, +02, or UTC, GMT, Z in any case. Raises ValueError for others.
+    """Return how far ahead of UTC a zone is.
+
+    +02:00, +0200, +02, or UTC, GMT, Z in any case. Raises ValueError for others.
 
     >>> ahead_minutes("-05:30"), ahead_minutes("gmt")
     (-330, 0)

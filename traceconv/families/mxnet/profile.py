@@ -146,11 +146,11 @@ class MxnetEvents(ChromeEvents):
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def new_process(self, pid: int | str) -> TrackId:
-        """The track of a device, or that of the user's own events."""
+        """Return the track of a device, or that of the user's own events."""
         return self._device(pid) if isinstance(pid, int) and 0 <= pid < _DEVICES else self._group(_USER)
 
     def place(self, event: Event) -> TrackId:
-        """The thread of a device or of a part of MXNet, or a domain of the user."""
+        """Return the thread of a device or of a part of MXNet, or a domain of the user."""
         pid = bytes(event.pid)
         if len(pid) < len(str(_DEVICES)) and pid.isdigit():
             return self._thread(self._device(int(pid)), bytes(event.tid))
@@ -179,7 +179,7 @@ class MxnetEvents(ChromeEvents):
         return track
 
     def _domain(self, event: Event) -> TrackId:
-        """The track of a domain; the category is its name, with `,frame` or `,instant_marker` behind it."""
+        """Return the track of a domain; the category is its name, with `,frame` or `,instant_marker` behind it."""
         name = event.cat.removesuffix(",frame").removesuffix(",instant_marker")
         return self._group(name or "(no domain)", self._group(_USER))
 
@@ -234,7 +234,7 @@ class MxnetEvents(ChromeEvents):
         self.out.balance.merged["ends joined to their begin"] += 1
 
     def own_args(self, event: Event, number: int) -> bytes:
-        """The args of an event of the user with its thread, which is no track there; of others as they are."""
+        """Return the args of an event of the user with its thread, which is no track there; of others as they are."""
         args = args_of(self.out, event, number, ("id", "s"))
         if event.cat in _OPERATORS or event.cat in _GROUPS:
             return args
@@ -273,7 +273,7 @@ class MxnetEvents(ChromeEvents):
             self._levels[self.counter_track(event, series)].append((ts, value - 2**64 if wrapped else value, number))
 
     def counter_track(self, event: Event, series: str) -> TrackId:
-        """The track of a counter, under its part of MXNet or its domain."""
+        """Return the track of a counter, under its part of MXNet or its domain."""
         key = (bytes(event.pid), event.cat, event.name.encode(), series)
         track = self._counters.get(key)
         if track is None:
@@ -284,7 +284,7 @@ class MxnetEvents(ChromeEvents):
         return track
 
     def _write_levels(self) -> None:
-        """The counters in order of time, without the values that repeat the one before."""
+        """Write the counters in order of time, without the values that repeat the one before."""
         written: set[int] = set()
         repeated: set[int] = set()
         for track, levels in self._levels.items():
@@ -321,7 +321,7 @@ def _belong_together(begin: Event, end: Event) -> bool:
 
 
 def operator_name(text: str) -> tuple[str, dict[str, Any]]:
-    """The name of an operator without the attributes that some versions put behind it, and what else it says.
+    """Return the name of an operator without the attributes that some versions put behind it, and what else it says.
 
     >>> operator_name("[dot,Activa")
     ('[dot,Activa', {'operators': ['dot', 'Activa'], 'operators_cut': True})
@@ -384,7 +384,7 @@ class Mxnet:
         return Match.no("no devices of MXNet, and no categories of MXNet with hashes as pid or tid")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
         out.info.real_ids = True  # there is none but that which the user says
         events = MxnetEvents(out, self.pid, self.api_counters)
@@ -396,7 +396,7 @@ class Mxnet:
 
 
 def _names_device(event: dict[str, Any]) -> bool:
-    """Whether an event gives a process the name of a device, with the fields that MXNet gives it (no tid)."""
+    """Return whether an event gives a process the name of a device, with the fields that MXNet gives it (no tid)."""
     args = event.get("args")
     name = args.get("name") if isinstance(args, dict) else None
     is_name = event.keys() == _DEVICE_FIELDS and event["name"] == "process_name"
@@ -404,7 +404,10 @@ def _names_device(event: dict[str, Any]) -> bool:
 
 
 def _is_record(event: dict[str, Any]) -> bool:
-    """Whether an event can be of this profiler only: its pid is that of a category, or one of its numbers is a hash."""
+    """Return whether an event can be of this profiler only.
+
+    Its pid is that of a category, or one of its numbers is a hash.
+    """
     pid, tid = event.get("pid"), event.get("tid")
     if isinstance(pid, int) and pid in _HASHED_PIDS:
         return True

@@ -53,7 +53,7 @@ class Nvtx:
         self._categories: dict[tuple[_Process, Any, Any], str] = {}
 
     def read(self) -> None:
-        """All rows, once what they refer to is defined."""
+        """Read all rows, once what they refer to is defined."""
         if not self._export.has(_TABLE, "start", "eventType"):
             return
         ranges = {
@@ -110,13 +110,13 @@ class Nvtx:
                     self._tracks.name_thread(thread, None, name)
 
     def _text(self, text: Any, text_id: Any) -> str:
-        """The name as given, or the registered string."""
+        """Return the name as given, or the registered string."""
         return as_text(text) if text not in (None, "") else self._export.text(text_id)
 
     # -- events -------------------------------------------------------------------------------------------------
 
     def _other(self, number: int, row: Row, kind: Any) -> None:
-        """A mark, a definition, or what nobody knows."""
+        """Add a mark, a definition, or what nobody knows."""
         out = self._out
         out.balance.read += 1
         if kind in schema.NVTX_DEFINITIONS:

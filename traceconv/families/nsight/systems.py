@@ -82,7 +82,7 @@ class _Reader:
         self._properties()
 
     def _take(self, table: str) -> bool:
-        """Whether the table is there; it counts as read from now on."""
+        """Return whether the table is there; it counts as read from now on."""
         self._drawn.add(table)
         return table in self._export.tables
 
@@ -112,7 +112,7 @@ class _Reader:
         return found[0] if found else None
 
     def _anchor(self, clock: ClockDomain) -> None:
-        """The start of the session since 1970, if the export knows it."""
+        """Anchor the clock at the start of the session since 1970, if the export knows it."""
         columns = ("utcEpochNs", "utcTime")
         for epoch, text in self._export.rows("TARGET_INFO_SESSION_START_TIME", columns):
             if isinstance(epoch, int) and looks_like_unix_time(epoch):
@@ -179,7 +179,7 @@ class _Reader:
     # -- messages -----------------------------------------------------------------------------------------------
 
     def _diagnostics(self) -> None:
-        """What the profiler says about its own recording; warnings are shown to the user as well."""
+        """Keep what the profiler says about its own recording; warnings are shown to the user as well."""
         table, out = "DIAGNOSTIC_EVENT", self._out
         if not self._take(table):
             return
@@ -243,7 +243,7 @@ class _Reader:
 
 
 def _fact(value: Any) -> Any:
-    """A value as metadata can hold it."""
+    """Return a value as metadata can hold it."""
     return value if value is None or isinstance(value, int | str) else as_text(value)
 
 

@@ -113,7 +113,7 @@ class Others:
         self._pid = pids[0] if len(pids) == 1 else None
 
     def read(self) -> None:
-        """All of them."""
+        """Read all of them."""
         self._synchronization()
         self._overhead()
         self._unified_memory()
@@ -303,7 +303,7 @@ def _word(words: tuple[str, ...], number: Any) -> str:
 
 
 def _unified_args(kind: Any, value: Any, flags: Any) -> dict[str, Any]:
-    """What value and flags mean depends on the kind."""
+    """Return what value and flags mean depends on the kind."""
     if kind in _BYTES:
         return {"bytes": value} | ({"cause": _cupti.named(_cupti.MIGRATION_CAUSE, flags)} if flags else {})
     if kind == _CPU_FAULT:

@@ -59,7 +59,7 @@ class Work(NamedTuple):
     size: int = 0
 
     def args(self) -> dict[str, float | int]:
-        """For the args of the slice."""
+        """Return the members for the args of the slice."""
         args: dict[str, float | int] = {}
         if self.operations:
             args["derived_gflop"] = self.operations / 1e9
@@ -91,7 +91,7 @@ _MOST = 1 << 63  # what is larger comes from a damaged line
 
 
 def work_of(primitive: bytes, memory: bytes, problem: bytes) -> Work:
-    """The work of one call, from three fields of its line."""
+    """Return the work of one call, from three fields of its line."""
     if _SPARSE.search(memory):
         return NO_WORK
     read = _READERS.get(primitive)
@@ -117,7 +117,7 @@ def _fields(problem: bytes) -> dict[bytes, int] | None:
 
 
 def _over(sizes: dict[bytes, int], kind: bytes) -> int:
-    """The product over the dimensions of space that are there."""
+    """Return the product over the dimensions of space that are there."""
     return prod(sizes.get(kind + axis, 1) for axis in (b"d", b"h", b"w"))
 
 

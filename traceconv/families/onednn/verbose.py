@@ -121,7 +121,7 @@ class _Reader:
         alike.flush()
 
     def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
-        """What a line with a timestamp says besides it; None if it is all but plain."""
+        """Return what a line with a timestamp says besides it; None if it is all but plain."""
         line = b"%b1795244023916.781006,%b\n" % (marker, rest)
         found = lines.records(line) if b"\x1b" not in line else []
         if len(found) != 1 or found[0].marker not in self._markers or found[0].version not in self._versions:
@@ -140,7 +140,7 @@ class _Reader:
         return Fields(shape, exact, (record.marker, record.version), texts)
 
     def _place(self, fields: Fields) -> tuple[TrackId, int]:
-        """The track of lines with a timestamp, and the number of their run."""
+        """Return the track of lines with a timestamp, and the number of their run."""
         run = self._runs.of(*fields.writer)
         return self._runs.track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
 
@@ -185,7 +185,7 @@ class _Reader:
     # -- single lines ---------------------------------------------------------------------------------------------
 
     def _line(self, number: int, line: bytes) -> None:
-        """Each line is counted once, however many records it holds."""
+        """Read a line, which is counted once, however many records it holds."""
         balance = self._out.balance
         found = lines.records(line) if MARK in line else []
         if not found:
@@ -274,7 +274,7 @@ class _Reader:
         run.latest = max(run.latest, ts)
 
     def _position(self, number: int, record: Record, run: LogRun) -> tuple[int, ClockDomain]:
-        """Where an event without length belongs: at its timestamp, else at the last event that had a place."""
+        """Return where an event without length belongs: at its timestamp, else at the last event that had a place."""
         ts = self._timestamp(number, record)
         if ts is None:
             return run.last

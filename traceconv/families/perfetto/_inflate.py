@@ -37,7 +37,7 @@ class Inflated:
         return b"".join(pieces)
 
     def _piece(self, size: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Return at most so many bytes; none at the end."""
         inflate = self._inflate
         while not self.wrong and not inflate.eof:
             fed = inflate.unconsumed_tail

@@ -1,5 +1,6 @@
-"""Traces for viewers by the profiler of TensorFlow, JAX and XLA: `trace.json.gz`, `trace_viewer.json`,
-`perfetto_trace.json.gz`.
+"""Traces for viewers by the profiler of TensorFlow, JAX and XLA.
+
+The files are called `trace.json.gz`, `trace_viewer.json` or `perfetto_trace.json.gz`.
 
     {"displayTimeUnit":"ns","metadata":{"highres-ticks":true},
     "traceEvents":[
@@ -88,7 +89,7 @@ class TensorflowProfiler:
         return Match.no("no header of the trace viewer of TensorFlow, and no planes")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
         events = _Events(out)
         for batch in reader.batches():
@@ -101,7 +102,7 @@ class TensorflowProfiler:
 
 
 def _names_plane(event: dict[str, Any]) -> bool:
-    """Whether an event gives a process the name of a plane."""
+    """Return whether an event gives a process the name of a plane."""
     args = event.get("args")
     name = args.get("name") if isinstance(args, dict) else None
     return event.get("name") == "process_name" and isinstance(name, str) and name.startswith(_PLANE)
@@ -117,11 +118,11 @@ class _Events(ChromeEvents):
         self.flows = self._timeline.flows
 
     def new_process(self, pid: int | str) -> TrackId:
-        """A plane."""
+        """Return a plane."""
         return self.out.tracks.process(pid if isinstance(pid, str) else "")
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """A line."""
+        """Return a line."""
         return self.out.tracks.thread(process, None, f"line {tid}")
 
     def complete(self, event: Event, ts: int, number: int) -> None:
@@ -157,5 +158,5 @@ class _Events(ChromeEvents):
 
 
 def _typed(value: Any) -> Any:
-    """A number where the exporter wrote it as text."""
+    """Return a number where the exporter wrote it as text."""
     return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value

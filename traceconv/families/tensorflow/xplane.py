@@ -119,7 +119,7 @@ class Xplane:
         return _looks_like_space(head.data)
 
     def read(self, source: Source, out: Builder) -> None:
-        """All planes. Raises MalformedInput when there is none."""
+        """Read all planes. Raises MalformedInput when there is none."""
         out.info.real_ids = True
         with source.open() as stream:
             space, cut = _top_level(stream.read())
@@ -135,7 +135,7 @@ class Xplane:
 
 
 def _top_level(data: bytes) -> tuple[list[tuple[int, Value]], str]:
-    """The fields of the space that are whole, and what is wrong behind them."""
+    """Return the fields of the space that are whole, and what is wrong behind them."""
     found: list[tuple[int, Value]] = []
     problem = ""
     try:
@@ -162,7 +162,7 @@ class _Space:
         self._start: int | None = None
 
     def read(self, space: list[tuple[int, Value]], name: str) -> None:
-        """All planes, and what is said about the run."""
+        """Read all planes, and what is said about the run."""
         out = self._out
         for number, value in space:
             if number == 1:
@@ -260,7 +260,7 @@ class _Plane:
         self._known: dict[int, tuple[str, Stats]] = {}
 
     def event(self, id: int) -> tuple[str, Stats]:
-        """The name of an event by the id of its metadata, and the args that all events of this id have."""
+        """Return the name of an event by the id of its metadata, and the args that all events of this id have."""
         found = self._known.get(id)
         if found is None:
             found = self._known[id] = self._describe(id)
@@ -339,13 +339,13 @@ class _Event:
 
 
 def _entries(values: Iterable[Value]) -> dict[int, Message]:
-    """A map of a protobuf message: entries {key 1, value 2}."""
+    """Return a map of a protobuf message: entries {key 1, value 2}."""
     entries = (Message(value) for value in values)
     return {entry.signed(1): entry.message(2) for entry in entries}
 
 
 def _to_ns(ps: int) -> int:
-    """The nearest nanosecond; halves away from zero, as everywhere in traceconv."""
+    """Return the nearest nanosecond; halves away from zero, as everywhere in traceconv."""
     return (ps + _PS // 2) // _PS if ps >= 0 else -((-ps + _PS // 2) // _PS)
 
 
@@ -368,7 +368,7 @@ def _looks_like_space(data: bytes) -> Match:
 
 
 def _name_of(plane: bytes) -> str:
-    """The name of a plane whose end may be missing."""
+    """Return the name of a plane whose end may be missing."""
     found: list[tuple[int, Value]] = []
     with contextlib.suppress(BadWire):
         scan(plane, found)

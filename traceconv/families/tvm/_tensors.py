@@ -119,7 +119,7 @@ def _dtype(code: int, bits: int, lanes: int) -> str:
 
 
 def read_listing(stream: IO[bytes], display: str) -> Listing:
-    """The tensors of a file, as far as it goes.
+    """Return the tensors of a file, as far as it goes.
 
     Args:
         display: the name of the file, for messages.

@@ -102,7 +102,7 @@ class _NodeEvents(ChromeEvents):
             self._open = None
 
     def new_process(self, pid: int | str) -> TrackId:
-        """All pids are 1: what does not fit is drawn beside the nodes."""
+        """Return all pids are 1: what does not fit is drawn beside the nodes."""
         return self.out.tracks.process("events that are no nodes")
 
 
@@ -150,7 +150,7 @@ class TvmExecutionTrace:
         return Match.yes("nodes end to end from 0, as the TVM debugger writes them")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         out.clocks.set_default(NO_CLOCK.owned_by(out.info.name))
         reader = ChromeReader(source, out)
         nodes: list[_Node] = []
@@ -167,7 +167,7 @@ class TvmExecutionTrace:
 
 
 def _first_events(text: str) -> list[dict[str, Any]]:
-    """The first events of an array; an even number of them, unless there are only one or none."""
+    """Return the first events of an array; an even number of them, unless there are only one or none."""
     decode = JSONDecoder().raw_decode
     events: list[dict[str, Any]] = []
     at = 0
@@ -185,7 +185,7 @@ def _first_events(text: str) -> list[dict[str, Any]]:
 
 
 def _leading_nodes(events: list[dict[str, Any]]) -> int:
-    """How many nodes the events begin with: each a begin and its end, starting where the one before ends."""
+    """Return how many nodes the events begin with: each a begin and its end, starting where the one before ends."""
     count, last = 0, 0.0
     for begin, end in zip(events[::2], events[1::2], strict=False):
         if not (_is_node_event(begin) and _is_node_event(end)):
