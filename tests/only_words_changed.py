@@ -1,6 +1,7 @@
 """Prove that a change touches docstrings and comments alone: `python -m tests.only_words_changed [BASE]`.
 
-Compares the syntax trees of all Python files of the product with those at a commit, HEAD by default, without docstrings.
+Compares the syntax trees of all Python files of the product, without docstrings, with those at a commit (by default
+HEAD).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 _WITH_DOCSTRINGS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -26,15 +28,9 @@ def main(base: str = "HEAD") -> int:
     listing = subprocess.check_output(["git", "diff", "--name-only", base, "--", "traceconv/"], text=True)
     changed = []
     for path in listing.splitlines():
-        before = subprocess.run(["git", "show", f"{base}:{path}"], capture_output=True, check=False)
-        try:
-            with open(path, encoding="utf-8") as file:
-                after = file.read()
-        except OSError:
-            after = None
-        if not path.endswith(".py") or before.returncode or after is None:
-            changed.append(path)
-        elif without_docstrings(before.stdout.decode()) != without_docstrings(after):
+        before = subprocess.run(["git", "show", f"{base}:{path}"], capture_output=True, check=False).stdout.decode()
+        after = Path(path).read_text(encoding="utf-8") if Path(path).exists() else ""
+        if not path.endswith(".py") or without_docstrings(before) != without_docstrings(after):
             changed.append(path)
     print("\n".join(f"more than words: {path}" for path in changed) or "only docstrings and comments differ")
     return bool(changed)
