@@ -74,7 +74,7 @@ def survey(
         traces: the inputs, as read.
         facts: what the user says about the clocks.
         offsets: for some inputs, by index, ns to add to each of their times.
-        same_machine: the word of the user that all inputs were recorded on one machine, since one boot of it.
+        same_machine: whether the user states that all inputs were recorded on one machine, since one boot of it.
 
     Raises:
         InconsistentClocks: the facts contradict themselves or the files.

@@ -83,7 +83,7 @@ class TimePoint(Struct, frozen=True):
 
 
 class EventPoint(Struct, frozen=True):
-    """The begin or end of an event of an input.
+    """The start or end of an event of an input.
 
     Attributes:
         input: the index of the input.
@@ -319,7 +319,7 @@ def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
 
 
 def _file_of(side: str, paths: Sequence[str]) -> str:
-    """Return the name of the input at the begin of a side; "" if there is none."""
+    """Return the name of the input at the start of a side; "" if there is none."""
     names = [name for name, _ in _names(paths) if side.startswith((f"{name}@", f"{name}:")) or side == name]
     return max(names, key=len, default="")
 

@@ -1,6 +1,6 @@
 """What the user says about clocks becomes domains, snapshots and relations of the clock graph.
 
-All of it is assumed: it rests on the word of the user. It must agree with itself and with what the files say, within
+All of it is assumed: it rests on what the user states. It must agree with itself and with what the files say, within
 the bounds of both and what clocks drift apart between the instants that are compared.
 """
 
@@ -219,7 +219,7 @@ def _is_clock(stated: ClockDomain) -> Message:
 
 
 def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: Message) -> ClockSnapshot:
-    """Return the snapshot by which one clock is another one, on the word of the user."""
+    """Return the snapshot by which one clock is another one, as the user states."""
     return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, provenance=Provenance.USER)
 
 

@@ -131,7 +131,7 @@ def _rooms(kinds: I64, total: I64, starts: I64, ends: I64) -> tuple[I64, I64]:
 
 
 def _placed(before: I64, bounds: Array, low: I64, high: I64, total: I64) -> tuple[I64, Array]:
-    """Return the begin and the end of each slice, and which parts of the track are shortened."""
+    """Return the start and the end of each slice, and which parts of the track are shortened."""
     count = np.diff(bounds)
     base = np.repeat(before[bounds[:-1]], count)
     times = np.stack((before[:-1] - base, before[1:] - base), axis=1) + np.repeat(low, count)[:, None]

@@ -98,7 +98,7 @@ def _tried(
         guest: the input without times.
         hosts: the clocks that it may belong to, each with its way to trace time.
         names: which names mean the same work.
-        same_run: the word of the user that all inputs are of one run.
+        same_run: whether the user states that all inputs are of one run.
     """
     found: list[PairEstimate] = []
     for host in hosts:

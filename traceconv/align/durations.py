@@ -80,7 +80,7 @@ _LEARNINGS = 3
 #: Matches this many rows before or after are counted, to find some that stand alone (simulated).
 _AROUND_ROWS = 16
 #: A match stands alone with less than this share of the usual count (simulated, likewise).
-_LONELY = 0.5
+_ALONE = 0.5
 #: Durations disagree beyond so many times the noise (simulated).
 _DISAGREES = 8.0
 
@@ -491,7 +491,7 @@ def _strays(match: Array) -> Array:
     passed = np.concatenate((np.zeros(_AROUND_ROWS + 1), np.cumsum(match >= 0), np.full(_AROUND_ROWS, len(rows))))
     at = rows + _AROUND_ROWS
     around = np.maximum(passed[at] - passed[at - _AROUND_ROWS], passed[at + 1 + _AROUND_ROWS] - passed[at + 1])
-    return np.asarray(rows[around < _LONELY * np.median(around)])
+    return np.asarray(rows[around < _ALONE * np.median(around)])
 
 
 # -- the verdict ----------------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ class Basis(enum.StrEnum):
 
     BOOT = "boot id"
     HOST = "host name"
-    USER = "word of the user"
+    USER = "stated by the user"
     OTHERS = "assumed: not named, and all others agree"
     NOBODY = "assumed: no input names its machine"
 

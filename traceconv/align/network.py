@@ -72,8 +72,8 @@ class Loop:
 
     Attributes:
         edges: the numbers of its edges; the last one closes it.
-        clocks: what it leads through, the begin again at the end.
-        misclosure_ns: how far from the begin it ends, in the middle of where the last edge is known from.
+        clocks: what it leads through, the start again at the end.
+        misclosure_ns: how far from the start it ends, in the middle of where the last edge is known from.
         bound_ns: the sum of the bounds: how far it may be.
         bounded: whether all bounds are known.
     """
@@ -121,7 +121,7 @@ class Solution:
 
     @property
     def worst(self) -> Loop:
-        """The loop that misses its begin by most, in units of what it may."""
+        """The loop that misses its start by most, in units of what it may."""
         return max(self.loops, key=lambda loop: abs(loop.misclosure_ns) / max(loop.bound_ns, 1))
 
 

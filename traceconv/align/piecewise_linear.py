@@ -1,6 +1,6 @@
 """Two clocks that one line does not relate: one of them was slewed, or set, while both recorded.
 
-The begin of the two logs fits along a line, and the rest does not. From there on the events are followed block by
+The start of the two logs fits along a line, and the rest does not. From there on the events are followed block by
 block, each along the line of the one before it: a clock that runs at another rate strays slowly. Where a block does not
 fit at all, a clock was set: what comes after it is aligned anew. Between such steps the lines are found by dynamic
 programming over medians of blocks, as few as the noise allows (a penalty after Schwarz for each further one). Each line
@@ -57,7 +57,7 @@ _PENALTY = 6
 
 
 def followed(a: Events, b: Events, line: Line) -> tuple[Chain, int]:
-    """Return the relation from the begin of b on, and the row of b where it is lost."""
+    """Return the relation from the start of b on, and the row of b where it is lost."""
     matcher = Matcher(a, b)
     first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _STRAYED_NS))
     lines = [line]
@@ -108,7 +108,7 @@ def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
 def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
     """Between which times of clock x the one line ends and the other begins, and by how much y jumps there, ns.
 
-    A clock may have been set at any time after the end of the last event on the old line, and before the begin of the
+    A clock may have been set at any time after the end of the last event on the old line, and before the start of the
     first one on the new line.
     """
     part = b.take(rows)

@@ -29,7 +29,7 @@ class ReceiptLine:
         method: where the relation is known from.
         offset_ns: what was added to each time of that clock.
         bound_ns: how wrong the position can be at most, the resolution of the clock included; None: not known.
-        verdict: "ok" when the file says so; "assumed" when it rests on the word of the user or on an assumption, or
+        verdict: "ok" when the file says so; "assumed" when it rests on what the user states or on an assumption, or
             when positions are synthetic; that of the estimate when its best place was taken though it is not certain;
             "separate" when it was not aligned at all.
         drift_ppm: how much faster trace time runs than the clock.

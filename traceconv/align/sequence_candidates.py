@@ -126,7 +126,7 @@ class Chunk:
 
     @classmethod
     def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> Chunk:
-        """Return the begin of one side.
+        """Return the start of one side.
 
         Enough events to tell iterations apart, few enough for the drift not to smear them.
         """

@@ -5,10 +5,10 @@ on either side, and an outer event may hold several inner ones. All places where
 iterations repeat:
 
 1. Impulses of each kind are correlated by FFT, over a chunk that is short enough for a drift not to smear it. The
-   chunk is the begin of b, or the begin of a: if the two overlap, one of the two begins inside the other.
+   chunk is the start of b, or the start of a: if the two overlap, one of the two begins inside the other.
 2. The best peaks are refined: each inner event is given to the outer one that holds it, within ever smaller distances.
 3. Each candidate is scored event by event: how near an inner event is to the usual place of its class in the outer one,
-   at its begin and at its end. The best candidate must beat every other one by a margin, block by block (a paired test
+   at its start and at its end. The best candidate must beat every other one by a margin, block by block (a paired test
    after Vuong): repetition makes wrong places fit nearly as well as the right one.
 4. The window grows by doubling, so that the drift is known from the whole trace and never smears.
 5. What contains what (an inner event begins after and ends before its outer one) bounds the relation; the middle of the
@@ -189,7 +189,7 @@ def _from_chunk(
     begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights), nest)
     if begin.verdict is not Verdict.OK:
         return found
-    # The begin fits and the rest does not: the clocks are not related by one line.
+    # The start fits and the rest does not: the clocks are not related by one line.
     along, why = _along_lines(a, b, found, best.line)
     span = chunk.b.span if chunk.of_b else chunk.span
     reason = Text.BEGIN_FITS(span=span[1] - span[0], begin=begin.matches, whole=found.matches)
@@ -238,7 +238,7 @@ def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: b
 
 
 def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, Message | None]:
-    """Return the answer along several lines, the first of which is near one at the begin of b; None with the reason."""
+    """Return the answer along several lines, the first of which is near one at the start of b; None with the reason."""
     lines, why = _lines(a, b, line)
     if len(lines) < 2:
         return None, why
@@ -262,7 +262,7 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Est
 
 
 def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message | None]:
-    """Return the lines that relate two clocks one after the other, from one at the begin of b.
+    """Return the lines that relate two clocks one after the other, from one at the start of b.
 
     None, with why, if unclear.
     """

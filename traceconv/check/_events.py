@@ -112,7 +112,7 @@ def is_list(text: memoryview) -> bool:
 
 
 def _first_place(text: memoryview) -> int:
-    """Return where the white space at the begin of a text ends."""
+    """Return where the white space at the start of a text ends."""
     found = _SPACE.match(text)
     return found.end() if found else 0
 

@@ -40,8 +40,8 @@ from traceconv.model.times import MS, format_time, parse_ns
 from traceconv.model.trace import SliceId, TrackId
 
 BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or lacks a time that is a number: it was left out")
-MENDED = repaired(
-    "tensorrt.mended", "the file is no valid JSON (names without escapes, nan, cut): read object by object"
+REPAIRED_JSON = repaired(
+    "tensorrt.repaired", "the file is no valid JSON (names without escapes, nan, cut): read object by object"
 )
 
 _OBJECT = re.compile(rb"\{[^{}]*\}")
@@ -78,7 +78,7 @@ def _records(data: bytes, out: Builder) -> Iterator[Record]:
             yield {key: _plain(bytes(value)) for key, value in members.items()}
         return
     except (msgspec.DecodeError, UnicodeDecodeError):
-        out.problem(MENDED, out.info.name)
+        out.problem(REPAIRED_JSON, out.info.name)
     for line in data.splitlines():
         layer = _LAYER.search(line)
         if layer is not None:
@@ -213,17 +213,17 @@ class _Profile(msgspec.Struct):
 
 
 def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
-    """Return the JSON object of a file, mended where names hold quotes. Raises MalformedInput if it does not end."""
+    """Return the JSON object of a file, repaired where names hold quotes. Raises MalformedInput if it does not end."""
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     try:
-        mended, _ = repair_value(data, 0, Counter())
-        document = msgspec.json.decode(mended, type=dict[str, Any])
+        text, _ = repair_value(data, 0, Counter())
+        document = msgspec.json.decode(text, type=dict[str, Any])
     except (Incomplete, Hopeless, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise source.malformed("no whole list of layers", hint="was the file copied whole? Export it again") from None
-    out.problem(MENDED, out.info.name)
+    out.problem(REPAIRED_JSON, out.info.name)
     return document
 
 
@@ -275,7 +275,7 @@ class Tensorrt:
         "trtexec --loadEngine=model.engine --profilingVerbosity=detailed --exportLayerInfo=layers.json"
     )
     line_up: ClassVar[str] = (
-        "Times count from the start of the run, profiles have none: `--offset FILE=TIME`, with the begin of the first "
+        "Times count from the start of the run, profiles have none: `--offset FILE=TIME`, with the start of the first "
         "inference in an Nsight Systems recording of the same run (nsys profile trtexec ...), for instance."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (

@@ -408,7 +408,7 @@ class _Recoded(io.RawIOBase):
 
 
 def _magic(raw: IO[bytes], display: str) -> bytes:
-    """Return the first four bytes of an open file, which stays at its begin."""
+    """Return the first four bytes of an open file, which stays at its start."""
     try:
         magic = raw.read(4)
     except OSError as error:
@@ -418,7 +418,7 @@ def _magic(raw: IO[bytes], display: str) -> bytes:
 
 
 def _size(raw: IO[bytes]) -> int:
-    """Return the bytes of an open file, which stays at its begin."""
+    """Return the bytes of an open file, which stays at its start."""
     size = raw.seek(0, os.SEEK_END)
     raw.seek(0)
     return size

@@ -286,7 +286,7 @@ class ClockSnapshot:
 
     @property
     def assumed(self) -> bool:
-        """Whether this rests on the word of the user or on an assumption, and not on the file."""
+        """Whether this rests on what the user states or on an assumption, and not on the file."""
         return self.provenance is not Provenance.METADATA
 
     @property

@@ -24,7 +24,7 @@ class ProblemKind(enum.Enum):
 
     Attributes:
         LOST: it was in the input and is not in the output. `--strict` fails on this kind only.
-        ABSENT: the input holds only half of something: an end without its begin, a flow of which one end was recorded,
+        ABSENT: the input holds only half of something: an end without its start, a flow of which one end was recorded,
             what the recorder itself dropped. Nothing that the input holds is missing in the output, but for that half.
         REPAIRED: it was damaged or impossible, and is in the output as it was plainly meant, or as near as can be.
         SKIPPED: it was left out by design, since it has no place on a timeline or an option asks for that. The help of
@@ -246,7 +246,7 @@ class Balance:
         read: how many the input holds.
         written: how many became rows of the trace.
         kept: how many became facts about the whole input, metadata or clock snapshots, by what.
-        merged: how many became part of something else, by what ("end joined to its begin"), or frame the others:
+        merged: how many became part of something else, by what ("end joined to its start"), or frame the others:
             headings, empty lines.
         skipped: how many were left out, by reason.
     """

@@ -164,7 +164,7 @@ class Marks:
 
 
 def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) -> tuple[I64, I64]:
-    """Join each end with its begin: the innermost open one of that name, or else the innermost one.
+    """Join each end with its start: the innermost open one of that name, or else the innermost one.
 
     Args:
         order: the rows of the other columns, track by track and in order of time.

@@ -50,7 +50,7 @@ def _is_long(text: str, length: int) -> bool:
 
 
 def _cut(text: str, length: int) -> str:
-    """Return the whole characters at the begin of a text that have no more bytes than that."""
+    """Return the whole characters at the start of a text that have no more bytes than that."""
     return _utf8(text)[:length].decode("utf-8", "ignore") if _is_long(text, length) else text
 
 

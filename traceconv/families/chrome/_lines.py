@@ -49,7 +49,7 @@ def arrows(trace: Trace) -> Arrows:
 
 
 def _own_time(slices: Slices, row: int) -> int:
-    """Return the first time at which a slice is the innermost one; its begin if there is none."""
+    """Return the first time at which a slice is the innermost one; its start if there is none."""
     start, track = int(slices.ts[row]), slices.track[row]
     end, time = start + int(slices.dur[row]), start
     child = row + 1

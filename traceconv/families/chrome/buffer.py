@@ -86,11 +86,11 @@ class JsonBuffer:
         """Return the object or array here as valid JSON, and where it ends, reading as much more as it takes."""
         limit = self.limit()
         while True:
-            mended: Counter[str] = Counter()
+            repaired: Counter[str] = Counter()
             rest = len(self.data) - self.pos
             text, start = (self.data, self.pos) if rest <= limit else (self.data[self.pos : self.pos + limit], 0)
             try:
-                value, end = repair_value(text, start, mended)
+                value, end = repair_value(text, start, repaired)
             except Incomplete:
                 if rest > limit:
                     self.in_vain(limit)
@@ -102,7 +102,7 @@ class JsonBuffer:
                 self.in_vain(error.at - start)
                 raise
             else:
-                repairs += mended
+                repairs += repaired
                 return value, self.pos + end - start
 
     def limit(self) -> int:

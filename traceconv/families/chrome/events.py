@@ -262,7 +262,7 @@ class ChromeEvents:
         _add_flow_fields(self.flows, event, ts, number, track, row)
 
     def begin(self, event: Event, ts: int, number: int) -> None:
-        """B: the begin of a slice on its thread."""
+        """B: the start of a slice on its thread."""
         track = self.place(event)
         args = args_of(self.out, event, number, ("bind_id", "flow_in", "flow_out"))
         self.out.begin(track, ts, event.name, event.cat, args, number)

@@ -266,9 +266,9 @@ class _Resolution:
             if self.phase[step] == _STEP:
                 before = step
         self._arrows(np.array(sources), np.array(targets))
-        lonely = np.array(sorted(pending), np.intp)
-        self._skip(self._unpaired, lonely)
-        self._out.balance.written -= int(self.counts[lonely].sum())
+        alone = np.array(sorted(pending), np.intp)
+        self._skip(self._unpaired, alone)
+        self._out.balance.written -= int(self.counts[alone].sum())
 
     def _arrows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
         kinds = self._kind_of[self._number[self.key[sources]]]

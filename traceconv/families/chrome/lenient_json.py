@@ -64,7 +64,7 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
     Args:
         data: the text.
         pos: where an object or array begins.
-        repairs: counts what was mended, by kind.
+        repairs: counts what was repaired, by kind.
 
     Raises:
         Incomplete: the text ends before the value does.

@@ -9,7 +9,7 @@ below the process; tracks outside of all processes come under a process named af
 counter of the process, its unit the key of the value. Descriptions of tracks are left out.
 
 Viewers bind an arrow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
-at the begin of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
+at the start of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
 """
 
 from __future__ import annotations

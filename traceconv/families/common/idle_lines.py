@@ -61,7 +61,7 @@ def literal(text: str) -> bytes:
 
 
 def holds(what: bytes, times: int = 1) -> bytes:
-    """Return the expression of the begin of lines in which something stands, so many times without overlap."""
+    """Return the expression of the start of lines in which something stands, so many times without overlap."""
     return rb"(?>[^\n]*?(?:%b)){%d}" % (what, times)
 
 

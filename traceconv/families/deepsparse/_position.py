@@ -20,7 +20,7 @@ class Stamps:
         self._reader = TimeReader(form)
 
     def take(self, text: bytes) -> tuple[int | None, bytes]:
-        """Return the time at the begin of a text, and the rest."""
+        """Return the time at the start of a text, and the rest."""
         match = self._pattern.match(text.lstrip(b' [(<"'))
         if match is None:
             return None, text
@@ -32,7 +32,7 @@ class Stamps:
 
 
 def stamps_of(source: Source) -> Stamps | None:
-    """Return the form of the times before the prefixes, if nearly all lines of the engine at the begin have one."""
+    """Return the form of the times before the prefixes, if nearly all lines of the engine at the start have one."""
     before, count = [], 0
     for line in source.head().data.splitlines():
         text, records = lines.records(lines.plain(line))

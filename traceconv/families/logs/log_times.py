@@ -405,7 +405,7 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
             times.append(reader.read(groups_of(match)))
         except ValueError:
             continue
-    jitter = 0 if form.kind is Kind.SINCE_START else _JITTER_NS  # numbers at the begin of lines need not be times
+    jitter = 0 if form.kind is Kind.SINCE_START else _JITTER_NS  # numbers at the start of lines need not be times
     back = sum(earlier - later > jitter for earlier, later in pairwise(times))
     candidates = sum(begins_entry(line) for line in lines)
     return Fit(form, len(times), max(candidates, len(times)), back)

@@ -83,7 +83,7 @@ _ENTRY_LINES = 500
 #: Lines without a time that are kept in mind: how many, and how long they may be.
 _MOST_KNOWN, _SHORT = 1 << 12, 512
 _BACK_NS = 10**9
-#: What may stand between the begin of a line and its time, besides fields.
+#: What may stand between the start of a line and its time, besides fields.
 _OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
 #: A message in the style of logfmt, with nothing after it.
 _QUOTED = re.compile(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
@@ -547,7 +547,7 @@ def _is_day(text: str) -> bool:
 
 
 def _day_ns(text: str) -> int:
-    """Return the begin of a day in ns since 1970, as if it were one of UTC."""
+    """Return the start of a day in ns since 1970, as if it were one of UTC."""
     return (date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9
 
 

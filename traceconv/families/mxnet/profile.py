@@ -23,7 +23,7 @@ Chrome JSON printed with printf. What differs from the format, as the sources (`
 - frames are `(` and `)` without an id, markers are `n` without an id;
 - times are whole microseconds: since 1970 (Linux), since boot (Windows, macOS), to 1.1 since the profiler was made.
 
-Operators on a GPU are measured by the host, from the begin of the call until its completion was noticed.
+Operators on a GPU are measured by the host, from the start of the call until its completion was noticed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ LONE_BEGIN = absent(
 )
 LONE_END = absent(
     "mxnet.end_without_begin",
-    "an end does not follow its begin, which always is the record before: the file is cut or damaged there",
+    "an end does not follow its start, which always is the record before: the file is cut or damaged there",
 )
 NOT_WANTED = skipped(
     "mxnet.api_counter", "counters of the C API were left out, as the option api_counters=false asks", quiet=True

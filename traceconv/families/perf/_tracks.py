@@ -433,7 +433,7 @@ class Header(msgspec.Struct):
         Args:
             out: the input; its events have been handed over.
             resolution_ns: the step of the times as they were printed.
-            chosen: the name of the clock by word of the user, for input without a header ("" for none).
+            chosen: the name of the clock as the user states, for input without a header ("" for none).
             relative: whether the times were printed as those since the first event.
         """
         if self.facts:

@@ -27,7 +27,7 @@ UNKNOWN_CLOCK = lost(
     "perfetto.unknown_clock",
     "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
 )
-LONELY_FLOW = absent("perfetto.lonely_flow", "a flow has only one slice in the file, so that there is no arrow")
+HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file, so that there is no arrow")
 
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20
@@ -427,8 +427,8 @@ class Emission:
             here[:-1][joined[1:]].tolist(), here[joined].tolist(), none.tolist(), none.tolist(), at[joined].tolist()
         )
         is_last = np.append(flow[1:] != flow[:-1], True)
-        for lonely in np.flatnonzero(~joined & ((ends == 1) | is_last)).tolist():
-            self._out.problem(LONELY_FLOW, int(at[lonely]), f"flow {int(ids[lonely]) % (1 << 64)}")
+        for alone in np.flatnonzero(~joined & ((ends == 1) | is_last)).tolist():
+            self._out.problem(HALF_FLOW, int(at[alone]), f"flow {int(ids[alone]) % (1 << 64)}")
 
     def _old_arrows(self, kept: npt.NDArray[np.bool_]) -> None:
         """Flow events of old traces name a thread and a time."""

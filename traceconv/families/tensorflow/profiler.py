@@ -10,7 +10,7 @@ The files are called `trace.json.gz`, `trace_viewer.json` or `perfetto_trace.jso
 
 Facts from recordings of TensorFlow 2.13 and 2.18 (converted by xprof) and JAX 0.10. The file is made out of the
 XSpace beside it (`*.xplane.pb`, see the importer xplane): a pid is a plane, a tid a line of it, neither is a number of
-the operating system. Times are µs since the begin of the profile, which only the XSpace knows. All values of args are
+the operating system. Times are µs since the start of the profile, which only the XSpace knows. All values of args are
 text. What had no duration comes as an instant, or, by JAX, with one of a picosecond. An empty object ends the array.
 
 Lost: the exporter itself stops after 1,000,000 events without a word.

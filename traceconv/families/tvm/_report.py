@@ -163,7 +163,7 @@ def _decode(data: bytes, source: Source, out: Builder) -> _File:
         pass
     repairs: Counter[str] = Counter()
     try:
-        data = _mended(data, repairs, out)
+        data = _repaired(data, repairs, out)
         file = msgspec.json.decode(data, type=_File)
     except (Hopeless, msgspec.MsgspecError) as error:
         place = f"byte {error.at}" if isinstance(error, Hopeless) else ""
@@ -178,7 +178,7 @@ def _decode(data: bytes, source: Source, out: Builder) -> _File:
     return file
 
 
-def _mended(data: bytes, repairs: Counter[str], out: Builder) -> bytes:
+def _repaired(data: bytes, repairs: Counter[str], out: Builder) -> bytes:
     """Return valid JSON; of a file that ends early, the calls that are whole."""
     try:
         return repair_value(data, 0, repairs)[0]
