@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from traceconv.errors import OutputError, UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import TABLES, SourceInfo
+from traceconv.model.trace import TABLES, SourceInfo, Trace
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -129,6 +130,8 @@ def test_integers_beside_unknown_values_stay_exact_in_pandas() -> None:
         ([2**53 + 1, 2.5], pa.string()),
         ([2**63], pa.float64()),
         ([2**63 + 1], pa.string()),
+        ([10**400], pa.string()),
+        ([10**400, 1.5], pa.string()),
         ([True, 1], pa.string()),
         (["a", 1], pa.string()),
         ([[1, 2]], pa.string()),
@@ -158,6 +161,46 @@ def test_hostile_names() -> None:
     frame = Frames(lay_out(out.finish())).slices
     assert frame.to_polars()["name"].to_list() == frame.to_pandas().name.tolist() == names
     assert "<script>" not in frame._repr_html_()
+
+
+@pytest.mark.parametrize("key", ['a"b', "a\\b", "a\nb", "é", "args.a"])
+def test_hostile_keys_of_args(key: str) -> None:
+    trace = _with_args({key: 1}, {key: "x"}, {}, {key: None})
+    column = Frames(trace, args=[key]).slices.to_arrow()[f"args.{key}"]
+    assert column.to_pylist() == ["1", "x", None, None]
+    (operations,) = traceconv.report(trace, traceconv.Questions(["operations"], by=[f"arg:{key}"]))
+    assert {row[0] for row in operations.rows} == {"1", "x", "", "null"}
+
+
+@pytest.mark.parametrize("number", ["1e400", "-" + "9" * 5000, "9" * 400])
+def test_numbers_that_are_too_large_are_texts(number: str, tmp_path: Path) -> None:
+    begin, end = '{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2,"args":{"n":', ',"k":7}}]}'
+    (tmp_path / "a.json").write_text(begin + number + end)
+    slices = traceconv.frames([tmp_path / "a.json"], args=["n", "k"]).slices.to_arrow()
+    assert slices["args.n"].to_pylist() == [number]
+    assert slices["args.k"].to_pylist() == [7]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are texts")
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    names = [os.fsdecode(b"a\xfe.json"), os.fsdecode(b"a\xff.json")]
+    for name in names:
+        (tmp_path / name).write_bytes(CUDA.read_bytes())
+    policy = traceconv.Policy(on_ambiguous="separate")
+    frames = traceconv.frames([tmp_path / name for name in names], policy=policy)
+    shown = frames.recordings.to_arrow()["input"].to_pylist()
+    assert shown == ["a\N{REPLACEMENT CHARACTER}.json"] * 2
+    assert set(frames.slices.to_pandas().input) == set(frames.slices.to_polars()["input"]) == set(shown)
+    with pytest.raises(UsageError, match="must have names"):
+        traceconv.frames([CUDA], args=[os.fsdecode(b"\xff")])
+
+
+def _with_args(*args: dict[str, object]) -> Trace:
+    out = _builder()
+    thread = out.tracks.thread(out.tracks.process("p", pid=1), 2, "t")
+    for start, values in enumerate(args):
+        out.slice(thread, start * 10, 5, "name", args=values)
+    return lay_out(out.finish())
 
 
 def test_sections_are_frames_too() -> None:
