@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
 import traceconv
 from tests.golden import ROOT, Case, cases
+from traceconv.answers import export as export_module
 from traceconv.answers import frames as frames_module
 from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.frames import TABLE_NAMES, Frames
@@ -207,9 +209,24 @@ def test_sections_are_frames_too() -> None:
     (operations,) = traceconv.report([CUDA], traceconv.Questions(sections=["operations"]))
     assert operations.to_pandas().to_dict("records")[0]["self_ns"] == operations.records()[0]["self_ns"]
     assert operations.to_polars().columns == [column.name for column in operations.columns]
-    assert "cudaDeviceSynchronize" in operations._repr_html_()
     trace = traceconv.read(CUDA)
     assert traceconv.report(trace)[1].records() == operations.records()
+
+
+def test_notebooks_show_sections_with_their_notes_and_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (operations,) = traceconv.report([CUDA], traceconv.Questions(sections=["operations"]))
+    operations.notes.append("<script>")
+    operations.rows *= 20
+    html = operations._repr_html_()
+    assert html.startswith("<h4>operations</h4><table>")
+    assert "cudaDeviceSynchronize" in html
+    assert html.count("<tr>") == 51
+    assert f"<p>{len(operations.rows) - 50} more rows</p>" in html
+    assert all(f"<p>{escape(note)}</p>" in html for note in operations.notes)
+    assert "<script>" not in html
+    with pytest.raises(UsageError, match="pyarrow is not installed"):
+        operations.to_arrow()
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
@@ -226,11 +243,32 @@ def test_an_export_holds_what_the_frames_hold(ending: str, tmp_path: Path) -> No
         expected = frame.to_arrow()
         if ending == "parquet":
             assert pyarrow.parquet.read_table(path).equals(expected)
+            assert pyarrow.parquet.read_schema(path).metadata[b"traceconv.schema"] == b"1"
         elif ending == "arrow":
             assert pa.ipc.open_file(path).read_all().equals(expected, check_metadata=True)
         else:
-            options = pyarrow.csv.ParseOptions(newlines_in_values=True)
-            assert pyarrow.csv.read_csv(path, parse_options=options).num_rows == expected.num_rows
+            with path.open(newline="", encoding="utf-8") as file:
+                header, *rows = csv.reader(file)
+            assert header == expected.column_names
+            values = [column.to_pylist() for column in expected.columns]
+            assert rows == [[_in_csv(value) for value in row] for row in zip(*values, strict=True)]
+
+
+def _in_csv(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return np.format_float_positional(value, trim="-")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_csv_is_written_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = traceconv.read(CUDA)
+    traceconv.export(trace, tmp_path / "whole.csv")
+    monkeypatch.setattr(export_module, "_ROW_GROUP", 3)
+    traceconv.export(trace, tmp_path / "parts.csv")
+    for path in (tmp_path / "whole.csv").iterdir():
+        assert path.read_bytes() == (tmp_path / "parts.csv" / path.name).read_bytes()
 
 
 def test_an_export_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,6 +283,20 @@ def test_an_export_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(OutputError, match=r"holds other files, such as mine\.txt"):
         traceconv.export([CUDA], traceconv.Output(folder, force=True))
     assert (folder / "mine.txt").read_text() == "keep me"
+
+    rename = os.rename
+
+    def interrupted(source: Path, target: str) -> None:
+        if Path(source).name == "new":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    (folder / "mine.txt").unlink()
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        traceconv.export([CUDA], traceconv.Output(folder, force=True))
+    assert len(list(folder.iterdir())) == len(TABLE_NAMES)
+    monkeypatch.setattr(os, "rename", rename)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
