@@ -28,7 +28,7 @@ from traceconv.errors import OutputError, UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import TABLES, SourceInfo, Trace
+from traceconv.model.trace import TABLES, Args, SourceInfo, Trace
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -163,6 +163,17 @@ def test_hostile_names() -> None:
     frame = Frames(lay_out(out.finish())).slices
     assert frame.to_polars()["name"].to_list() == frame.to_pandas().name.tolist() == names
     assert "<script>" not in frame._repr_html_()
+
+
+def test_args_in_several_parts() -> None:
+    args = Args([b'{"a":1}{"b":2}', b"", b'{"c":3}'])
+    at, length = np.array([14, 0, 21, 7, 0, 0]), np.array([7, 7, 0, 7, 0, 7])
+    assert bytes(args.joined(at, length)) == b'{"c":3}{"a":1}{"b":2}{"a":1}'
+    long = b'{"d":"%s"}' % (b"x" * 1000)
+    several = Args([b'{"a":1}' + long, long])
+    at, length = np.array([7, 0, 7 + len(long)]), np.array([len(long), 7, len(long)])
+    assert bytes(several.joined(at, length)) == long + b'{"a":1}' + long
+    assert bytes(Args().joined(np.array([0]), np.array([0]))) == b""
 
 
 @pytest.mark.parametrize("key", ['a"b', "a\\b", "a\nb", "é", "args.a"])

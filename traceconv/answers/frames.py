@@ -155,11 +155,10 @@ class _Builder:
         pa, args, sizes = self.pa, self.trace.args, length.astype(np.int64)
         chunks = []
         for rows in pieces(len(at)):
-            views = [args.view(*place) for place in zip(at[rows].tolist(), length[rows].tolist(), strict=True)]
             ends = np.append(0, np.cumsum(sizes[rows]))
             valid = np.packbits(length[rows] > 0, bitorder="little")
-            buffers = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(b"".join(views))]
-            chunks.append(pa.Array.from_buffers(pa.large_string(), len(views), buffers))
+            buffers = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(args.joined(at[rows], sizes[rows]))]
+            chunks.append(pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers))
         return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
 
     def chosen_args(self, at: I64, length: npt.NDArray[np.int32]) -> Columns:
