@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
 import numpy as np
 
-from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.arg_values import ABSENT, arg_values, as_text
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
@@ -160,9 +159,6 @@ def _args(table: SliceTable, key: str) -> tuple[I64, list[str]]:
     """Return an arg of each slice as the number of a text, and the texts; "" for slices that do not have it."""
     slices = table.trace.slices
     numbers, values = arg_values(table.trace.args, slices.args_at, slices.args_len, [key])
-    texts = [
-        "" if value is ABSENT else value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        for (value,) in values
-    ]
+    texts = ["" if value is ABSENT else as_text(value) for (value,) in values]
     of_text, texts = _numbered(texts)
     return of_text[numbers], texts

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from traceconv.answers.tabular import Tabular, needed
+from traceconv.answers.tabular import Tabular, html_table, needed
 
 if TYPE_CHECKING:
     import pyarrow
@@ -63,3 +64,9 @@ class Section(Tabular):
         types = {Unit.TEXT: pa.string(), Unit.COUNT: pa.int64(), Unit.NS: pa.int64(), Unit.SHARE: pa.float64()}
         schema = pa.schema([(column.name, types[column.unit]) for column in self.columns])
         return pa.Table.from_pylist(self.records(), schema=schema)
+
+    def _repr_html_(self) -> str:
+        """Return the name, the first rows and the notes as HTML, for notebooks; without pyarrow, too."""
+        table = html_table([column.name for column in self.columns], self.rows, len(self.rows))
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<h4>{escape(self.name)}</h4>{table}{notes}"

@@ -175,8 +175,8 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
             os.rename(final, old)
         try:
             os.rename(new, final)
-        except OSError:
-            if old.exists():
+        except BaseException:  # an interruption, too, or the old tables would go with the temporary folder
+            if old.exists() and not os.path.exists(final):
                 os.rename(old, final)
             raise
     except OSError as error:
