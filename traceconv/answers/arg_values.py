@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -26,15 +27,24 @@ def arg_values(
         length: how many bytes they have; 0 for an event without args.
         keys: the members to decode; the others are passed over.
     """
+    decode = _decoder(keys)
+    places, first, numbers = np.unique(np.where(length > 0, at, -1), return_index=True, return_inverse=True)
+    nothing = (ABSENT,) * len(keys)
+    values = [
+        nothing if place < 0 else decode(args.view(place, size))
+        for place, size in zip(places.tolist(), length[first].tolist(), strict=True)
+    ]
+    return numbers.reshape(-1), values
+
+
+def _decoder(keys: Sequence[str]) -> Callable[[bytes | memoryview], tuple[Any, ...]]:
+    """Return what decodes the keys of an object: alone, or with all others where msgspec cannot name one of them."""
+    if not all(key.isprintable() and not {'"', "\\"} & set(key) for key in keys):
+        whole = msgspec.json.Decoder(dict[str, Any]).decode
+        return lambda text: tuple(map(whole(text).get, keys, repeat(ABSENT)))
     names = [f"key_{number}" for number in range(len(keys))]
     chosen = msgspec.defstruct(
         "Chosen", [(name, Any, ABSENT) for name in names], rename=dict(zip(names, keys, strict=True))
     )
     decode = msgspec.json.Decoder(chosen).decode
-    places, first, numbers = np.unique(np.where(length > 0, at, -1), return_index=True, return_inverse=True)
-    nothing = (ABSENT,) * len(keys)
-    values = [
-        nothing if place < 0 else msgspec.structs.astuple(decode(args.view(place, size)))
-        for place, size in zip(places.tolist(), length[first].tolist(), strict=True)
-    ]
-    return numbers.reshape(-1), values
+    return lambda text: msgspec.structs.astuple(decode(text))
