@@ -33,6 +33,21 @@ class Column:
     unit: Unit
 
 
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """How busy something was over time, for a plot.
+
+    Attributes:
+        name: what was busy.
+        window_ns: the length of the time that is shown, ns.
+        shares: of its equal parts in order, the share that was busy, from 0 to 1.
+    """
+
+    name: str
+    window_ns: int
+    shares: list[float]
+
+
 @dataclass(slots=True)
 class Section(Tabular):
     """One table.
@@ -42,12 +57,18 @@ class Section(Tabular):
         columns: in order; they stay, new ones are added behind them.
         rows: a cell for each column; None is not known.
         notes: sentences about what the table counts and what it leaves out.
+        over_time: what pages plot beside the table.
     """
 
     name: str
     columns: tuple[Column, ...]
     rows: list[tuple[Cell, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    over_time: list[Activity] = field(default_factory=list)
+
+    def place(self, column: str) -> int:
+        """Return where a column is."""
+        return next(at for at, one in enumerate(self.columns) if one.name == column)
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as objects, for programs."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 import click
 
 from traceconv import api
@@ -13,6 +15,11 @@ from traceconv.cli._groups import grouped
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.io.limits import Limits
+from traceconv.io.output import check_target, write_output
+from traceconv.io.shown import lines
+
+_ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".csv": "csv", ".json": "json"}
+_ROWS, _PAGE_ROWS = 20, 500
 
 
 def _questions(sections: tuple[str, ...], by: str, step_name: str) -> Questions:
@@ -40,19 +47,35 @@ def _questions(sections: tuple[str, ...], by: str, step_name: str) -> Questions:
     click.option("--step-name", metavar="REGEX", default="", help="The whole name of the slices that are steps."),
 )
 @click.option(
-    "--top", default=20, show_default=True, type=click.IntRange(0), help="Print so many rows of each table; 0 for all."
+    "--top",
+    type=click.IntRange(0),
+    help="Print so many rows of each table; 0 for all. By default 20, and 500 on a page.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True, help="How to print."
+    "--format",
+    "form",
+    type=click.Choice(list(RENDERERS)),
+    help="How to print; by default the ending of the output decides, else text.",
 )
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    default="-",
+    metavar="FILE",
+    help="Where to write, such as report.html; else it is printed.",
+)
+@common.force_option
 @common.recordings
 @common.policy_options
 @common.memory_option
 @limit_options
 def command(
     asked: Questions,
-    top: int,
-    form: str,
+    top: int | None,
+    form: str | None,
+    path: str,
+    force: bool,
     recordings: common.Recordings,
     policy: Policy,
     memory: int | None,
@@ -64,10 +87,18 @@ def command(
       traceconv report kineto.json
       traceconv report kineto.json --section operations --by category,thread --top 10
       traceconv report ort.json onednn.log --format json
+      traceconv report kineto.json -o report.html
 
     Several files are merged first, as by `merge`. The definitions of all numbers are in docs/answers.md.
     """
+    form = form or _ENDINGS.get(PurePath(path).suffix.lower(), "text")
+    check_target(path, binary=False, force=force)
     (inputs, options), facts = recordings.inputs(), recordings.facts()
     with common.working(f"reading {len(inputs)} files", False):
         sections = api.report(inputs, asked, options=options, facts=facts, policy=policy, memory=memory, limits=limits)
-    say(*RENDERERS[form](sections, top).splitlines(), err=False)
+    text = RENDERERS[form](sections, top if top is not None else _PAGE_ROWS if form == "html" else _ROWS)
+    if path == "-":
+        say(*text.split("\n")[:-1], err=False)
+    else:
+        write_output(path, lambda sink: sink.write(lines(text).encode()), binary=False, force=force)
+        say(f"{path}: {', '.join(section.name for section in sections)}")
