@@ -53,6 +53,7 @@ class FormatMarks(Struct, frozen=True):
             format marks none.
         asides: categories of slices that repeat others or describe the recording itself, such as the ranges of the host
             drawn once more on the device. They are drawn, and counted in no table.
+        memory: a pattern of the names of counters that tell how many bytes of memory are held; "" if there are none.
     """
 
     launches: LaunchMarks | None = None
@@ -63,6 +64,7 @@ class FormatMarks(Struct, frozen=True):
     libraries: str = ""
     steps: str = ""
     asides: tuple[str, ...] = ()
+    memory: str = ""
 
 
 NO_MARKS: Final = FormatMarks()
