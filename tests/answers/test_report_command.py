@@ -63,6 +63,7 @@ def test_groups_by_what_is_asked() -> None:
     ("arguments", "message"),
     [
         (("--by", "nmae"), "'nmae' is no key"),
+        (("--sort", "slef"), "columns: name, count, total_ns, self_ns"),
         (("--step-name", "("), "--step-name '('"),
         (("--section", "devcie"), "'devcie' is not one of"),
     ],

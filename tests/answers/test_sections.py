@@ -20,6 +20,7 @@ from traceconv.answers.tables import SliceTable
 from traceconv.api import read
 from traceconv.errors import UsageError
 
+CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
 KINETO = {"schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms"}
 
 
@@ -49,6 +50,16 @@ def launched(number: int, call: tuple[float, float], work: tuple[float, float], 
 def only(section: Section, **wanted: Any) -> dict[str, Any]:
     (row,) = [row for row in section.records() if all(row[key] == value for key, value in wanted.items())]
     return row
+
+
+@pytest.mark.parametrize("sort", ["name", "thread", "count", "total", "self_ns", "mean", "p50_ns", "max", "of busy"])
+def test_operations_are_sorted_by_any_column(sort: str) -> None:
+    table = SliceTable(read(CUDA))
+    section = operations(table, ("name", "thread"), sort)
+    (at,) = [number for number, column in enumerate(section.columns) if sort in (column.name, column.title)]
+    cells = [row[at] for row in section.rows]
+    assert cells == sorted(cells, reverse=not isinstance(cells[0], str))  # type: ignore[type-var]
+    assert set(section.rows) == set(operations(table, ("name", "thread")).rows)
 
 
 def test_operations_add_up(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.device import DISPATCH_LIMIT, device
 from traceconv.answers.logs import logs
-from traceconv.answers.operations import check_key, operations
+from traceconv.answers.operations import check_key, operations, sorted_by
 from traceconv.answers.overview import overview
 from traceconv.answers.section import Section
 from traceconv.answers.steps import check_pattern, steps
@@ -29,26 +29,29 @@ class Questions:
         by: what operations are grouped by.
         step_name: a pattern of the whole names of steps; "" for what the formats mark.
         dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
+        sort: the column that operations are sorted by.
     """
 
     sections: Sequence[str] = ()
     by: Sequence[str] = ("name",)
     step_name: str = ""
     dispatch_limit: int = DISPATCH_LIMIT
+    sort: str = "self_ns"
 
     def check(self) -> None:
-        """Raise UsageError if a section or key is not known, or the pattern cannot be read."""
+        """Raise UsageError if a section, key or column is not known, or the pattern cannot be read."""
         for name in self.sections:
             if name not in _SECTIONS:
                 raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
         for key in self.by:
             check_key(key)
+        sorted_by(self.sort, self.by)
         check_pattern(self.step_name)
 
 
 _SECTIONS: dict[str, Callable[[SliceTable, Sequence[ReceiptLine], Questions], Section]] = {
     "overview": lambda table, receipt, _: overview(table.trace, receipt),
-    "operations": lambda table, _, asked: operations(table, asked.by),
+    "operations": lambda table, _, asked: operations(table, asked.by, asked.sort),
     "steps": lambda table, _, asked: steps(table, asked.step_name),
     "device": lambda table, _, asked: device(table, asked.dispatch_limit),
     "logs": lambda table, *_: logs(table),

@@ -28,18 +28,20 @@ KEYS = ("name", "category", "track", "thread", "process", "rank")
 _ARG = "arg:"
 
 
-def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
-    """Return a row for each value of the keys, the one with the most self time first.
+def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "self_ns") -> Section:
+    """Return a row for each value of the keys, sorted by a column: the largest number or the first text first.
 
     Args:
         table: the slices.
         by: some of KEYS, or `arg:KEY` for the value of an arg.
+        sort: the name or the title of a column.
 
     Raises:
-        UsageError: a key is not known.
+        UsageError: a key or the column is not known.
     """
     slices = table.trace.slices
-    columns = tuple(Column(key, key, Unit.TEXT) for key in by) + _MEASURES
+    columns = _columns(by)
+    at = sorted_by(sort, by)
     section = Section("operations", columns)
     codes, values = _combined([_key(table, key) for key in by])
     if not len(table.counted):
@@ -70,8 +72,13 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     ):
         mean = _rounded(whole, count)
         rows.append((*values(code), count, outer, own, mean, p50, p99, most, own / busy if busy else None))
-    at = len(by) + 2
-    section.rows = sorted(rows, key=lambda row: (-int(row[at] or 0), str(row[0])))
+
+    def place(row: tuple[Cell, ...]) -> tuple[float, str, str]:
+        """Return what rows are sorted by: a column, and the first one where that is the same."""
+        value = row[at]
+        return (0, value, str(row[0])) if isinstance(value, str) else (-(value or 0), "", str(row[0]))
+
+    section.rows = sorted(rows, key=place)
     left_out = len(slices.ts) - len(order)
     if left_out:
         section.notes.append(f"{left_out} slices are not counted: they repeat others or describe the recording itself")
@@ -82,6 +89,19 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
         "of busy: self as a share of the time that the tracks are busy, all added up"
     )
     return section
+
+
+def _columns(by: Sequence[str]) -> tuple[Column, ...]:
+    return tuple(Column(key, key, Unit.TEXT) for key in by) + _MEASURES
+
+
+def sorted_by(sort: str, by: Sequence[str]) -> int:
+    """Return the number of the column with a name or title; raise UsageError if there is none."""
+    columns = _columns(by)
+    for number, column in enumerate(columns):
+        if sort in (column.name, column.title):
+            return number
+    raise UsageError(f"--sort: there is no column {sort!r}", hint=f"columns: {', '.join(one.name for one in columns)}")
 
 
 def check_key(key: str) -> None:

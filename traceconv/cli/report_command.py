@@ -22,8 +22,8 @@ _ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".csv": "csv", "
 _ROWS, _PAGE_ROWS = 20, 500
 
 
-def _questions(sections: tuple[str, ...], by: str, step_name: str) -> Questions:
-    return Questions(sections, tuple(key.strip() for key in by.split(",")), step_name)
+def _questions(sections: tuple[str, ...], by: str, sort: str, step_name: str) -> Questions:
+    return Questions(sections, tuple(key.strip() for key in by.split(",")), step_name, sort=sort)
 
 
 @click.command("report")
@@ -43,6 +43,13 @@ def _questions(sections: tuple[str, ...], by: str, step_name: str) -> Questions:
         show_default=True,
         metavar="KEY,...",
         help="Group operations by name, category, track, thread, process, rank, arg:KEY, or several of them.",
+    ),
+    click.option(
+        "--sort",
+        default="self_ns",
+        show_default=True,
+        metavar="COLUMN",
+        help="Sort operations by this column, the largest number first.",
     ),
     click.option("--step-name", metavar="REGEX", default="", help="The whole name of the slices that are steps."),
 )
