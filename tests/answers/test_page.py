@@ -19,7 +19,7 @@ from tests.oracle.fixtures import do_without
 from tests.ui import shot
 from traceconv.answers import Questions
 from traceconv.answers.page import page
-from traceconv.answers.section import Column, Section, Unit
+from traceconv.answers.section import Cell, Column, Section, Unit
 
 Dom = Callable[[str], str]
 
@@ -73,10 +73,20 @@ def test_all_sections_have_tables_and_those_with_data_plots() -> None:
     assert "<h3>Busy" not in page(traceconv.report([KINETO]), 0)
 
 
+def test_bars_are_the_most_self_time_in_whatever_order_the_rows_are() -> None:
+    rows: list[tuple[Cell, ...]] = [(f"op {number}", number) for number in range(1, 41)]
+    bars = re.findall(r'class="name">(.*?)</div>', page([Section("operations", table().columns, rows)], 0))
+    assert bars == [f"op {number}" for number in range(40, 25, -1)]
+    assert ">10 µs · 91.7 %<" in page([table()], 0)
+
+
 def test_steps_are_counted_by_how_long_they_took() -> None:
     html = page(traceconv.report([KINETO], Questions(step_name=r"step#\d+")), 0)
     bars = re.search(r"How long steps take</h3>.*?</figure>", html, re.S)
     assert bars
+    sections = traceconv.report([KINETO], Questions(("steps",), step_name=r"step#\d+"))
+    sections[0].rows.reverse()
+    assert ' x="-' not in page(sections, 0)
     assert sum(int(count) for count in re.findall(r'class="value">(\d+)<', bars[0])) == 4
 
 
@@ -114,6 +124,9 @@ def test_output_by_ending(tmp_path: Path) -> None:
     assert run(CUDA, "-o", tmp_path / "a.json").returncode == 0
     assert "operations" in json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     assert run(CUDA, "--format", "html", "--top", 500).stdout == page(traceconv.report([CUDA]), 500)
+    assert run(CUDA, "-o", tmp_path / "a.txt").returncode == 0
+    assert run(CUDA, "-o", tmp_path / "a.pdf").returncode == 2
+    assert not (tmp_path / "a.pdf").exists()
     assert run(tmp_path / "none.json", "-o", tmp_path / "b.html").returncode == 1
     assert not (tmp_path / "b.html").exists()
 

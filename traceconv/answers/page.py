@@ -109,15 +109,17 @@ def _share(part: float, whole: float) -> float:
 
 def _operations(section: Section) -> list[Plot]:
     at = section.place("self_ns")
-    rows = [row for row in section.rows if row[at]][:_MOST_BARS]
-    if not rows:
+    measured = [(int(row[at] or 0), row) for row in section.rows if row[at]]
+    if not measured:
         return []
-    most = max(int(row[at] or 0) for row in rows)
+    measured.sort(key=lambda one: -one[0])  # whatever order the table has
+    most, whole = measured[0][0], sum(own for own, _ in measured)
     bars = []
-    for row in rows:
-        own = int(row[at] or 0)
-        bars.append(Bar(_label(section, row), format_short(own), (("one", 0.0, _share(own, most), format_short(own)),)))
-    return [Plot("Where the time goes", "Self time: without what runs inside.", bars)]
+    for own, row in measured[:_MOST_BARS]:
+        value = f"{format_short(own)} · {100 * own / whole:.1f} %"
+        bars.append(Bar(_label(section, row), value, (("one", 0.0, _share(own, most), value),)))
+    caption = "Self time, without what runs inside, and its share of the self time of all operations."
+    return [Plot("Where the time goes", caption, bars)]
 
 
 def _steps(section: Section) -> list[Plot]:
@@ -146,7 +148,7 @@ def _steps(section: Section) -> list[Plot]:
         plots.append(Plot("How long steps take", caption, bars))
         if len(rows) > _MOST_STEPS:
             continue
-        begin = int(rows[0][start] or 0)
+        begin = min(int(row[start] or 0) for row in rows)
         whole = max(int(row[start] or 0) + int(row[length] or 0) for row in rows) - begin
         parts = tuple(
             (

@@ -14,11 +14,20 @@ from traceconv.cli import _common as common
 from traceconv.cli._groups import grouped
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
+from traceconv.errors import UsageError
 from traceconv.io.limits import Limits
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import lines
 
-_ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".csv": "csv", ".json": "json"}
+_ENDINGS = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".txt": "text",
+    "": "text",
+}
 _ROWS, _PAGE_ROWS = 20, 500
 
 
@@ -98,7 +107,11 @@ def command(
 
     Several files are merged first, as by `merge`. The definitions of all numbers are in docs/answers.md.
     """
-    form = form or _ENDINGS.get(PurePath(path).suffix.lower(), "text")
+    ending = PurePath(path).suffix.lower()
+    form = form or _ENDINGS.get(ending)
+    if form is None:
+        known = ", ".join(filter(None, _ENDINGS))
+        raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
     check_target(path, binary=False, force=force)
     (inputs, options), facts = recordings.inputs(), recordings.facts()
     with common.working(f"reading {len(inputs)} files", False):
