@@ -64,6 +64,7 @@ def test_groups_by_what_is_asked() -> None:
     [
         (("--by", "nmae"), "'nmae' is no key"),
         (("--sort", "slef"), "columns: name, count, total_ns, self_ns"),
+        (("--where", "dur>1"), "at character 5 of 'dur>1'"),
         (("--step-name", "("), "--step-name '('"),
         (("--section", "devcie"), "'devcie' is not one of"),
     ],

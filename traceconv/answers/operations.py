@@ -43,9 +43,9 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     columns = _columns(by)
     at = sorted_by(sort, by)
     section = Section("operations", columns)
-    codes, values = _combined([_key(table, key) for key in by])
+    codes, values = _combined([key_of(table, key) for key in by])
     if not len(table.counted):
-        section.notes.append("the inputs hold no slices")
+        section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
         return section
     busy = sum(one.length for one in table.busy_by_track(table.counted).values())
     outermost = _outermost(table, codes)
@@ -79,7 +79,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         return (0, value, str(row[0])) if isinstance(value, str) else (-(value or 0), "", str(row[0]))
 
     section.rows = sorted(rows, key=place)
-    left_out = len(slices.ts) - len(order)
+    left_out = len(slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"{left_out} slices are not counted: they repeat others or describe the recording itself")
     if not all(table.drawn_in_time[slices.track]):
@@ -117,13 +117,15 @@ def _rounded(whole: int, count: int) -> int:
 
 
 def _outermost(table: SliceTable, codes: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which slices lie in no other slice of the same group."""
+    """Return which slices lie in no other slice of the same group that is counted."""
     parent = table.nesting.parent
+    counted = np.zeros(len(codes), bool)
+    counted[table.counted] = True
     found = np.ones(len(codes), bool)
     above = parent.copy()
     open_rows = np.flatnonzero(above != NO_PARENT)
     while len(open_rows):
-        same = codes[above[open_rows]] == codes[open_rows]
+        same = (codes[above[open_rows]] == codes[open_rows]) & counted[above[open_rows]]
         found[open_rows[same]] = False
         open_rows = open_rows[~same]
         above[open_rows] = parent[above[open_rows]]
@@ -147,7 +149,7 @@ def _combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int
     return codes, texts_of
 
 
-def _key(table: SliceTable, key: str) -> tuple[I64, list[str]]:
+def key_of(table: SliceTable, key: str) -> tuple[I64, list[str]]:
     """Return the value of a key for each slice, as the number of a text, and the texts."""
     check_key(key)
     trace = table.trace

@@ -31,8 +31,8 @@ _ENDINGS = {
 _ROWS, _PAGE_ROWS = 20, 500
 
 
-def _questions(sections: tuple[str, ...], by: str, sort: str, step_name: str) -> Questions:
-    return Questions(sections, tuple(key.strip() for key in by.split(",")), step_name, sort=sort)
+def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, step_name: str) -> Questions:
+    return Questions(sections, tuple(key.strip() for key in by.split(",")), step_name, sort=sort, where=where)
 
 
 @click.command("report")
@@ -59,6 +59,12 @@ def _questions(sections: tuple[str, ...], by: str, sort: str, step_name: str) ->
         show_default=True,
         metavar="COLUMN",
         help="Sort operations by this column, the largest number first.",
+    ),
+    click.option(
+        "--where",
+        default="",
+        metavar="CONDITION",
+        help="Count only slices for which it holds, such as 'name~conv and dur>1ms and args.device=1'.",
     ),
     click.option("--step-name", metavar="REGEX", default="", help="The whole name of the slices that are steps."),
 )
