@@ -482,6 +482,11 @@ def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:
             raise UsageError(f"{output}: the output would replace an input", hint="give the output another name")
 
 
+def refuse_overwriting(inputs: Sequence[Input], output: str) -> None:
+    """Raise UsageError if the output is one of the inputs, by whatever name."""
+    _refuse_overwriting([Source(one.path) for one in inputs], output)
+
+
 def _read_all(
     given: Sequence[Input],
     sources: Sequence[Source],

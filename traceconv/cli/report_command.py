@@ -118,8 +118,9 @@ def command(
     if form is None:
         known = ", ".join(filter(None, _ENDINGS))
         raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
-    check_target(path, binary=False, force=force)
     (inputs, options), facts = recordings.inputs(), recordings.facts()
+    api.refuse_overwriting(inputs, path)
+    check_target(path, binary=False, force=force)
     with common.working(f"reading {len(inputs)} files", False):
         sections = api.report(inputs, asked, options=options, facts=facts, policy=policy, memory=memory, limits=limits)
     text = RENDERERS[form](sections, top if top is not None else _PAGE_ROWS if form == "html" else _ROWS)
