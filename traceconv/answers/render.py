@@ -53,6 +53,8 @@ def _shown(cell: Cell, unit: Unit) -> str:
         return format_short(float(cell))
     if unit is Unit.SHARE:
         return f"{100 * float(cell):.1f} %"
+    if unit is Unit.RATE:
+        return f"{float(cell):.4g}"
     shown = one_line(str(cell))
     return shown if len(shown) <= _LONGEST_TEXT else f"{shown[: _LONGEST_TEXT - 3]}..."
 
