@@ -13,6 +13,7 @@ from traceconv.answers.device import DISPATCH_LIMIT, device
 from traceconv.answers.logs import logs
 from traceconv.answers.operations import check_key, operations, sorted_by
 from traceconv.answers.overview import overview
+from traceconv.answers.primitives import primitives
 from traceconv.answers.section import Section
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
@@ -60,6 +61,7 @@ _SECTIONS: dict[str, Callable[[SliceTable, Sequence[ReceiptLine], Questions], Se
     "steps": lambda table, _, asked: steps(table, asked.step_name),
     "device": lambda table, _, asked: device(table, asked.dispatch_limit),
     "logs": lambda table, *_: logs(table),
+    "primitives": lambda table, *_: primitives(table),
 }
 SECTIONS = tuple(_SECTIONS)
 #: The sections whose rows are slices that a condition can choose.

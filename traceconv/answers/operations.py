@@ -70,7 +70,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     for code, (count, outer, own, whole, p50, p99, most) in zip(
         codes[order][first].tolist(), columns_of_numbers, strict=True
     ):
-        mean = _rounded(whole, count)
+        mean = rounded(whole, count)
         rows.append((*values(code), count, outer, own, mean, p50, p99, most, own / busy if busy else None))
 
     def place(row: tuple[Cell, ...]) -> tuple[float, str, str]:
@@ -110,7 +110,7 @@ def check_key(key: str) -> None:
         raise UsageError(f"--by: {key!r} is no key", hint=f"keys: {', '.join(KEYS)}, arg:KEY")
 
 
-def _rounded(whole: int, count: int) -> int:
+def rounded(whole: int, count: int) -> int:
     """Return a mean of whole ns, rounded half to even."""
     quotient, rest = divmod(whole, count)
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))

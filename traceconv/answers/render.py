@@ -53,6 +53,8 @@ def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
         return format_short(float(cell))
     if unit is Unit.SHARE:
         return f"{100 * float(cell):.1f} %"
+    if unit is Unit.RATE:
+        return f"{float(cell):.4g}"
     shown = one_line(str(cell))
     return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
 

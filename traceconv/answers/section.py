@@ -22,6 +22,7 @@ class Unit(enum.Enum):
     COUNT = "count"
     NS = "ns"
     SHARE = "share"
+    RATE = "rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,13 @@ class Section(Tabular):
             UsageError: pyarrow is not installed.
         """
         pa = needed("pyarrow", "arrow")
-        types = {Unit.TEXT: pa.string(), Unit.COUNT: pa.int64(), Unit.NS: pa.int64(), Unit.SHARE: pa.float64()}
+        types = {
+            Unit.TEXT: pa.string(),
+            Unit.COUNT: pa.int64(),
+            Unit.NS: pa.int64(),
+            Unit.SHARE: pa.float64(),
+            Unit.RATE: pa.float64(),
+        }
         schema = pa.schema([(column.name, types[column.unit]) for column in self.columns])
         return pa.Table.from_pylist(self.records(), schema=schema)
 

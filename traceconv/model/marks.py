@@ -38,6 +38,26 @@ class LaunchMarks(Struct, frozen=True):
     to_host: str = ""
 
 
+class PrimitiveMarks(Struct, frozen=True):
+    """How calls of primitives of a library are told, each of which has several implementations.
+
+    Attributes:
+        calls: the categories of the slices (and, where no duration is stated, instants) of calls. The name is the kind.
+        implementation: the arg that names the implementation.
+        reference: a pattern found in the names of implementations that are plain code, kept to compare with.
+        reorders: a pattern of the kinds that only move data from one layout to another.
+        gflop: the arg with what a call computes, 10^9 operations, where the shape of the problem tells it.
+        formula: how that is counted, in words.
+    """
+
+    calls: tuple[str, ...]
+    implementation: str
+    reference: str
+    reorders: str
+    gflop: str
+    formula: str
+
+
 class FormatMarks(Struct, frozen=True):
     """What a format says of all its files.
 
@@ -54,6 +74,7 @@ class FormatMarks(Struct, frozen=True):
         asides: categories of slices that repeat others or describe the recording itself, such as the ranges of the host
             drawn once more on the device. They are drawn, and counted in no table.
         memory: a pattern of the names of counters that tell how many bytes of memory are held; "" if there are none.
+        primitives: how calls of primitives of a library are told; None if there are none.
     """
 
     launches: LaunchMarks | None = None
@@ -65,6 +86,7 @@ class FormatMarks(Struct, frozen=True):
     steps: str = ""
     asides: tuple[str, ...] = ()
     memory: str = ""
+    primitives: PrimitiveMarks | None = None
 
 
 NO_MARKS: Final = FormatMarks()

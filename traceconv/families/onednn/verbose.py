@@ -34,7 +34,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import absent, noted, repaired, skipped
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import FormatMarks, PrimitiveMarks
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackId, occurring
 
@@ -77,6 +77,14 @@ _RUNTIMES = (
     "openvino",
     "tvm-execution-trace",
     "viztracer",
+)
+_PRIMITIVES = PrimitiveMarks(
+    calls=("exec",),
+    implementation="impl",
+    reference=r"(?:^|[:_])ref(?:[:_]|$)",
+    reorders=r"reorder",
+    gflop="derived_gflop",
+    formula="2 operations for each multiplication with its addition, as if padding were computed, backward as forward",
 )
 
 
@@ -347,7 +355,7 @@ class OnednnVerbose:
     versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
     clock: ClassVar[ClockDomain] = WALL_CLOCK
     layer: ClassVar[Layer] = Layer.LIBRARY
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"dnnl|mkldnn|onednn")
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"dnnl|mkldnn|onednn", primitives=_PRIMITIVES)
     record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
     line_up: ClassVar[str] = (
         "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "
