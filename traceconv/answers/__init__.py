@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.device import DISPATCH_LIMIT, device
 from traceconv.answers.logs import logs
+from traceconv.answers.memory import memory
 from traceconv.answers.operations import check_key, operations, sorted_by
 from traceconv.answers.overview import overview
 from traceconv.answers.primitives import primitives
@@ -60,6 +61,7 @@ _SECTIONS: dict[str, Callable[[SliceTable, Sequence[ReceiptLine], Questions], Se
     "operations": lambda table, _, asked: operations(table, asked.by, asked.sort),
     "steps": lambda table, _, asked: steps(table, asked.step_name),
     "device": lambda table, _, asked: device(table, asked.dispatch_limit),
+    "memory": lambda table, *_: memory(table),
     "logs": lambda table, *_: logs(table),
     "primitives": lambda table, *_: primitives(table),
 }

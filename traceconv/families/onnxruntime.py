@@ -121,7 +121,12 @@ class OnnxRuntime:
     versions = "0.3 to 1.31; the fork with perf counters for each layer"
     clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(launch_arrows="launch", libraries="onnxruntime", steps="model_run")
+    marks = FormatMarks(
+        launch_arrows="launch",
+        libraries="onnxruntime",
+        steps="model_run",
+        memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
+    )
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
     line_up = (
         "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with -O "

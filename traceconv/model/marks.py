@@ -108,6 +108,8 @@ GPU_LAUNCHES: Final = LaunchMarks(
 GPU_ARROWS: Final = r"launch|ac2g|async_[cn]pu"
 
 #: Of a GPU's profiler.
-GPU_MARKS: Final = FormatMarks(GPU_LAUNCHES, launch_arrows=GPU_ARROWS)
+GPU_MARKS: Final = FormatMarks(
+    GPU_LAUNCHES, launch_arrows=GPU_ARROWS, memory=r"Allocated memory \(.*\)|Allocated .* memory"
+)
 #: Of a format that any tool writes, with whatever names it likes.
 ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_ARROWS, r"send|recv|receive", any_tool=True)

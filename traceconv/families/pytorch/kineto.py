@@ -110,6 +110,7 @@ class PytorchKineto:
         libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
         steps=r"ProfilerStep#\d+",
         asides=("Trace", "gpu_user_annotation"),
+        memory=r"Total (?:Allocated|Reserved) \(.*\)",
     )
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
     line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
