@@ -47,7 +47,7 @@ def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> T
 
 
 def with_own_domains(trace: Trace, index: int) -> Trace:
-    """Return the trace, the input of that index: domains that files cannot share are marked as its own."""
+    """Return the trace; clock domains that files cannot share are marked as those of input `index`."""
     owner = f"{index}:{trace.sources[0].name}"
     return with_domains(trace, lambda domain: domain if domain.shared else domain.owned_by(owner))
 
@@ -121,7 +121,7 @@ def against_clock(trace: Trace, domain: ClockDomain, span: tuple[int, int] | Non
 
 
 def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
-    """Return those of some clocks of an input that have times, by index; if none has, those that have an order."""
+    """Return the clocks of an input that have times, by index; if none has, those that have an order."""
     ordered = [index for index in used if trace.clocks[index].run is not Run.TOTALS]
     return [index for index in ordered if not trace.clocks[index].synthetic] or ordered
 

@@ -73,7 +73,7 @@ def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement
 
 
 def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement], ways: Ways) -> Warnings:
-    """Return two logs of one tool in the same slices.
+    """Return a warning for each two logs of one tool that lie in the same slices.
 
     A tool prints what it does once, so one of them is of another run.
     """

@@ -191,7 +191,7 @@ class DuplicateEstimator:
         return same_recording(a.trace, b.trace)
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return that both are one clock; None of two different clocks of the recording."""
+        """Return the estimate that both are one clock; None for two different clocks of the recording."""
         if a.clock != b.clock:
             return None
         events = sum(len(table.ts) for _, table in a.trace.timed_tables())

@@ -57,7 +57,7 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
 
 
 def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches | None:
-    """Return the nest of two traces; None where it says no more: no slice holds another, and b knows nothing else.
+    """Return the nested work of two traces; None if no slice contains another and b has no other work.
 
     Args:
         a, b: the outer and the inner trace.

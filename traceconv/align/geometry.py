@@ -72,7 +72,7 @@ class Region:
         return float(high[0] - low[0])
 
     def clipped(self, offset: float, drift: float, limit: float) -> Region | None:
-        """Return what is left of the region by offset * o + drift * d <= limit; None if nothing is."""
+        """Return the part of the region where offset * o + drift * d <= limit; None if it is empty."""
         value = offset * self.offsets + drift * self.drifts - limit
         if (value <= 0).all():
             return self
@@ -99,7 +99,7 @@ class Region:
         return Region(x0, self.offsets + self.drifts * (x0 - self.x0), self.drifts)
 
     def intersection(self, other: Region) -> Region | None:
-        """Return what both allow; None if nothing is."""
+        """Return the intersection with another region; None if it is empty."""
         moved = other.at(self.x0)
         area = float(np.sum(moved.offsets * np.roll(moved.drifts, -1) - np.roll(moved.offsets, -1) * moved.drifts))
         order = slice(None) if area >= 0 else slice(None, None, -1)
@@ -203,7 +203,7 @@ class Chain:
 
 
 def _parts(times: F64, begins: Sequence[float]) -> Iterator[Flags]:
-    """Return for each of several lines the times that it holds for."""
+    """Return a mask of the times that each line holds for."""
     number = np.searchsorted(np.array(begins), times, "right")
     return (number == which for which in range(len(begins) + 1))
 

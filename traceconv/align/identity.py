@@ -459,7 +459,7 @@ _IN_ORDER = attrgetter("input", "track")
 
 
 def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[Seen]]:
-    """Return those of equal keys together, in order of the first of each."""
+    """Return the items grouped by key, groups in order of their first item."""
     groups: dict[object, list[Seen]] = defaultdict(list)
     for one in seen:
         groups[key(one)].append(one)

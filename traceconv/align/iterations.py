@@ -216,7 +216,7 @@ def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
 def correlation_of_deviations(
     a: Events, b: Events, pairs: tuple[Array, Array], period: int
 ) -> tuple[float, int] | None:
-    """Return whether durations of the same operator deviate together on both sides.
+    """Return the rank correlation of deviations of the same operators on both sides.
 
     A deviation is the logarithm of a duration less the median of its operator.
 
@@ -345,7 +345,7 @@ def _deviation(logs: F64, label: Array) -> F64:
 
 
 def _usual(deviation: F64, quantum: F64) -> Array:
-    """Return those that are not far off, since warm-up is alike in all runs; of durations that the resolution can tell.
+    """Return a mask of deviations within the usual: warm-up is similar in all runs. Too coarse ones are out.
 
     Args:
         deviation: of the logarithm of each duration.

@@ -429,7 +429,7 @@ def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:
 
 
 def _agreement(x: F64, y: F64, name: Array, ids: Array) -> tuple[float, int]:
-    """Return whether what is between two events varies alike in both, and how many gaps tell.
+    """Return the rank correlation of the gaps between events in both inputs, and how many gaps count.
 
     Where some of the work is lost, a gap is longer in both, whichever run they are of: so gaps are of one kind that are
     between the same work, as many ids apart.

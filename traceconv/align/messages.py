@@ -37,7 +37,7 @@ class Text(enum.Enum):
     """What can be said. The value is the template in English."""
 
     def __call__(self, **fields: Any) -> Message:
-        """Return it as a message about something."""
+        """Return the message made of this template and the fields."""
         return Message(self, tuple(fields.items()))
 
     # -- estimators, pairs --------------------------------------------------------------------------------------------

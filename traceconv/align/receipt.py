@@ -66,7 +66,7 @@ class ReceiptLine:
         return str((Text.BOUND_OF_TWO_HOSTS if self.two_hosts else Text.BOUND)(bound=self.bound_ns))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for metadata; what does not apply is left out."""
+        """Return the members for metadata, without those that do not apply."""
         members = asdict(self)
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
         absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}

@@ -34,9 +34,9 @@ class _Reading:
 
 
 def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, Message]]:
-    """Return the traces.
+    """Return the traces with wider bounds for readings of clocks that were set, and a warning for these.
 
-    Readings of two clocks of which one was set or stood still in between are less sure, which is said.
+    A clock that was set, or stood still, between readings of two clocks makes these readings less sure.
 
     Nobody knows when it was set, so the readings through which no line goes are all good only to what it moved by. It
     does not matter which of the files comes first.

@@ -323,7 +323,7 @@ def _near_reach(estimate: Estimate, offsets: F64) -> float:
 
 
 def _curve(offsets: F64, scores: F64, points: int) -> dict[str, list[Any]]:
-    """Return no more than that many points: in each stretch the one with the highest score."""
+    """Return a curve of at most `points` points: of each stretch the one with the highest score."""
     rows = np.arange(len(scores))
     if len(scores) > points:
         rows = np.array([part[np.argmax(scores[part])] for part in np.array_split(rows, points)])

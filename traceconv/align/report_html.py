@@ -230,7 +230,7 @@ def _peaks(curve: Json, rivals: Sequence[int], *, labelled: bool) -> Json:
 
 
 def _apart(places: Sequence[tuple[int, Point]], best: float) -> list[tuple[int, Point]]:
-    """Return those of the places, the strongest first, that have room for a label."""
+    """Return the places that have room for a label; they are given strongest first."""
     taken, found = [best], []
     for value, (x, y) in places:
         if all(abs(x - other) > _ROOM for other in taken):

@@ -432,7 +432,7 @@ def _judged(
     landscape: tuple[F64, F64],
     nest: ThreadStretches | None,
 ) -> Estimate:
-    """Return the verdict over the best place."""
+    """Return the estimate for the best candidate, with its verdict."""
     pairs, share, least = _matched(a, b, line)
     region, dropped = _region(a, b, pairs, line, prior)
     if region is not None:
@@ -499,7 +499,7 @@ def _verdict(
 
 
 def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
-    """Return the answer, if it does not look like that of two runs that were given their work at the same times.
+    """Return the estimate, no more than unverified if it may be of two runs with work at the same times.
 
     Where few events match, or the best place beats others only since they are impossible, closeness alone does not tell
     two runs apart that hardly vary: that they are one has to be shown.
@@ -530,7 +530,7 @@ def _surely(same: float, count: int) -> bool:
 
 
 def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
-    """Return the answer, if calls take longer where the work that matched them does; else it may run in no call at all.
+    """Return the estimate, unverified unless calls take longer where their matched work does.
 
     The place is about right then, but nothing bounds how far off it is.
     """

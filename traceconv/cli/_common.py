@@ -77,7 +77,7 @@ class Recordings:
         return inputs, shared
 
     def facts(self) -> Facts:
-        """Return what is known of them. Raises UsageError for a value of another form."""
+        """Return the constraints that the options state. Raises UsageError for a value of another form."""
         given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
         return replace(parse_facts(self.files, **given), same_machine=self.same_machine)
 

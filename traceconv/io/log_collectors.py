@@ -186,7 +186,7 @@ class Stream(Source):
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Return the lines as one text."""
+        """Yield a file that reads the lines as one text."""
         yield io.BufferedReader(cast(io.RawIOBase, _Pieces(text for _, text in self._own())), buffer_size=1 << 18)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:

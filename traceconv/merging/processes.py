@@ -97,7 +97,7 @@ class _Moves:
         return self._trace.with_tables(tracks=self._tracks, **tables)
 
     def _late(self) -> set[int]:
-        """Return what is moved, and all below it: it is moved once it is known what is there."""
+        """Return the tracks that move below another one, with all below them."""
         late: set[int] = set()
         for number, track in enumerate(self._tracks):
             if number in self._goes_under or int(track.parent) in late or int(track.lane_of) in late:

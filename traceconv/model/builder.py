@@ -191,7 +191,7 @@ class Builder:
     def slice(
         self, track: TrackId, ts: int, dur: int, name: str, category: str = "", args: AnyArgs = b"", at: int = 0
     ) -> SliceId:
-        """Return an interval of `dur` ns from `ts` ns.
+        """Add a slice of `dur` ns that starts at `ts` ns; return its id.
 
         Args:
             args: what else is known of it, as a JSON object in bytes or a dict.
@@ -204,7 +204,7 @@ class Builder:
         return tables.put_slice(ts, dur, track, tables.string(name), tables.string(category), place, at)
 
     def begin(self, track: TrackId, ts: int, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
-        """Begin a slice whose end comes later; paired when all events are known, in order of time."""
+        """Start a slice whose end comes later; both are paired in order of time when all events are known."""
         self._mark(track, ts, True, name, category, args, at)
 
     def end(self, track: TrackId, ts: int, name: str = "", args: AnyArgs = b"", at: int = 0) -> None:
@@ -230,9 +230,9 @@ class Builder:
         tables.put("instants", possible, track, tables.string(name), tables.string(category), place, at)
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> bool:
-        """Return a value that holds from `ts` until the next one of the track; False for one that was left out.
+        """Add a value that holds from `ts`, ns, until the next one of the track; return whether it was added.
 
-        Left out, and counted as a problem, is what no double holds.
+        A value that is not a finite double is left out and counted as a problem.
         """
         if not _is_finite(value):
             self.problem(NOT_A_NUMBER, at, f"{value!s:.40}" if isinstance(value, float) else "more than 1.8e308")
@@ -300,7 +300,7 @@ class Builder:
         self.instant(track, row * _TOTALS_STEP_NS, name, category, args, at)
 
     def frame(self, name: str, category: str = "", parent: int = -1) -> StackId:
-        """Return a frame of a call stack; its id also stands for the stack that ends in it."""
+        """Return the id of a frame of a call stack, which also stands for the stack that ends in it."""
         frame = Frame(name, category, parent)
         if frame not in self._frames:
             self._frames[frame] = StackId(len(self._frames))
@@ -347,7 +347,7 @@ class Builder:
             PairedSlices(self.tables, self.info).add()
 
     def finish(self) -> Trace:
-        """Return the trace as it stands. The builder is used up."""
+        """Finish and return the trace; the builder cannot be used any more."""
         self.pair()
         args = self.tables.take_args()
         tables, mappings = self.tables.take_columns()

@@ -145,7 +145,7 @@ class ClockDomain:
         return machine_name(self.machine)
 
     def describe(self) -> str:
-        """Return it for messages: "CLOCK_REALTIME (wall clock, zero at Unix epoch)"."""
+        """Return a description for messages: "CLOCK_REALTIME (wall clock, zero at Unix epoch)"."""
         if self.synthetic:
             return f"{self.name} ({self.run.value})"
         if self.zero is Zero.UNKNOWN:
@@ -456,7 +456,7 @@ class ClockMap:
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
-    """Return how wrong two steps are together; None if that is not known of one."""
+    """Return the sum of two bounds, ns; None if one is unknown."""
     return None if one is None or other is None else one + other
 
 
@@ -474,7 +474,7 @@ def _on_line(ts: I64, line: Bend) -> I64:
 
 
 def _back(drift: int) -> int:
-    """Return the drift of the way back."""
+    """Return the drift of the inverse map, in units of DRIFT_UNIT."""
     rate = drift * DRIFT_UNIT
     return round(-rate / (1 + rate) / DRIFT_UNIT)
 

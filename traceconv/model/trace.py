@@ -361,7 +361,7 @@ class SourceInfo:
         self.balance.skipped[code.skipped] += count
 
     def copy(self) -> SourceInfo:
-        """Return one that may be added to without changing this one."""
+        """Return a copy whose balance, diagnostics and notes can be changed independently."""
         diagnostics = Diagnostics()
         diagnostics.extend(self.diagnostics)
         return replace(self, balance=self.balance.copy(), diagnostics=diagnostics, notes=list(self.notes))
@@ -394,7 +394,7 @@ class Trace:
     collectives: Collectives | None = None
 
     def __repr__(self) -> str:
-        """Return what it is of and how much it holds: its columns would fill pages."""
+        """Return the inputs and the counts of events, not the columns, which would fill pages."""
         names = [source.name for source in self.sources]
         of = repr(names[0]) if len(names) == 1 else f"{len(names)} inputs"
         counts = self.counts() | {"tracks": len(self.tracks)}
@@ -412,7 +412,7 @@ class Trace:
         return f"{source.name}:{source.unit} {origin}"
 
     def counts(self) -> dict[str, int]:
-        """Return how many there are of each kind of event."""
+        """Return the number of events of each kind."""
         return {
             "slices": len(self.slices.ts),
             "instants": len(self.instants.ts),

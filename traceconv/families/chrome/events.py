@@ -372,7 +372,7 @@ class ChromeEvents:
 
 
 def _spelled(raw: bytes) -> bytes:
-    """Return one spelling for a pid, tid or id: 7 and "7" are the same."""
+    """Return a pid, tid or id in one spelling, since 7 and "7" are the same."""
     return raw[1:-1] if raw[:1] == b'"' and raw[1:-1].isdigit() else raw
 
 

@@ -341,7 +341,7 @@ class _Writing:
         return lines
 
     def _logs(self, rows: I64, times: list[bytes]) -> list[bytes]:
-        """Return the format has no log entries: they become instants, with level and place in the args."""
+        """Return log entries as lines of instants, with level and source in the args."""
         table = take(self._trace.logs, rows)
         texts, get = self._trace.strings, self._trace.args.get
         columns = (table.track, table.level, table.text, table.source, table.args_at, table.args_len)

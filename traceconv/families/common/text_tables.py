@@ -38,7 +38,7 @@ class OpenTables(Generic[_Table]):
         self._tables[prefix] = table
 
     def close(self, prefix: str) -> _Table | None:
-        """Return the table with that prefix has ended; it is returned if there was one."""
+        """Close the table with that prefix and return it; None if there is none."""
         return self._tables.pop(prefix, None)
 
     def all(self) -> list[_Table]:

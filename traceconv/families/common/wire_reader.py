@@ -38,7 +38,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> list[tuple[int, Value]]:
-    """Yield number and value of each field in order; fixed widths are unsigned integers.
+    """Return number and value of each field in order; fixed widths are unsigned integers.
 
     Raises:
         BadWire: something in the data makes no sense.
@@ -110,7 +110,7 @@ def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
 
 
 def whole_part(data: bytes, path: tuple[int, ...]) -> bytes:
-    """Return what is whole of a message whose end is missing.
+    """Return the whole fields at the start of a message whose end is missing.
 
     Args:
         data: the message.

@@ -97,7 +97,7 @@ class Messages:
             self._out.instant(thread.track, self._at.now, f"End {name}", "phase", b"", number)
 
     def _step(self, thread: Thread, number: int, text: str) -> bool:
-        """Return the steps of the compilation of a subgraph."""
+        """Read a step of the compilation of a subgraph; return whether the line is one."""
         translate, compile_ = _TRANSLATE.match(text), _COMPILE.match(text)
         if translate:
             thread.close_down_to("translate")

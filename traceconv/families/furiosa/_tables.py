@@ -249,7 +249,7 @@ class TextTables:
         return True
 
     def _begin(self, prefix: str, table: _Table) -> bool:
-        """Return a table begins, and one with the same prefix has ended."""
+        """Open a table, and close the one with the same prefix. Return True: the line is read."""
         before = self._open.close(prefix)
         if before is not None:
             self._close(before)
@@ -259,7 +259,7 @@ class TextTables:
         return self._merged("headings of tables")
 
     def _inside(self, number: int, prefix: str, table: _Table, line: str) -> bool:
-        """Return a line that is no heading, while a table is open."""
+        """Read a line of an open table that is not its heading; return whether it belongs to the table."""
         if isinstance(table, _Csv):
             return self._csv_line(number, table, line)
         if isinstance(table, _Pandas):
@@ -351,7 +351,7 @@ class TextTables:
     # -- pandas -----------------------------------------------------------------------------------------------
 
     def _pandas_heading(self, line: str, heading: re.Match[str]) -> bool:
-        """Return a heading; that of another block if one is awaited."""
+        """Read a heading of pandas: of the next block if the open table awaits one, else of a new table."""
         prefix = heading["prefix"] or ""
         rest = line[len(prefix) :]
         names = list(_NAME.finditer(rest))
@@ -450,7 +450,7 @@ def _starts_like_a_row(columns: list[str], cells: list[str]) -> bool:
 
 
 def describes_tables(lines: list[str]) -> str:
-    """Return what in the lines is a table of this profiler, in words; "" if nothing is."""
+    """Describe the first table of this profiler in the lines; return "" if there is none."""
     headings: dict[str, list[list[str]]] = {}  # by the prefix of the lines
     for line in lines:
         box = _BOX.search(line)

@@ -150,7 +150,7 @@ class _Rows:
         self.has_floats = False
 
     def add(self, cells: dict[str, Any], at: int, table: int) -> bool:
-        """Return a row with its cells by column; False if it cannot be read."""
+        """Add a row, given its cells by column; return whether it could be read."""
         if is_missing(cells.get("start")):
             return self._total(cells, at, table)
         try:
@@ -295,7 +295,7 @@ class _Log:
         return self._rows.add(cells, at, table)
 
     def _summary_line(self, number: int, line: str) -> bool:
-        """Return a line of print_summary; all of them together are one row."""
+        """Read a line of print_summary, all of which are one row; return whether it is such a line."""
         if line.strip() == _SUMMARY_TITLE or line.strip() == _EMPTY_FRAME:
             if line.strip() == _EMPTY_FRAME:
                 self._out.note("the profiler printed that its data frame was empty: nothing was recorded")

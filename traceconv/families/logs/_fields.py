@@ -136,7 +136,7 @@ def level_of(word: str) -> Level:
 
 @lru_cache(maxsize=64)
 def _any_field(known: frozenset[str]) -> re.Pattern[str]:
-    """Return the next field, if it is none of those known; its groups are numbered, since alternatives share names."""
+    """Return a pattern of any field but those known; groups are numbered, as alternatives share names."""
     numbered = [
         _GROUP.sub(rf"(?P<\1_{number}>", pattern)
         for number, pattern in enumerate(_FIELDS)

@@ -243,7 +243,7 @@ class _TextReader:
         self.first = ""
 
     def read(self, source: Source) -> int:
-        """Return all lines; how many hold a time."""
+        """Read all lines; return how many hold a time."""
         self._writer.read_lines(source, self._line)
         return self._writer.entries
 
@@ -286,7 +286,7 @@ def _text(data: bytes) -> str:
 
 
 def _distinct(source: Source) -> Iterator[bytes]:
-    """Return the lines, most that are equal once."""
+    """Return the lines without colours; of equal lines of a batch only one."""
     return (plain(line) for _, lines in source.batches() for line in set(lines))
 
 
@@ -300,7 +300,7 @@ class _JsonReader:
         self._writer = _Writer(out, _text)
 
     def read(self, source: Source) -> int:
-        """Return all lines; how many hold a time."""
+        """Read all lines; return how many hold a time."""
         self._writer.read_lines(source, self._line)
         return self._writer.entries
 

@@ -252,7 +252,7 @@ class _Reader:
     # -- text -------------------------------------------------------------------------------------------------
 
     def _table_line(self, number: int, line: str, table: _Text, is_alone: bool) -> bool:
-        """Return a line while a table is open.
+        """Read a line of an open table; return whether it is known.
 
         Args:
             is_alone: whether there is no other table, nor a prefix.
@@ -287,7 +287,7 @@ class _Reader:
         return True
 
     def _rule(self, line: str, table: _Text) -> bool:
-        """Return a line of = stands below the title of a section, one of - below the heading."""
+        """Read a rule: one of = stands below the title of a section, one of - below the heading."""
         if line.startswith("=") and table.title:
             table.section, table.title = table.title, ""
             self._lines.others -= 1  # the title itself
@@ -360,7 +360,7 @@ class _Reader:
         return True
 
     def _compact_json(self, number: int, line: str) -> bool:
-        """Return a whole document in one line, as programs print it that decode it first."""
+        """Read a whole document in one line, as programs print it that decode it first."""
         try:
             document = msgspec.json.decode(line[line.index("{") :].strip())
             entries = [

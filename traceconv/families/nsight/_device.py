@@ -59,7 +59,7 @@ class DeviceWork:
         self._drawn: set[str] = set()
 
     def read(self) -> set[str]:
-        """Return all of them; their names."""
+        """Read the tables of devices; return their names."""
         for shape in self._work():
             self._device_table(shape._replace(table=f"CUPTI_ACTIVITY_KIND_{shape.table}", role="work"))
         self._device_table(
@@ -82,7 +82,7 @@ class DeviceWork:
         return table in self._export.tables
 
     def _work(self) -> list[Shape]:
-        """Return what runs on streams, without the beginning that the names of all these tables have."""
+        """Return the shapes of the tables of work on streams, named without their common prefix."""
         stream, plain = self._tracks.stream, self._plain
         sized = (CORRELATION, ("bytes", "bytes"))
         memset = partial(plain, "Memset", _cupti.MEMSET)
@@ -211,7 +211,7 @@ class Memory:
         self._tracks = tracks
 
     def read(self) -> set[str]:
-        """Return the table, if it is there; its name."""
+        """Read the table, if it is there; return its name."""
         table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
         columns = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType")
         found: list[tuple[int, int, Row]] = []

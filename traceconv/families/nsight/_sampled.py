@@ -39,7 +39,7 @@ class Sampled:
         self._frames: dict[tuple[Any, Any, Any], StackId] = {}
 
     def read(self) -> set[str]:
-        """Return all of them; their names."""
+        """Read the tables of samples, schedules and counters; return their names."""
         self._samples()
         self._schedules()
         for table, (value, key) in schema.COUNTERS.items():

@@ -83,7 +83,7 @@ class Slices:
         self._form = b"%b" + numbers + b"}"
 
     def _kind(self, key: Row) -> sqlite_tables.Described:
-        """Return it from the columns that choose the track and those that describe the event."""
+        """Return the description of rows with that key: the columns of the track, then those of the event."""
         place, described = key[: len(self.shape.place)], key[len(self.shape.place) :]
         event = self.shape.describe(dict(zip(self.shape.described, described, strict=True)))
         comma = b"," if event.args and self.shape.varying else b""
@@ -123,7 +123,7 @@ class Slices:
         self.write(Spans(rows, numbers, starts, ends - starts))
 
     def _placed(self, numbers: Sequence[int], rows: Sequence[Row]) -> tuple[list[int], list[Row]]:
-        """Return those with both times; the others are skipped, or closed later."""
+        """Return the rows with start and end, and their numbers; the others are skipped, or closed later."""
         kept_numbers, kept = [], []
         for number, row in zip(numbers, rows, strict=True):
             start, end = row[0], row[1]

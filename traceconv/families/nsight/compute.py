@@ -199,7 +199,7 @@ class _Reader:
         self._finish()
 
     def _values(self) -> Iterator[str]:
-        """Yield the fields that may tell the locale."""
+        """Yield the measured values, which may tell the locale."""
         for number, line in self._lines.read(self._source, again=True):
             heading, text = self._place(text_of_line(line), number)
             if heading is None:
@@ -344,7 +344,7 @@ def _heading(prefix: str, text: str, number: int) -> _Heading | None:
 
 
 def _looks_like_a_row(text: str, heading: _Heading) -> bool:
-    """Quoted, or with as many delimiters as a row has: the program's own output stands between the rows."""
+    """Return whether a line is quoted, or has as many delimiters as a row: other output stands between rows."""
     return text.startswith('"') or text.count(heading.delimiter) >= heading.needed - 1
 
 

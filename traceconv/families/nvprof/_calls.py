@@ -81,7 +81,7 @@ class Extras:
         self._tables.setdefault(number, Counter())[table] += 1
 
     def take(self, number: int, what: str) -> dict[str, Any]:
-        """Return all that is kept about a row, which is then used up."""
+        """Remove and return the args that are kept for a row."""
         args = self._args.pop(number, None)
         if args is None:
             return {}
@@ -107,7 +107,7 @@ class ProcessLaunches(Launches):
         self._pids: dict[int, Any] = {}
 
     def number(self, pid: Any) -> int:
-        """Return a process by the number that it has here."""
+        """Return the number that stands for a process here, a new one for a new pid."""
         return self._numbers.setdefault(pid, len(self._numbers))
 
     def pid_of(self, number: int) -> Any:

@@ -303,7 +303,7 @@ def _word(words: tuple[str, ...], number: Any) -> str:
 
 
 def _unified_args(kind: Any, value: Any, flags: Any) -> dict[str, Any]:
-    """Return what value and flags mean depends on the kind."""
+    """Return the args of a unified memory event; its kind tells the meaning of value and flags."""
     if kind in _BYTES:
         return {"bytes": value} | ({"cause": _cupti.named(_cupti.MIGRATION_CAUSE, flags)} if flags else {})
     if kind == _CPU_FAULT:

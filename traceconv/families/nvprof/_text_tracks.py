@@ -94,7 +94,7 @@ class TextTracks:
         return self._tracks[key]
 
     def clock(self, table: Table) -> ClockId:
-        """Return one zero for each process; one for each table when nvprof shows a file."""
+        """Return the clock of a table, with a zero of its own for each process, or for each table of a file."""
         if table.clock is None:
             words = f"of process {table.pid}" if table.pid is not None else f"table {len(self.clocks) + 1}"
             domain = ClockDomain(f"{CLOCK.name}, {words}", CLOCK.zero, CLOCK.run, 1, "", self._out.info.name)

@@ -56,7 +56,7 @@ class ObjectId(NamedTuple):
 
     @classmethod
     def of(cls, kind: Any, blob: Any) -> ObjectId:
-        """Return it from its columns; what is missing is 0."""
+        """Return the id that two columns hold; missing parts are 0."""
         data = blob if isinstance(blob, bytes) else b""
         return cls(kind if isinstance(kind, int) else 0, *_UNION.unpack(data[:12].ljust(12, b"\0")))
 

@@ -151,7 +151,7 @@ class NvprofSqlite:
 
 
 def _sniff_damaged(head: Head) -> Match:
-    """Return what cannot be opened still has the statements that made the tables at its beginning."""
+    """Return a match for a damaged database by the statements at its start that make nvprof's tables."""
     if head.data.startswith(b"SQLite format 3\0"):
         marks = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
         if all(mark in head.data for mark in marks):

@@ -362,7 +362,7 @@ class _Reader:
         return ts
 
     def _total(self, number: int, text: str, header: Header) -> bool:
-        """Return a row of sums."""
+        """Read a row of sums; return whether the line is one."""
         depth = 0
         if not header.csv:
             text, depth = self._without_group(text)

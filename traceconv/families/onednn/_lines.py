@@ -397,7 +397,7 @@ def timestamp_ns(text: bytes) -> int | None:
 
 
 def nearest_us(ns: int) -> int:
-    """Return it rounded to whole microseconds, in ns."""
+    """Return a time in ns, rounded to whole microseconds."""
     return (ns + 500) // 1000 * 1000
 
 

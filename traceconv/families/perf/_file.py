@@ -233,7 +233,7 @@ class Event:
         self.trailer, self._pick_trailer = self._layout(_TRAILER if self.sample_id_all else (), Stamp._fields)
 
     def _flag(self, bit: int) -> bool:
-        """Return a bit field.
+        """Return whether a flag of the attributes is set, by the number of its bit.
 
         The first one is the lowest bit of a little-endian machine, and the highest of the other.
         """

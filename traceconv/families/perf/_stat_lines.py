@@ -258,7 +258,7 @@ def _plain(text: str) -> int | float | str:
 
 
 def _storable(count: int) -> int | float:
-    """Return what no 64 bits hold is stored as the nearest double."""
+    """Return the count, or the nearest double if 64 bits do not hold it."""
     return count if abs(count) < 2**63 else float(count)
 
 

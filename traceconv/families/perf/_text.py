@@ -185,7 +185,7 @@ def frame_on_event_line(rest: bytes) -> tuple[tuple[str, str] | None, bool]:
 
 
 def _symbol_and_file(text: str) -> tuple[str, str]:
-    """Return the file is in the last parentheses; names of both may hold some of their own."""
+    """Return symbol and file of a frame: the file is in the last parentheses; both may contain others."""
     if not text.endswith(")"):
         return _OFFSET.sub("", text), ""
     at = max(text.rfind(" (/"), text.rfind(" (["))

@@ -259,7 +259,7 @@ class PerfTracks:
         return found
 
     def empty_stack(self) -> StackId:
-        """Return what stands for a stack without frames."""
+        """Return the stack without frames."""
         return self.stack([_UNKNOWN_FRAME])
 
     def tracepoint(
@@ -476,9 +476,10 @@ def checked_clock(format_name: str, chosen: str) -> str:
 
 
 def latest_ns(clockid: int | None) -> int:
-    """Return no time of a clock (its number.
+    """Return the latest possible time of a clock, ns; a later one comes from a damaged file.
 
-    None is perf's own) is beyond this, ns: what is, comes from a damaged file.
+    Args:
+        clockid: the number of the clock; None is perf's own.
     """
     return _LATEST_SINCE_BOOT if clockid in _SINCE_BOOT else _LATEST
 

@@ -253,6 +253,6 @@ def _repaired(args: bytes) -> bytes:
 
 
 def _double_or_text(raw: str) -> float | str:
-    """Return what is beyond a double stays as it is written."""
+    """Return the number, or its text if no finite double holds it."""
     number = float(raw)
     return number if math.isfinite(number) else raw

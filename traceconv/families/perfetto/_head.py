@@ -221,7 +221,7 @@ class _Paths:
 
 
 def _short(path: list[str]) -> list[str]:
-    """Return what lies deep needs no longer path than what lies at the top."""
+    """Return the path, or its hash if it is long: the size of a path does not grow with its depth."""
     return path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
 
 

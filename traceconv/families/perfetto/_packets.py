@@ -134,7 +134,7 @@ class PacketReader:
         self._report()
 
     def _read_packets(self, stream: Readable) -> Damage | None:
-        """Return all packets of a stream; what is wrong with its end."""
+        """Read all packets of a stream; return what is damaged at its end, None if nothing is."""
         if self._plain is None:
             return self._read_known(read_packets(stream))
         buffer = PacketBuffer(stream)
@@ -233,7 +233,7 @@ class PacketReader:
             self._other(found)
 
     def _declaration(self, found: dict[int, Value], sequence: Sequence, machine: int) -> bool:
-        """Return what is no event but tells about events; whether the packet is that."""
+        """Read a packet that describes events (tracks, clocks, processes); return whether it is one."""
         if _TRACK in found:
             self.tracks.declare(found[_TRACK], machine)
         elif _CLOCKS in found:

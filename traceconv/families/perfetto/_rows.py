@@ -283,7 +283,7 @@ class Emission:
         return track
 
     def _drawn_tracks(self, indices: _Indices) -> I32:
-        """Return the same for some rows."""
+        """Return the tracks on which the slices and instants of some rows go."""
         where = np.frombuffer(self._rows.track, np.int32)[indices]
         drawn = np.zeros(len(self._made), np.int32)
         for number in np.unique(where).tolist():

@@ -188,7 +188,7 @@ def _by_name_and_cpu(samples: Samples, order: npt.NDArray[np.intp]) -> Iterator[
 
 
 def bounded_weights(samples: Samples) -> int:
-    """Return how many samples get another weight by that."""
+    """Return how many samples get another weight, since the totals of the format cannot hold theirs."""
     if not len(samples.ts) or _fits(0, samples.weight):
         return 0
     found = 0

@@ -222,7 +222,7 @@ class Sequence:
         return self._interned(_KEYS, iid) if iid in self._tables.get(_KEYS, {}) else None
 
     def known_text(self, iid: int) -> bytes | None:
-        """Return the same for a text of annotations."""
+        """Return an interned text of annotations, encoded; None if it is not known."""
         return self._interned(_TEXTS, iid) if iid in self._tables.get(_TEXTS, {}) else None
 
     def _interned(self, table: int, iid: int) -> bytes:

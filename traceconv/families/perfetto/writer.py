@@ -234,7 +234,7 @@ class _Writing:
         return iter(sorted(found))
 
     def _annotations_of(self, order: FileOrder) -> list[bytes]:
-        """Return the args of each begin and instant, encoded in the order of the file."""
+        """Return the encoded args of each slice start and instant, in the order of the file."""
         at, size = np.zeros(len(order.ts), np.int64), np.zeros(len(order.ts), np.int64)
         tables: dict[Kind, Any] = {Kind.BEGIN: self._trace.slices, Kind.INSTANT: self._trace.instants}
         for kind, table in tables.items():
@@ -386,7 +386,7 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
 
 
 def _joined(pieces: Iterable[bytes]) -> tuple[bytearray, I64]:
-    """Return all in one, and where each begins, with the end of the last one."""
+    """Return the pieces joined, and the offset of each in bytes, then the end of the last one."""
     joined, bounds = bytearray(), array("q", [0])
     for piece in pieces:
         joined += piece

@@ -259,7 +259,7 @@ class _Reader:
         return True
 
     def _misfit(self, number: int, table: _Table, line: str) -> bool:
-        """Return a line that is no row: a cut row if it looks like one, else other output."""
+        """Count a line that is not a row: as a cut row if it looks like one, else as other output."""
         if not line.strip() or not re.search(r"\d%(?: |$)|\d[um]?s(?: |$)", line):
             return self._other(_others_within(table) if len(self._tables.all()) == 1 else b"")
         self._lines.skip(BAD_ROW, number, line.strip()[:60])
@@ -294,7 +294,7 @@ class _Reader:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def _footer(self, number: int, table: _Table, footer: re.Match[str]) -> bool:
-        """`Self CPU time total: 20.296ms`: also when the dashes above it were lost."""
+        """Keep a footer such as `Self CPU time total: 20.296ms`, even when the dashes above it were lost."""
         time = _TIME.fullmatch(footer[2].replace(" ", ""))
         if time is None:
             self._out.problem(BAD_CELL, number, footer[0].strip())

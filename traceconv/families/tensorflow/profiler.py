@@ -118,11 +118,11 @@ class _Events(ChromeEvents):
         self.flows = self._timeline.flows
 
     def new_process(self, pid: int | str) -> TrackId:
-        """Return a plane."""
+        """Return the track of a plane, which is the process here."""
         return self.out.tracks.process(pid if isinstance(pid, str) else "")
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """Return a line."""
+        """Return the track of a line of a plane, which is the thread here."""
         return self.out.tracks.thread(process, None, f"line {tid}")
 
     def complete(self, event: Event, ts: int, number: int) -> None:

@@ -307,7 +307,7 @@ class TextReader:
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> list[Report]:
-        """Return all reports of a log; their cells are numbers where the whole column is."""
+        """Read a log and return its reports; cells are numbers where the whole column is."""
         for number, line in self._lines.read(source):
             content = text.clean(line)
             if len(content) > text.MAX_LINE or not self._take(number, content):
@@ -358,7 +358,7 @@ class TextReader:
         return True
 
     def _blank(self) -> bool:
-        """Return an empty line ends the rows, and the settings if there were any."""
+        """Read an empty line, which ends the rows, and the settings if there were any."""
         if self._columns is None and self._settings is None:
             return self._other()
         if self._columns is None and not self._settings:

@@ -102,7 +102,7 @@ class _NodeEvents(ChromeEvents):
             self._open = None
 
     def new_process(self, pid: int | str) -> TrackId:
-        """Return all pids are 1: what does not fit is drawn beside the nodes."""
+        """Return a track for events that are not nodes: nodes all have pid 1."""
         return self.out.tracks.process("events that are no nodes")
 
 

@@ -183,7 +183,7 @@ class _Reader:
             self._out.balance.merged["first rows of running totals"] += 1
 
     def _value(self, name: str, kind: str, whose: tuple[int | None, int | None], ts: int, value: Any, at: int) -> bool:
-        """Draw a value; a running total is drawn as what it grew by until the next row, from the row before on."""
+        """Draw a value; a running total as its growth until the next row. Return whether one was drawn."""
         track = self._counter(name, kind, whose)
         if kind == "INST":
             self._out.counter(track, ts, value, at)

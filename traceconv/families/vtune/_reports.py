@@ -245,7 +245,7 @@ class _Reader:
     # -- lines ----------------------------------------------------------------------------------------------------
 
     def _heading(self) -> Report:
-        """Return the heading; its last line is taken note of."""
+        """Return the heading, and remember the number of its last line."""
         above: list[str] = []
         for line in self._source.lines():
             text = text_of_line(line.text)
