@@ -58,7 +58,7 @@ def _answer(cls: type[Importer], data: bytes) -> Match:
 
 
 def _check_damaged(cls: type[Importer], path: Path) -> None:
-    """Any piece of an input may be missing: what is left is read, or refused by one of our errors."""
+    """Check that with any part of an input missing, what is left is read, or refused by one of our errors."""
     rng, data = random.Random(0), path.read_bytes()
     with TemporaryDirectory() as folder:
         piece = Path(folder) / path.name

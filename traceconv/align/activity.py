@@ -191,12 +191,12 @@ class _Sampled:
         return self.inside_share - self.outside_share
 
     def _gain(self, rows: Array) -> tuple[F64, F64]:
-        """Log-likelihoods of samples inside and outside of slices."""
+        """Return the log-likelihoods of samples inside and outside of slices."""
         p, q, label = self.inside_share, self.outside_share, self.label[rows].astype(np.int64)
         return np.log([1 - p, p])[label], np.log([1 - q, q])[label]
 
     def coarse(self) -> tuple[F64, F64]:
-        """Offsets and how well the busy share of each bin of slices fits the samples there."""
+        """Return offsets and how well the busy share of each bin of slices fits the samples there."""
         finest = self.busy.finest(self.t)
         width = min(max(self.period / 2, finest, _COARSE_STEP_NS[0]), max(_COARSE_STEP_NS[1], finest))
         share, lags, size, offsets = self.busy.binned(self.t, width)
@@ -306,7 +306,7 @@ class _Counted:
         return self.slope / self.scale / 3
 
     def coarse(self) -> tuple[F64, F64]:
-        """Offsets and the correlation of rates with the busy share, in steps of a part of an interval."""
+        """Return offsets and the correlation of rates with the busy share, in steps of a part of an interval."""
         width = max(self.period / 10, self.busy.finest(self.edge))
         share, lags, size, offsets = self.busy.binned(self.edge, width)
         size_b = int(lags[-1]) + 1
@@ -423,7 +423,7 @@ def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_
 
 
 def _some(seen: _Evidence) -> Array:
-    """Evenly chosen rows, if there are many."""
+    """Return the rows, or evenly chosen ones if there are many."""
     return np.arange(0, len(seen.t), max(1, -(-len(seen.t) // _MOST_SEARCHED)))
 
 
@@ -520,13 +520,13 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
 
 
 def _margin(best: F64, rival: F64) -> float:
-    """By how many standard deviations the best place beats another one, over blocks."""
+    """Return by how many standard deviations the best place beats another one, over blocks."""
     blocks = max(_LEAST_VUONG_BLOCKS, min(_MOST_VUONG_BLOCKS, len(best) // 10))
     return margin_of(best - rival, blocks, _SPREAD_OF_ONE)
 
 
 def _null_margin(seen: _Evidence, best: _Place) -> float:
-    """By how many standard deviations the best place beats random ones."""
+    """Return by how many standard deviations the best place beats random ones."""
     half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * seen.near)
     shifts = np.random.default_rng(0).uniform(-half, half, 3 * _RANDOM_PLACES // 2)
     shifts = shifts[np.abs(shifts) > seen.near][:_RANDOM_PLACES]

@@ -146,7 +146,7 @@ def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
 
 
 def _similar(point: EventPoint, trace: Trace) -> Message:
-    """Names of the input that are like the wanted one, else some."""
+    """Return names of the input that are similar to the wanted one, else some of its names."""
     import difflib  # for this message alone
 
     tables = (trace.slices.name, trace.instants.name, trace.logs.text, trace.samples.name)
@@ -265,7 +265,7 @@ def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -
 
 
 def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
-    """Anchors through which no line goes, told by the two that are farthest apart."""
+    """Return the error for anchors through which no line goes, with the two that are farthest apart."""
     early, late = min(group, key=lambda one: one.ts), max(group, key=lambda one: one.ts)
     file, other = early.names(traces)
     timeless = [name for name, domain in zip((file, other), early.domains(traces), strict=True) if domain.synthetic]

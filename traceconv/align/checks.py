@@ -222,7 +222,7 @@ class Causality(Struct, frozen=True):
         return sum(check.after.count for check in self.checks)
 
     def describe(self) -> list[str]:
-        """Lines for people: a sum, and a line for each check that found or changed something; none without checks."""
+        """Return lines for people: a sum, then a line for each check that found or changed something."""
         counts = Counter[Text]()
         for check in self.checks:
             counts[check.what] += check.checked

@@ -376,7 +376,7 @@ def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
 
 
 def _renumbered(keys: I64) -> I64:
-    """Numbers from 0 on for keys, which are the columns."""
+    """Return numbers from 0 on for keys, which are the columns."""
     if not keys.shape[1]:
         return np.zeros(0, np.int64)
     found: I64 = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)

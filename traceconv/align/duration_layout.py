@@ -401,7 +401,7 @@ def _apart_name(track: Track) -> str:
 
 
 def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
-    """Events whose times nothing tells on tracks of their own, beside those that they came from."""
+    """Move events whose times nothing tells to tracks of their own, beside those that they came from."""
     tables = {name: table for name, table in trace.timed_tables() if name not in ("logs", "samples")}
     wanted = {number for name, table in tables.items() for number in np.unique(table.track[apart[name]]).tolist()}
     tracks = list(trace.tracks)

@@ -337,7 +337,7 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
 
 
 def _blocks(rows: int, places: Callable[[int], tuple[int, int]]) -> list[_Window]:
-    """Windows of a block of rows each; `places` gives the places for a number of a block."""
+    """Return windows of a block of rows each; `places` gives the places for the number of a block."""
     return [
         _Window(first, min(first + _BLOCK_ROWS, rows), *places(number))
         for number, first in enumerate(range(0, rows, _BLOCK_ROWS))

@@ -184,7 +184,7 @@ class Rival:
 
     @staticmethod
     def listed(places: Iterable[tuple[float, float]]) -> tuple[Rival, ...]:
-        """So many of some places as an estimate lists: offsets with their scores, the best first."""
+        """Return as many places as an estimate lists: offsets with their scores, the best first."""
         return tuple(Rival(*place) for place in islice(places, MOST_RIVALS))
 
 

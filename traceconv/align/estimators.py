@@ -329,7 +329,7 @@ class ActivityEstimator:
 
 
 def _views(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
-    """Busy times of a against each view of what b saw; the surest first."""
+    """Return estimates of the busy times of a against each view of what b saw; the surest first."""
     slices = busy_slices(a.trace, a.clock)
     if slices is None:
         return []

@@ -175,7 +175,7 @@ def _labels(trace: Trace, rows: Array) -> I32:
 
 
 def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
-    """Rows and kinds of slices that hold none of their kind; rows are in order of track and time, outer ones first."""
+    """Return rows and kinds of slices that hold none of their kind, in order of track and time, outer ones first."""
     slices = trace.slices
     end = slices.ts[rows] + slices.dur[rows]
     order = np.lexsort((np.arange(len(rows)), kind, slices.track[rows]))
@@ -208,7 +208,7 @@ def busy_slices(trace: Trace, clock: int) -> Events | None:
 
 
 def libraries_of(trace: Trace) -> list[str]:
-    """Patterns of the files that may do the work of the slices of a trace: those of its format, then those of others.
+    """Return patterns of the files that may do the work of a trace's slices: of its format, then of others.
 
     A framework calls libraries and has others built in; a format that any tool writes may be of any runtime.
     """
@@ -217,7 +217,7 @@ def libraries_of(trace: Trace) -> list[str]:
 
 
 def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Samples]:
-    """Candidates for the label of the call stacks on a clock: the stack ends, or is anywhere, in files of a runtime.
+    """Return label candidates for call stacks on a clock: a stack ends, or is anywhere, in files of a runtime.
 
     The threads of a pool may spin between the operators, so that each thread is a candidate of its own; all that
     are in the runtime at all come together, too. A label that nearly all stacks have, or nearly none, is left out.
@@ -246,7 +246,7 @@ def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Sampl
 
 
 def sampled_threads(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[SampledThreads]:
-    """Threads whose slices are on a clock of a, since they read it, and that were sampled on a clock of b.
+    """Return threads whose slices are on a clock of a, since they read it, and that were sampled on a clock of b.
 
     Where the numbers of threads agree they tell which is which. Where none does (containers number their own) the
     thread with the most slices may be any of those with the most samples.
@@ -287,7 +287,7 @@ def _by_thread(trace: Trace, track: Array, *times: Array) -> dict[int, Array]:
 
 
 def bins_of(trace: Trace, clock: int) -> list[Bins]:
-    """Candidates among the counters on a clock that hold what was counted in each interval, the surest first."""
+    """Return candidates among the counters on a clock that hold what was counted in each interval, the surest first."""
     found: list[tuple[int, Bins]] = []
     table = trace.counters
     for number, track in enumerate(trace.tracks):

@@ -235,7 +235,7 @@ def convex_hull(points: F64) -> F64:
 
 
 def everything(x0: float, max_drift: float) -> Region:
-    """Any offset, with drifts up to a limit."""
+    """Return the region of any offset, with drifts up to a limit."""
     return box(x0, -_FAR, _FAR, max_drift)
 
 
@@ -252,7 +252,7 @@ class Constraints:
         return len(self.lower) + len(self.upper)
 
     def trimmed(self, drift: float, x0: float, share: float, share_high: float | None = None) -> Constraints:
-        """Without the tightest ones of each side, as they stand at a drift: a few of them come from wrong pairs.
+        """Return the constraints without the tightest of each side at a drift: some of these come from wrong pairs.
 
         Args:
             drift: where to compare them.
@@ -299,7 +299,7 @@ def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:
 
 
 def _without_dents(x: F64, y: F64) -> tuple[F64, F64]:
-    """Without most points that lie below a line between two others; x ascends. A fast way to nearly the hull."""
+    """Return the points without most that lie below a line between two others; x ascends. Nearly the hull, but fast."""
     while len(x) > 100:
         step_x, step_y = np.diff(x), np.diff(y)
         keep = np.ones(len(x), bool)

@@ -320,7 +320,7 @@ def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Ide
 
 
 def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Identity]:
-    """Equal pids at one time that are not known to be of one machine, or known to be of several."""
+    """Yield equal pids at one time that are not known to be of one machine, or known to be of several."""
     for number, one in enumerate(seen):
         for other in seen[:number]:
             if gap(one.span, other.span) <= 0 and view.bar(one, other) is Why.UNSAID:
@@ -340,7 +340,7 @@ def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -
 
 
 def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
-    """Threads of unknown processes: of the one that has a thread of that number, or one with others like them."""
+    """Return threads of unknown processes with the process that has a thread of that number, or others like them."""
     having: dict[int | None, list[Process]] = defaultdict(list)
     for process in processes:
         for tid in {tid for one in process for tid in (*one.tids, one.number)}:
@@ -371,7 +371,7 @@ def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
 
 
 def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
-    """Tracks of inputs that name no process: of the only one that can have written them."""
+    """Return tracks of inputs that name no process, with the only process that can have written them."""
     runtimes = {format for recording in view.recordings for format in recording.source.runs_in}
     shown = [(process[0], one) for process in processes for one in process]
     writing = [(first, one) for first, one in shown if view.recordings[one.input].source.format in runtimes]
@@ -426,7 +426,7 @@ def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
 
 
 def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity]]:
-    """By process what it alone can have, and what stays apart since several can have it."""
+    """Return by process what it alone can have, and what stays apart since several can have it."""
     owned: dict[Seen, Bases] = defaultdict(dict)
     for one, owners in able.items():
         if len(owners) == 1:

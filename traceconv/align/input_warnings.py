@@ -109,7 +109,7 @@ def _thread_times(trace: Trace, step: int, names: dict[str, int]) -> I64:
 
 
 def _different(pairs: I64) -> I64:
-    """Columns in order, each once; `np.unique` would load numpy's masked arrays."""
+    """Return the rows of columns in order, each once; `np.unique` would load numpy's masked arrays."""
     pairs = pairs[:, np.lexsort(pairs)]
     return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
 

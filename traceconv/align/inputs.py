@@ -210,7 +210,7 @@ def without_other_hosts(
 
 
 def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
-    """Unix time if any input knows it, else the clock of the first input that has one."""
+    """Return Unix time if any input knows it, else the clock of the first input that has one."""
     known = graph.maps_to(REALTIME)
     found = [one.domain for one in clocks]
     timed = [domain for domain in found if not domain.synthetic]

@@ -72,7 +72,7 @@ def log_durations(events: Events) -> F64:
 
 
 def period_of(events: Events) -> int | None:
-    """After how many events the same kinds of about the same durations come again; None if they do not.
+    """Return after how many events the same kinds of about the same durations come again; None if they do not.
 
     Distances are counted in events, which pauses do not disturb, and in time, which missing events do not disturb.
     """
@@ -114,7 +114,7 @@ def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
 
 
 def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
-    """By how many sigma the repetition beats chance, and at which distance it is the greatest."""
+    """Return by how many sigma the repetition beats chance, and at which distance it is the greatest."""
     usable = slice(least, len(same) // _LEAST_REPEATS + 1)
     best, found = 0.0, 0
     surplus = same - expected

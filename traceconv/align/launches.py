@@ -215,7 +215,7 @@ def _calls_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
 
 
 def _work_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
-    """Likewise the work of a device."""
+    """Return the work of a device with an id; None if there is none."""
     return _slices_of(trace, clock, [_marks(trace).work])
 
 

@@ -136,7 +136,7 @@ def _is_since_boot(clock: ClockDomain) -> bool:
 
 
 def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
-    """Clocks since boot of a named machine, each with a reading and that of the wall clock at the same instant."""
+    """Return clocks since boot of a named machine, each with a reading and the wall clock at that instant."""
     sides = [((snap.clock, snap.ts), (snap.other, snap.other_ts)) for snap in trace.snapshots]
     return [
         (clock, ts, wall)
@@ -147,7 +147,7 @@ def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
 
 
 def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Members that pairs tie together, directly or by way of others."""
+    """Return groups of members that pairs tie together, directly or by way of others."""
     groups = {member: frozenset((member,)) for member in members}
     for one, other in pairs:
         both = groups[one] | groups[other]

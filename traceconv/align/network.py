@@ -215,7 +215,7 @@ class _Network:
         return np.array(apart, np.float64), np.array([[ts - epoch for ts in both] for both in here], np.float64), epoch
 
     def fit(self, rows: Sequence[int]) -> _Fit:
-        """Least squares over all clocks but the reference."""
+        """Fit all clocks but the reference by least squares."""
         tree = self.tree(rows)
         unknown = {node: i for i, node in enumerate(sorted(set(tree) - {self.reference}))}
         limit = _limit(len(rows), len(rows) - len(unknown))
@@ -306,7 +306,7 @@ class _Network:
         return replace(moved, bound_ns=int(np.ceil(bound + turned)) + 1)
 
     def _allowed(self, node: int, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[float, float] | None:
-        """Between what the correction of a clock must be if all bounds hold; None if they cannot all.
+        """Return the range of the correction of a clock within all bounds; None if they contradict each other.
 
         Each relation says that the corrections of its two clocks differ by no more than its residual and bound; the
         shortest path through these differences is the tightest that follows.

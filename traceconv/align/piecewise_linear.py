@@ -73,7 +73,7 @@ def followed(a: Events, b: Events, line: Line) -> tuple[Chain, int]:
 
 
 def last_time(a: Events, line: Line) -> float:
-    """Until when events of b may lie in events of a, ns of b."""
+    """Return the time until which events of b may lie in events of a, ns of b."""
     return float(line.map(np.array([a.span[1]]))[0]) + _STRAYED_NS
 
 
@@ -106,7 +106,7 @@ def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
 
 
 def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
-    """Between which times of clock x the one line ends and the other begins, and by how much y jumps there, ns.
+    """Return the times of clock x between which one line ends and the other begins, and the step of y there, ns.
 
     A clock may have been set at any time after the end of the last event on the old line, and before the start of the
     first one on the new line.

@@ -110,7 +110,7 @@ def is_related(inputs: Inputs, ways: Ways, index: int) -> bool:
 
 
 def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
-    """Tracks without times, beside others of the same file that have times: from the first of these on."""
+    """Place tracks without times at the first of the tracks with times of the same file."""
     found = dict(ways)
     for one in inputs.clocks:
         if one.key not in ways and one.domain.synthetic:
@@ -121,7 +121,7 @@ def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
 
 
 def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
-    """Tables without times stand at the start of everything that has times."""
+    """Place tables without times at the start of everything that has times."""
     totals = [one for one in inputs.clocks if one.domain.run is Run.TOTALS]
     starts = [ways[one.key].at(one.span()[0]) for one in inputs.clocks if one.key in ways and one not in totals]
     if not starts or not totals:

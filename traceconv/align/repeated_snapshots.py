@@ -29,7 +29,7 @@ class _Reading:
     file: str
 
     def ahead(self) -> int:
-        """By how much the second clock is ahead, ns."""
+        """Return by how much the second clock is ahead, ns."""
         return self.other_ts - self.ts
 
 

@@ -345,7 +345,7 @@ def _residuals(estimate: Estimate) -> dict[str, list[int]] | None:
 
 
 def _thinned(values: F64) -> Array:
-    """Rows for a picture: evenly spaced ones, and those with the greatest values."""
+    """Return rows for a picture: evenly spaced ones, and those with the greatest values."""
     if len(values) <= _POINTS:
         return np.arange(len(values))
     even = np.linspace(0, len(values) - 1, _POINTS - _FARTHEST).astype(np.int64)

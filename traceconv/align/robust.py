@@ -64,7 +64,7 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
 
 
 def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
-    """By how many standard deviations one explanation beats another one, from what each event says for it, nats.
+    """Return by how many standard deviations one explanation beats another one, from what each event says for it, nats.
 
     The spread is that of sums over blocks, since what lies side by side is alike. Two explanations that are equal but
     for rounding differ by next to nothing, and by that everywhere alike: such a spread says nothing. So it counts as no
@@ -82,7 +82,7 @@ def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
 
 
 def null_margin(best: float, others: Sequence[float], events: int, spread_of_one: float) -> float:
-    """By how many standard deviations a score beats those of random places; floors as in `margin_of`.
+    """Return by how many standard deviations a score beats those of random places; floors as in `margin_of`.
 
     Args:
         best: nats.
@@ -96,7 +96,7 @@ def null_margin(best: float, others: Sequence[float], events: int, spread_of_one
 
 
 def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
-    """By how much each value differs from the last one of its kind, kind by kind.
+    """Return by how much each value differs from the last one of its kind, kind by kind.
 
     What a programme does each time anew is the same in each of its runs; only how long it takes this time tells them
     apart.

@@ -284,7 +284,7 @@ def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: floa
 
 
 def _in_reach(reads: F64, samples: F64, low: float, high: float) -> tuple[Array, Array]:
-    """Pairs of a sample and a reading whose difference is between two values, as rows; of a sample it ascends."""
+    """Return pairs of a sample and a reading whose difference is between two values, as rows; samples ascend."""
     first, last = np.searchsorted(reads, samples - high), np.searchsorted(reads, samples - low)
     count = last - first
     which = np.repeat(np.arange(len(samples)), count)

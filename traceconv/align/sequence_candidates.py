@@ -139,7 +139,7 @@ class Chunk:
         return cls(a, b, of_b, width, Matcher(a, b), a.span)
 
     def thinned(self) -> Chunk:
-        """With some of the inner events only: enough to see which places are worth a closer look."""
+        """Return the chunk with some of its inner events: enough to see which places are worth a closer look."""
         return replace(self, b=self.b.take(some_of(np.arange(len(self.b)), _FIRST_LOOK_EVENTS)))
 
     def pairs(self, line: Line, tolerance: float) -> Pairs:
@@ -305,7 +305,7 @@ def overlap(a: Events, b: Events, line: Line) -> tuple[float, float]:
 
 
 def margin_over(best: F64, rival: F64) -> float:
-    """By how many standard deviations the best place beats another one, over blocks of events.
+    """Return by how many standard deviations the best place beats another one, over blocks of events.
 
     With few blocks their spread is not well known: the margin counts less, about as in Student's distribution.
     """
@@ -315,7 +315,7 @@ def margin_over(best: F64, rival: F64) -> float:
 
 
 def margin_over_random(chunk: Chunk, best: Candidate, offsets: F64) -> float:
-    """By how many standard deviations the best place beats random ones; 0 if there are too few others.
+    """Return by how many standard deviations the best place beats random ones; 0 if there are too few others.
 
     Only places count at which the two overlap: where nothing can match, all scores are the same.
     """

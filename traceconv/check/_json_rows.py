@@ -40,7 +40,7 @@ class Slices:
         self.positions.append(position)
 
     def overlapping(self) -> Iterator[int]:
-        """Positions of slices that begin inside another one and end after it."""
+        """Yield positions of slices that begin inside another one and end after it."""
         starts = np.array(self.starts, np.int64)
         ends = np.array(self.ends, np.int64)
         order = np.lexsort((np.array(self.positions, np.int64), -ends, starts))
@@ -56,7 +56,7 @@ class Slices:
                     stack.append(end)
 
     def without_slice(self, hooks: Rows) -> Iterator[int]:
-        """Positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
+        """Yield positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
         starts = np.sort(np.array(self.starts, np.int64))
         ends = np.maximum.accumulate(np.array(self.ends, np.int64)[np.argsort(self.starts, kind="stable")])
         times, positions, to_next = map(hooks.column, range(3))

@@ -138,7 +138,7 @@ class _Server(socketserver.ThreadingTCPServer):
         return f"{UI_ORIGIN}/#!/?url={quote(f'http://{self.host}{self.path}', safe=':/')}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a client or a file that went away."""
+        """Ignore a client or a file that went away."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -172,7 +172,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._head(HTTPStatus.NO_CONTENT, None, extra)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answers without a body; also called by the base class, with 501 for an unknown method."""
+        """Answer without a body; also called by the base class, with 501 for an unknown method."""
         self.close_connection = True
         if code != HTTPStatus.NOT_IMPLEMENTED:
             self._head(code, 0)

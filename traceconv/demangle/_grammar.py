@@ -64,7 +64,7 @@ class Grammar:
         return f"{result.before}{'' if result.after else ' '}{text}{result.after}"
 
     def parameters(self) -> str:
-        """Types up to the end of the function."""
+        """Return the types up to the end of the function."""
         found: list[str] = []
         while self._text.peek() not in ("", "E", ".") and not re.match("[RO]E", self._text.peek(2)):
             found += flat(self._type_or_pack())
@@ -120,7 +120,7 @@ class Grammar:
         return found, is_template and returns, ending
 
     def _local(self, of_function: bool) -> tuple[str, bool, str]:
-        """Something inside a function."""
+        """Return the name of something inside a function."""
         args = self.args
         inside = self._encoding(with_result=False)
         self.args = args
@@ -286,7 +286,7 @@ class Grammar:
     # -- templates --------------------------------------------------------------------------------------------------
 
     def template_args(self, of_function: bool) -> str:
-        """<...>; those of the function are what T_ stands for from here on."""
+        """Return template arguments, <...>; those of the function are what T_ stands for from here on."""
         self._text.need("I")
         args: list[Arg] = []
         if of_function:
@@ -361,7 +361,7 @@ def _collapsed(inner: Type, mark: str) -> Type:
 
 
 def _before_args(name: str) -> str:
-    """operator<< <int>, not operator<<<int>."""
+    """Return a name before template arguments: operator<< <int>, not operator<<<int>."""
     return f"{name} " if name.endswith("<") else name
 
 

@@ -192,14 +192,14 @@ class ClockAnchor:
     lost: ClassVar[tuple[str, ...]] = ("What the clocks did between the readings: they are taken to run evenly.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES for an object with the mark, wherever it stands among the members."""
+        """Return YES for an object with the mark, wherever it stands among the members."""
         members = head.json.members
         if _MARK in members or (members and not head.complete and _MARK_AT_END.search(head.tail)):
             return Match.yes("the mark of traceconv anchor")
         return Match.no("no mark of an anchor")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All readings. Raises MalformedInput if the file is no whole object of that form."""
+        """Read all readings. Raises MalformedInput if the file is not a whole object of that form."""
         out.info.real_ids = True
         out.info.unit, out.balance.unit = "reading", "readings"
         with source.open() as stream:

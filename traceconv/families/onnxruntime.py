@@ -138,7 +138,7 @@ class OnnxRuntime:
     lost = ("The start time of the profile is not in the file itself.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
+        """Return YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
         events = head.json.objects
         own = [event for event in events if _is_event(event)]  # the others are pieces of damaged ones
         if 10 * len(own) > 9 * len(events) and any(event["cat"] in ("Session", "Node") for event in own):
@@ -259,7 +259,7 @@ class OnnxRuntimeEvents(ChromeEvents):
         return self.out.tracks.process("onnxruntime", pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def complete(self, event: Event, ts: int, number: int) -> None:
-        """X: anything that the profiler records."""
+        """Read X: anything that the profiler records."""
         raw = args_of(self.out, event, number)
         args = _decode_object(raw) if raw else {}
         if bytes(event.pid) == _DEVICE and bytes(event.tid) == _DEVICE:
@@ -382,7 +382,7 @@ class OnnxRuntimeEvents(ChromeEvents):
                 self.out.counter(track, ts, value, at)
 
     def _join_devices(self) -> None:
-        """Arrows from the nodes to what they ran on the GPU."""
+        """Add flows from the nodes to what they ran on the GPU."""
         nodes = _Nodes(self.out, [self._gpu, *self._streams.values()])
         joined: list[tuple[int, _DeviceEvent]] = []
         for event in self._device_events:

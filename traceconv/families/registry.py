@@ -224,7 +224,7 @@ def option_names(cls: type[Importer]) -> list[str]:
 
 
 def option_texts(options: Mapping[str, OptionValue] | None) -> dict[str, str]:
-    """Options as the command line gives them: {"pid": 42, "counters": False} as {"pid": "42", "counters": "false"}.
+    """Return options as text, such as {"pid": 42, "counters": False} as {"pid": "42", "counters": "false"}.
 
     Raises:
         UsageError: a value is of another type.

@@ -145,7 +145,7 @@ class _Times(msgspec.Struct):
             )
 
     def _placed(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
-        """Like `_spans`, but what rounded times put a step too early begins when what it follows has ended."""
+        """Yield what `_spans` does; where rounding put a start a step too early, it moves to the end before."""
         before = 0
         for track, name, start, end in self._spans(record):
             known = max(self.ends[track], before if track != _ENQUEUE else 0)
@@ -155,7 +155,7 @@ class _Times(msgspec.Struct):
             yield track, name, start + shift, end + shift
 
     def _spans(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
-        """Track, name, begin and end of what is known of an inference."""
+        """Yield track, name, start and end of what is known of an inference."""
         for track, (_, name, new, old) in enumerate(_PHASES):
             for start, end in (new, old):
                 if start in record and end in record:
@@ -299,7 +299,7 @@ class Tensorrt:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the members that only trtexec writes."""
+        """Return YES by the members that only trtexec writes."""
         if _TIMES.match(head.text):
             return Match.yes("inference times of trtexec")
         if _has_layers(head):

@@ -48,7 +48,7 @@ _CGROUP_FILES = (
 
 
 def parse_size(text: str, option: str = "--memory") -> int:
-    """Bytes of a size such as "2G", "500M" or "1.5GiB"; the units are powers of 1024.
+    """Return the bytes of a size such as "2G", "500M" or "1.5GiB"; the units are powers of 1024.
 
     Args:
         text: the size.
@@ -207,7 +207,7 @@ class Parts:
             return [mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)]
 
     def take(self) -> list[bytes | bytearray | mmap.mmap]:
-        """Likewise, for good: no others come, but what is in memory counts on."""
+        """Return all pieces for good: no others come, but what is in memory counts on."""
         pieces = self.so_far()
         self._pieces = []
         if self._file is not None:
@@ -260,7 +260,7 @@ def _allow_many_files() -> None:
 
 
 def spooled_file() -> IO[bytes]:
-    """Likewise, but in memory until it is large."""
+    """Return a temporary file that is in memory until it is large."""
     spooled = tempfile.SpooledTemporaryFile(_SPOOL_BYTES, prefix="traceconv-", dir=_folder())  # noqa: SIM115
     return cast(IO[bytes], spooled)
 

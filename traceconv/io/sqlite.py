@@ -225,7 +225,7 @@ def quoted(name: str) -> str:
 
 
 def _authorize(action: int, one: str | None, other: str | None, database: str | None, inner: str | None) -> int:
-    """Only reads; `inner` names the view or trigger that wants something."""
+    """Allow only reads; `inner` names the view or trigger that wants something."""
     allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and one == "shrink_memory")
     return sqlite3.SQLITE_OK if allowed and inner is None else sqlite3.SQLITE_DENY
 
@@ -267,7 +267,7 @@ def open_database(file: DatabaseFile) -> Iterator[Database]:
 
 
 def _refuse_cut(path: Path, display: str) -> None:
-    """SQLite reads what is missing of a page as zeros, which look like rows without values."""
+    """Refuse a database that was cut: SQLite reads missing pages as zeros, which look like rows without values."""
     with path.open("rb") as file:
         header = file.read(100)
     size = path.stat().st_size

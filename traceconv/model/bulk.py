@@ -44,7 +44,7 @@ class Bulk:
         args: Sequence[bytes],
         origin: Numbers,
     ) -> None:
-        """Slices with the args of each.
+        """Add slices with the args of each.
 
         Raises:
             TypeError: for a time or duration that is no integer.
@@ -73,7 +73,7 @@ class Bulk:
     def slice_rows(
         self, track: I32, ts: I64, dur: I64, name: I32, category: I32, args_at: I64, args_len: I32, origin: I64
     ) -> None:
-        """Slices whose args were kept before."""
+        """Add slices whose args were kept before."""
         if not len(ts):
             return
         if not _all_possible(ts, dur):
@@ -90,7 +90,7 @@ class Bulk:
     def begins_and_ends(
         self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
     ) -> None:
-        """Begins and ends in the order of the input; the name of an end says which slice it ends."""
+        """Add starts and ends in the order of the input; the name of an end says which slice it ends."""
         args_len = np.where(args_len > len(b"{}"), args_len, 0).astype(np.int32)
         args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: mark_key(bool(is_begin[row])))
         self._tables.marks.extend(
@@ -99,13 +99,13 @@ class Bulk:
         self._tables.added(len(at))
 
     def instants(self, track: I32, ts: I64, name: I32, category: I32, args_at: I64, args_len: I32, at: I64) -> None:
-        """Points in time."""
+        """Add instants."""
         args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: "ts_ns")
         ts = possible_times(self._info, ts, at)
         self._tables.extend("instants", ts, track, name, category, args_at, args_len, at)
 
     def counters(self, track: I32, ts: I64, value: I64, is_integer: U8, at: I64) -> npt.NDArray[np.bool_]:
-        """Values of counters; which of them were not left out.
+        """Add values of counters; return a mask of those that were not left out.
 
         Args:
             value: integers, and where `is_integer` is 0 the bits of doubles.
@@ -120,7 +120,7 @@ class Bulk:
         return good
 
     def flows(self, from_slice: Numbers, to_slice: Numbers, name: Numbers, category: Numbers, origin: Numbers) -> None:
-        """Arrows between slices."""
+        """Add flows between slices."""
         self._tables.extend("flows", *map(np.asarray, (from_slice, to_slice, name, category, origin)))
 
     def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, cpu: I32, origin: I64) -> None:

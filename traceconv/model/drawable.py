@@ -25,7 +25,7 @@ OUT_OF_RANGE = declare(
 
 
 def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) -> tuple[int, int, bytes]:
-    """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
+    """Return start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
     if index(dur) < 0:
         info.problem(NEGATIVE_DURATION, at)
         args = join_args(args, {"negative_dur_ns": dur})

@@ -105,7 +105,7 @@ def _put_in_order(trace: Trace, table: Table, order: Order) -> Table:
 
 
 def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
-    """By track and begin, and only where these are equal by length and place in the input."""
+    """Return the order by track and start, and only where these are equal by length and place in the input."""
     order = stable_order((slices.origin, slices.ts, slices.track), forget)
     alike = like_next(order, slices.ts, slices.track)
     forget()
@@ -148,7 +148,7 @@ def _share_lanes(trace: Trace) -> Trace:
 
 
 def _extents(trace: Trace) -> tuple[I64, I64]:
-    """First and last instant of each track, slices and instants; an instant lasts one nanosecond."""
+    """Return the first and last instant of each track, slices and instants; an instant lasts one nanosecond."""
     first = np.full(len(trace.tracks), np.iinfo(np.int64).max)
     last = np.full(len(trace.tracks), np.iinfo(np.int64).min)
     slices, instants = trace.slices, trace.instants
@@ -321,7 +321,7 @@ class _OpenSlices:
             node //= 2
 
     def _grow(self) -> None:
-        """Twice as many lanes."""
+        """Double the number of lanes."""
         count = len(self._ends)
         leaves = self._latest[count:] + [_FREE] * count
         self._ends += [[] for _ in range(count)]
@@ -349,7 +349,7 @@ def _place(trace: Trace, row: int) -> str:
 
 
 def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
-    """Overflow lanes for a track: siblings of the same name, or children of a thread, which cannot have siblings."""
+    """Add lanes for a track, as children of a thread or process, else as siblings; return their numbers."""
     track = tracks[number]
     is_os = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
     lane = replace(

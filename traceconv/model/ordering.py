@@ -50,7 +50,7 @@ def _ascends(values: npt.NDArray[Any]) -> bool:
 
 
 def overlapping_pieces(count: int) -> Iterator[slice]:
-    """Pieces that begin with the last row of the one before."""
+    """Yield pieces that begin with the last row of the one before."""
     return (slice(max(rows.start - 1, 0), rows.stop) for rows in pieces(count))
 
 

@@ -27,7 +27,7 @@ _UNITS = {"ns": (1, NS), "us": (1, US), "µs": (1, US), "ms": (1, MS), "s": (1, 
 
 
 def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
-    """Nanoseconds of a decimal number that counts units of factor * 10**exponent ns.
+    """Return the nanoseconds of a decimal number that counts units of factor * 10**exponent ns.
 
     Digits below a nanosecond are rounded half up (away from zero). Raises ValueError for anything that is not a
     plain finite decimal number, and for times beyond ±LIMIT_NS; TypeError where 10**6 stands for MS.
@@ -70,7 +70,7 @@ def _shown(text: bytes) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of a signed duration with a unit, such as "+1.5ms", "-20us", "1795245457.236s".
+    """Return the nanoseconds of a signed duration with a unit, such as "+1.5ms", "-20us", "1795245457.236s".
 
     Raises ValueError when the unit is missing or the number is none.
     """
@@ -95,7 +95,7 @@ def step_of(text: str, ns: int) -> int:
 
 
 def format_us(ns: int) -> str:
-    """Microseconds with exactly as many decimals as needed: 1500 -> "1.5", 2000 -> "2"."""
+    """Return microseconds with exactly as many decimals as needed: 1500 -> "1.5", 2000 -> "2"."""
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), 1000)
     return f"{sign}{whole}.{rest:03d}".rstrip("0") if rest else f"{sign}{whole}"

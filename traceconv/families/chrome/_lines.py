@@ -60,7 +60,7 @@ def _own_time(slices: Slices, row: int) -> int:
 
 
 def json_text(value: Any) -> bytes:
-    """JSON on one line, as all viewers read it."""
+    """Return JSON on one line, as all viewers read it."""
     return loadable(utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
 
 

@@ -39,7 +39,7 @@ class Samples:
         self._samples: list[tuple[int, TrackId, int, str, Raw, int, int]] = []
 
     def add(self, event: Event, ts: int, number: int) -> None:
-        """P: what a thread was doing, as a call stack if the event has one."""
+        """Read P: what a thread was doing, as a call stack if the event has one."""
         frame = event.extra["sf"] if event.extra and "sf" in event.extra else ABSENT
         weight = number_in(decode_json(extra_of(event, "weight") or b"1"))
         if weight is None or not 1 <= abs(weight) < 2**63:

@@ -248,7 +248,7 @@ class ChromeEvents:
     # -- phases -----------------------------------------------------------------------------------------------
 
     def complete(self, event: Event, ts: int, number: int) -> None:
-        """X: a slice with a duration."""
+        """Read X: a slice with a duration."""
         args = args_of(self.out, event, number, ("bind_id", "flow_in", "flow_out"))
         try:
             dur = self.time(bytes(event.dur))
@@ -262,18 +262,18 @@ class ChromeEvents:
         _add_flow_fields(self.flows, event, ts, number, track, row)
 
     def begin(self, event: Event, ts: int, number: int) -> None:
-        """B: the start of a slice on its thread."""
+        """Read B: the start of a slice on its thread."""
         track = self.place(event)
         args = args_of(self.out, event, number, ("bind_id", "flow_in", "flow_out"))
         self.out.begin(track, ts, event.name, event.cat, args, number)
         _add_flow_fields(self.flows, event, ts, number, track)
 
     def end(self, event: Event, ts: int, number: int) -> None:
-        """E: the end of a slice on its thread."""
+        """Read E: the end of a slice on its thread."""
         self.out.end(self.place(event), ts, event.name, args_of(self.out, event, number), number)
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """i, I, R: a point in time of a thread, a process or the whole trace."""
+        """Read i, I, R: a point in time of a thread, a process or the whole trace."""
         if event.s == "g":
             if self._global == NO_TRACK:
                 self._global = self.out.tracks.add("Global events")
@@ -286,7 +286,7 @@ class ChromeEvents:
         self.out.balance.written += 1
 
     def counter(self, event: Event, ts: int, number: int) -> None:
-        """C: one value for each series in the args."""
+        """Read C: one value for each series in the args."""
         values = values_of(self.out, event, number)
         written = [
             self.out.counter(self.counter_track(event, series), ts, value, number) for series, value in values.items()
@@ -306,7 +306,7 @@ class ChromeEvents:
         return track
 
     def asynchronous(self, event: Event, ts: int, number: int) -> None:
-        """Events that belong together by an id and not by their thread: async, contexts, objects."""
+        """Read events that belong together by an id and not by their thread: async, contexts, objects."""
         identity = _async_id(event)
         if identity is None and event.ph == "n":
             self.instant(event, ts, number)
@@ -338,7 +338,7 @@ class ChromeEvents:
         return track
 
     def flow(self, event: Event, ts: int, number: int) -> None:
-        """s, t, f: a step of a flow, bound to a slice of its thread."""
+        """Read s, t, f: a step of a flow, bound to a slice of its thread."""
         if event.id is ABSENT:
             self.out.skip(NO_ID, number, f"{event.ph} {event.name!r}")
             return
@@ -350,7 +350,7 @@ class ChromeEvents:
     # -- facts ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """M: names and order of processes and threads; anything else is a fact about the trace."""
+        """Read M: names and order of processes and threads; anything else is a fact about the trace."""
         args = members_of(event)
         self.out.balance.merged["metadata"] += 1
         if event.name == "process_name":
@@ -434,7 +434,7 @@ def _async_id(event: Event) -> tuple[bytes, bytes] | None:
 
 
 def _add_flow_fields(flows: FlowSteps, event: Event, ts: int, number: int, track: TrackId, row: int = -1) -> None:
-    """flow_in and flow_out of a slice: it takes part in the flow of its bind_id."""
+    """Add the flow of the bind_id of a slice, by its flow_in and flow_out."""
     bind = extra_of(event, "bind_id")
     if not bind:
         return
@@ -445,7 +445,7 @@ def _add_flow_fields(flows: FlowSteps, event: Event, ts: int, number: int, track
 
 
 def _note_global_fact(out: Builder, event: Event, number: int) -> None:
-    """v, V, c: memory dumps and clock marks, which are kept as they are."""
+    """Keep memory dumps and clock marks (phases v, V, c) as they are."""
     kind = "clock_sync" if event.ph == "c" else "memory_dump"
     fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": members_of(event)}
     out.metadata[f"{kind} (event {number})"] = fact

@@ -35,7 +35,7 @@ _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\
 
 
 def looks_like_chrome(head: Head) -> Match:
-    """MAYBE when the head looks like a trace in the Trace Event Format, else NO with the reason."""
+    """Return MAYBE when the head looks like a trace in the Trace Event Format, else NO with the reason."""
     text = head.text
     if text[:1] not in (b"{", b"["):
         return Match.no("does not begin with { or [")
@@ -91,7 +91,7 @@ def misread_backslashes(name: str) -> str:
 
 
 def base_time(top: dict[str, Any]) -> int | None:
-    """`baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
+    """Return `baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
     for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
         value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
         if isinstance(value, str) and _WHOLE.fullmatch(value):

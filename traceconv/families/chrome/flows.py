@@ -111,7 +111,7 @@ class FlowSteps:
         return number
 
     def placeholder(self) -> int:
-        """Stands for a track that is not known yet."""
+        """Return a number that stands for a track that is not known yet."""
         self._settled.append(_NO_SLICE)
         return _FIRST_PLACEHOLDER - len(self._settled) + 1
 
@@ -134,7 +134,7 @@ class FlowSteps:
         return columns
 
     def kinds(self) -> tuple[list[tuple[str, str]], I32]:
-        """Categories with names, and for each key which of these it has."""
+        """Return categories with names, and for each key which of these it has."""
         return list(self._kinds), np.frombuffer(self._kind_of, np.int32)
 
     def ids(self) -> list[bytes]:

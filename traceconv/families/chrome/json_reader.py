@@ -96,7 +96,7 @@ class ChromeReader:
         self._empties: list[int] = []  # where each form of them comes next
 
     def rows(self, exponent: int) -> Iterator[Rows | list[Event]]:
-        """Like `batches`, but what is plain comes as columns, if the kernel is there.
+        """Yield the events like `batches`, plain ones as columns if the kernel is there.
 
         Args:
             exponent: the unit of ts and dur as a power of ten of ns.
@@ -376,7 +376,7 @@ class ChromeReader:
         return [event_of(members) for members in decode_members(body)]
 
     def _slow_batch(self) -> list[Event]:
-        """Events one by one, until the buffer has only an incomplete one left."""
+        """Read events one by one, until the buffer has only an incomplete one left."""
         batch: list[Event] = []
         while char := self._to_event():
             if char in ("]", "}"):

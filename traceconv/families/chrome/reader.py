@@ -70,7 +70,7 @@ class ChromeTrace:
     )
 
     def sniff(self, head: Head) -> Match:
-        """MAYBE for anything that looks like a trace: a more specific importer may know its writer."""
+        """Return MAYBE for anything that looks like a trace: a more specific importer may know its writer."""
         return facts.looks_like_chrome(head)
 
     def read(self, source: Source, out: Builder) -> None:

@@ -75,7 +75,7 @@ class ChromeJson:
     binary: ClassVar[bool] = False
 
     def notes(self, trace: Trace) -> list[str]:
-        """Perfetto skips the samples of the format."""
+        """Return a note on the samples in the file, which Perfetto skips."""
         samples = len(trace.samples.ts)
         unseen = f"{samples} call stack samples are in the JSON, but Perfetto does not show them: write a .pftrace"
         return [unseen] if samples else []
@@ -186,7 +186,7 @@ class _Writing:
         return used
 
     def _heads_of_counters(self) -> dict[int, tuple[bytes, bytes]]:
-        """Per counter track what stands before the time, and before the value."""
+        """Return for each counter track what stands before the time, and before the value."""
         heads: dict[int, tuple[bytes, bytes]] = {}
         seen: dict[tuple[int, str], int] = defaultdict(int)
         for index, track in enumerate(self._trace.tracks):
@@ -248,7 +248,7 @@ class _Writing:
         return lines
 
     def _order(self) -> Iterator[tuple[I64, U8, I64]]:
-        """Time, table and row of all events, in the order of the file and in pieces that fit into a cache.
+        """Yield time, table and row of all events, in the order of the file and in pieces that fit into a cache.
 
         An arrow's start and end come after the slice that they belong to.
         """
@@ -369,7 +369,7 @@ class _Writing:
 
 
 def _micros(ns: int) -> bytes:
-    """Microseconds with the decimals that are needed."""
+    """Return microseconds with the decimals that are needed."""
     if ns < 0:
         return format_us(ns).encode()
     whole, rest = divmod(ns, 1000)
@@ -381,7 +381,7 @@ def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
 
 
 def _spliced(args: bytes) -> bytes:
-    """Args on one line, in valid UTF-8, without escapes for what can stand there itself.
+    """Return args on one line, in valid UTF-8, without escapes for what can stand there itself.
 
     Perfetto shows escapes in args as they are, and refuses pairs of surrogates in names.
     """

@@ -24,5 +24,5 @@ def plain(line: bytes) -> bytes:
 
 
 def plain_text(line: str) -> str:
-    """Likewise, of a line that is text already; it holds no lone surrogates."""
+    """Return a line, which is text already, without control sequences and lone surrogates."""
     return plain(line.encode()).decode() if "\x1b" in line else line

@@ -118,7 +118,7 @@ def named(names: Mapping[int, str], number: Any) -> str:
 
 
 def throughput_gb_per_s(size: int, dur_ns: int) -> float | None:
-    """10**9 bytes per second (a byte per nanosecond), rounded to four places; None when no time passed."""
+    """Return 10**9 bytes per second (a byte per nanosecond), rounded to four places; None when no time passed."""
     return round(size / dur_ns, 4) if dur_ns > 0 and size >= 0 else None
 
 

@@ -71,7 +71,7 @@ def ahead_minutes(text: str) -> int:
 
 
 def local_ns(text: str, zone: timezone) -> int:
-    """Nanoseconds since 1970 of "2026-11-21 07:07:40.052884087" in a zone. Raises ValueError if it is no such time."""
+    """Return ns since 1970 of "2026-11-21 07:07:40.052884087" in a zone. Raises ValueError if it is no such time."""
     match = _MOMENT.fullmatch(text)
     if match is None:
         raise ValueError(f"no date and time: {text[:40]!r}")
@@ -80,5 +80,5 @@ def local_ns(text: str, zone: timezone) -> int:
 
 
 def seconds_since_1970(moment: datetime, zone: timezone) -> int:
-    """Whole seconds since 1970 of a local time in a zone."""
+    """Return whole seconds since 1970 of a local time in a zone."""
     return (moment.replace(tzinfo=zone) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)

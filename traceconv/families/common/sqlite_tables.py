@@ -187,7 +187,7 @@ class Launches:
         self._calls.append((processes, ids, slices))
 
     def add_work(self, processes: I64, ids: I64, slices: I64) -> None:
-        """Work on devices that became slices."""
+        """Add work on devices that became slices."""
         self._work.append((processes, ids, slices))
 
     def pairs(self) -> tuple[I64, I64, I64, int]:

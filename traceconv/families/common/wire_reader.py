@@ -49,7 +49,7 @@ def fields(data: bytes) -> list[tuple[int, Value]]:
 
 
 def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
-    """Like `fields`, into a list that holds all before the first byte that makes no sense.
+    """Read fields as `fields` does, into a list that holds all before the first byte that makes no sense.
 
     This sees every byte of a trace: a varint of one byte, which nearly all are, costs no call.
     """

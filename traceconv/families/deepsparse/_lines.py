@@ -91,7 +91,7 @@ def _record(prefix: re.Match[bytes], text: bytes) -> Record:
 
 
 def text_of(data: bytes) -> str:
-    """Bytes of a log as text."""
+    """Return bytes of a log as text."""
     return data.decode("utf-8", "replace")
 
 
@@ -103,7 +103,7 @@ def level_of(text: str) -> Level:
 
 
 def banner_facts(match: re.Match[bytes]) -> dict[str, Any]:
-    """Version, commit and instruction sets in a banner."""
+    """Return version, commit and instruction sets of a banner."""
     facts: dict[str, Any] = {}
     if match["version"]:
         facts["version"] = match["version"].decode()

@@ -112,7 +112,7 @@ class Messages:
         return bool(translate or compile_)
 
     def _statement(self, thread: Thread, number: int, text: str) -> None:
-        """Facts about what is open, about the graph, or about the engine."""
+        """Read a statement about what is open, about the graph, or about the engine."""
         unsupported, supports, created = _UNSUPPORTED.match(text), _SUPPORTS.match(text), _CREATED.match(text)
         inputs = _INPUT.match(text)
         inner = thread.open[-1] if thread.open else None

@@ -113,7 +113,7 @@ class _Layers:
         out.note(_HELP)
 
     def draw(self, layers: Iterable[Any]) -> None:
-        """Layers end to end from 0, their parts inside of them."""
+        """Draw layers end to end from 0, their parts inside of them."""
         start = 0
         for layer in layers:
             start += self._layer(layer, start, self._track)
@@ -195,7 +195,7 @@ class _Layers:
 
 
 def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
-    """Statistics only: no run has a time of its own."""
+    """Read statistics only: no run has a time of its own."""
     result = report["benchmark_result"]
     out.belongs_to(("deepsparse",))
     process = out.tracks.process("DeepSparse benchmark")
@@ -280,7 +280,7 @@ def read_text(source: Source, out: Builder) -> None:
 
 
 def _nothing(count: int) -> None:
-    """Lines that are no rows are not counted."""
+    """Ignore lines that are no rows, without counting them."""
     del count
 
 

@@ -445,7 +445,7 @@ class FuriosaTable:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for headings that only this profiler has."""
+        """Return YES for headings that only this profiler has."""
         if head.data[:4] == _PARQUET:
             if head.complete and (b"parent_span_id" not in head.data or b"thread.id" not in head.data):
                 return Match.no("a Parquet file without the columns of the profiler")

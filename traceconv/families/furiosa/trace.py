@@ -113,7 +113,7 @@ class FuriosaEvents(ChromeEvents):
     # -- spans ------------------------------------------------------------------------------------------------
 
     def complete(self, event: Event, ts: int, number: int) -> None:
-        """X: a span, by the times in its args if it has them."""
+        """Read X: a span, by the times in its args if it has them."""
         args = members_of(event)
         if event.extra or event.id is not ABSENT or (not args and event.args is not ABSENT):
             args = decode_json(args_of(self.out, event, number) or b"{}")
@@ -149,7 +149,7 @@ class FuriosaEvents(ChromeEvents):
         return own
 
     def _duration(self, event: Event, number: int) -> int:
-        """`dur` in ns, also if it wrapped around. Raises ValueError if it is no number."""
+        """Return `dur` in ns, also if it wrapped around. Raises ValueError if it is no number."""
         raw = bytes(event.dur)
         try:
             return self.time(raw)
@@ -191,7 +191,7 @@ class FuriosaEvents(ChromeEvents):
     # -- names ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """M: names come last in the file; they are given when all tracks are known."""
+        """Read M: names come last in the file; they are given when all tracks are known."""
         if event.name not in ("process_name", "thread_name", "thread_sort_index", "process_sort_index"):
             super().metadata(event, number)
             return
@@ -266,7 +266,7 @@ class Furiosa:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the args of the runtime's file, or by categories and threads of the exporter."""
+        """Return YES by the args of the runtime's file, or by categories and threads of the exporter."""
         text = head.text
         if text[:1] not in (b"[", b"{") or b'"ph"' not in text:
             return Match.no("no JSON with events (ph)")

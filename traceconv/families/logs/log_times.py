@@ -204,7 +204,7 @@ FORMS = (
 
 @lru_cache(maxsize=1024)
 def _day_ns(year: bytes, month: bytes, day: bytes) -> int:
-    """Midnight in ns since 1970. Raises ValueError when there is no such day."""
+    """Return midnight in ns since 1970. Raises ValueError when there is no such day."""
     number = int(month) if month.isdigit() else _MONTHS[month[:3].lower()]
     return (date(int(year), number, int(day)).toordinal() - date(1970, 1, 1).toordinal()) * DAY_NS
 
@@ -226,7 +226,7 @@ def _of_day_ns(groups: dict[str, bytes]) -> int:
 
 
 def epoch_ns(number: bytes) -> int:
-    """Ns of a number whose count of digits tells its unit. Raises ValueError outside of 2001 to 2096."""
+    """Return the ns of a number whose count of digits tells its unit. Raises ValueError outside of 2001 to 2096."""
     whole = re.split(rb"[.,]", number, maxsplit=1)[0]
     if len(whole) not in _EPOCH_EXPONENTS:
         raise ValueError("no time since 1970")
@@ -249,7 +249,7 @@ def _counted_ns(groups: dict[str, bytes]) -> int:
 
 
 def _elapsed_ns(groups: dict[str, bytes]) -> int:
-    """Ns of hours, minutes and seconds since a start: more than a day is possible."""
+    """Return the ns of hours, minutes and seconds since a start: more than a day is possible."""
     return int(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
 
 

@@ -191,7 +191,7 @@ class _Writer:
         self.flush()
 
     def more(self, texts: list[str], numbers: Sequence[int]) -> None:
-        """Lines without a time, which follow each other."""
+        """Add lines without a time, which follow each other."""
         self._out.balance.merged["lines without a time, in the entry that they belong to"] += len(texts)
         if self._entry is None:
             self._before += texts
@@ -208,7 +208,7 @@ class _Writer:
             at = end
 
     def _entry_before(self, ts: int) -> None:
-        """Lines above the first one with a time: an entry at that time, which says so."""
+        """Add the lines above the first one with a time as an entry at that time, which says so."""
         text = "\n".join(self._before).strip("\n")
         self._before = []
         if text:
@@ -365,7 +365,7 @@ class TimedLog:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Only ever the last resort, and only for text most of whose lines hold a time."""
+        """Recognise only text most of whose lines hold a time, and only as the last resort."""
         if b"\0" in head.data:
             return Match.no("not a text")
         lines = head.data.splitlines()

@@ -198,12 +198,12 @@ class MxnetEvents(ChromeEvents):
     # -- spans ------------------------------------------------------------------------------------------------
 
     def begin(self, event: Event, ts: int, number: int) -> None:
-        """B, b, (: the next record is its end."""
+        """Read B, b, (: the next record is its end."""
         self._drop_open()
         self._open = _Span(event, ts, 0, number)
 
     def end(self, event: Event, ts: int, number: int) -> None:
-        """E, e, ): the end of the record before."""
+        """Read E, e, ): the end of the record before."""
         opened, self._open = self._open, None
         if opened is None or not _belong_together(opened.begin, event):
             self._open = opened
@@ -255,7 +255,7 @@ class MxnetEvents(ChromeEvents):
     # -- instants and counters --------------------------------------------------------------------------------
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """n, i: a marker of the user."""
+        """Read n, i: a marker of the user."""
         if event.s == "g":
             track = self._group("Global events")
         else:
@@ -264,7 +264,7 @@ class MxnetEvents(ChromeEvents):
         self.out.balance.written += 1
 
     def counter(self, event: Event, ts: int, number: int) -> None:
-        """C: a level, of bytes or of the user's own; numbers from 2**63 on are negative ones."""
+        """Read C: a level, of bytes or of the user's own; numbers from 2**63 on are negative ones."""
         if not self._api_counters and event.cat == "MXNET_C_API":
             self.out.skip(NOT_WANTED, number)
             return
@@ -302,7 +302,7 @@ class MxnetEvents(ChromeEvents):
     # -- facts ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """M: names of devices; those of the other pids are the categories of their events."""
+        """Read M: names of devices; those of the other pids are the categories of their events."""
         pid = bytes(event.pid)
         if event.name != "process_name":
             super().metadata(event, number)
@@ -375,7 +375,7 @@ class Mxnet:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for devices named as MXNet does, or for records of its categories with hashes as pid or tid."""
+        """Return YES for devices named as MXNet does, or for records of its categories with hashes as pid or tid."""
         events = head.json.objects
         if any(map(_names_device, events)):
             return Match.yes("processes with the names of MXNet's devices")

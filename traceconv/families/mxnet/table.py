@@ -410,7 +410,7 @@ class MxnetTable:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for the line that MXNet prints above its tables with a heading, or for its JSON."""
+        """Return YES for the line that MXNet prints above its tables with a heading, or for its JSON."""
         if _JSON_HEAD.search(head.data) and b'"ph"' not in head.data:
             return Match.yes("JSON with Time, Count and Total as profiler.dumps() makes it")
         if b"Profile Statistics" not in head.data or b"Total Count" not in head.data:

@@ -96,7 +96,7 @@ class Export(Tables):
         return named(words, value) if words else value
 
     def _copy_word(self, name: Any, label: Any) -> str:
-        """CUDA_MEMCPY_KIND_HTOD -> HtoD, as CUDA's tools print it."""
+        """Return a kind of copy as CUDA's tools print it: CUDA_MEMCPY_KIND_HTOD -> HtoD."""
         symbol = str(name or "").removeprefix(schema.COPY_SYMBOL)
         return schema.COPY_WORDS.get(symbol) or str(label or name or "")
 

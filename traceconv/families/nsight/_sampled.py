@@ -169,7 +169,7 @@ class Sampled:
                 out.count_values(is_there, not is_there)
 
     def _names(self, table: str) -> dict[Any, tuple[str, str, str]]:
-        """Name, unit and description of each metric."""
+        """Return name, unit and description of each metric."""
         rows = self._export.rows
         found: dict[Any, tuple[str, str, str]] = {}
         if table in ("GPU_METRICS", "SOC_METRICS"):
@@ -210,6 +210,6 @@ class Sampled:
 
 
 def _unit(name: str) -> str:
-    """SMs Active [Throughput %] -> %, GPC Clock Frequency [MHz] -> MHz."""
+    """Return the unit in a name: SMs Active [Throughput %] -> %, GPC Clock Frequency [MHz] -> MHz."""
     inside = name.rpartition("[")[2].removesuffix("]") if name.endswith("]") else ""
     return "%" if "%" in inside else inside

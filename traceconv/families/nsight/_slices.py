@@ -140,7 +140,7 @@ class Slices:
         return kept_numbers, kept
 
     def write(self, spans: Spans, more: bytes = b"") -> None:
-        """Rows that have times; `more` stands at the end of their args."""
+        """Write rows that have times; `more` stands at the end of their args."""
         if not spans.rows:
             return
         keys = [row[2 : self._varying_at] for row in spans.rows]
@@ -189,7 +189,7 @@ class Timeline:
         self._launches = Launches()
 
     def link(self, role: str, processes: I64, ids: Sequence[int | None], slices: I64) -> None:
-        """Slices are calls or work."""
+        """Register slices as calls or work, to be linked."""
         found = whole(ids)
         numbers = np.array([number or 0 for number in ids], np.int64) if found is None else found
         joinable = (processes != _NO_PROCESS) & (numbers > 0) & (numbers < IDS.stop)
@@ -205,7 +205,7 @@ class Timeline:
         self.open.clear()
 
     def join(self) -> None:
-        """Arrows from the calls to what they started."""
+        """Add flows from the calls to what they started."""
         calls, works, _, _ = self._launches.pairs()
         name, category = self.out.tables.string("launch"), self.out.tables.string(LAUNCH_FLOW)
         (origins,) = self.out.tables.slice_columns("origin")

@@ -402,7 +402,7 @@ def _key(metric: str, unit: str) -> str:
 
 
 def _launch_value(name: str, text: str) -> Any:
-    """Numbers of ids and sizes; these follow no locale."""
+    """Return the number of an id or size, which follows no locale."""
     triple = _TRIPLE.fullmatch(text)
     if triple is not None:
         return [int(size) for size in triple.groups()]
@@ -448,7 +448,7 @@ class NsightCompute:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the heading; lines that begin with ==PROF== may precede one."""
+        """Recognise the heading; lines that begin with ==PROF== may precede one."""
         if _HEADING_BYTES.search(head.data):
             return Match.yes("a heading with ID or Process ID, and Kernel Name")
         if _MESSAGE_BYTES.search(head.data):

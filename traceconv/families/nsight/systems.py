@@ -133,7 +133,7 @@ class _Reader:
                 self._thread_table(table, category)
 
     def _thread_table(self, table: str, category: str) -> None:
-        """Any table whose rows have a start and a thread."""
+        """Read any table whose rows have a start and a thread."""
         export = self._export
         if not export.has(table, "start", "globalTid"):
             return
@@ -201,7 +201,7 @@ class _Reader:
     # -- the rest -----------------------------------------------------------------------------------------------
 
     def _others(self) -> None:
-        """Tables that are not known: drawn if their rows have times."""
+        """Draw tables that are not known, if their rows have times."""
         for table in sorted(self._export.tables.keys() - self._drawn):
             if table.startswith(("ENUM_", "sqlite_")):
                 continue
@@ -309,7 +309,7 @@ class NsightSystems:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the table of strings together with tables that no one else has."""
+        """Recognise the table of strings together with tables that no one else has."""
         tables = set(head.tables)
         if "StringIds" in tables and tables.intersection(schema.MARKS) and not tables.intersection(schema.NOT_MARKS):
             return Match.yes("an SQLite database with StringIds and tables of Nsight Systems")

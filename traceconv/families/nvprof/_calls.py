@@ -55,7 +55,7 @@ def correlation(number: Any) -> int:
 
 
 def correlations(numbers: Sequence[Any]) -> I64:
-    """Correlation ids as stored, 0 for what is none."""
+    """Return correlation ids as stored, 0 for what is none."""
     found = whole(numbers)
     found = np.array([number or 0 for number in numbers], np.int64) if found is None else found
     return np.where(found < IDS.stop, np.where(found < 0, found & 0xFFFFFFFF, found), 0)
@@ -153,7 +153,7 @@ class Calls:
         self._extras.report_left(self._out.info.name)
 
     def _read_cuda_events(self) -> None:
-        """cudaEventRecord: which event, on which stream."""
+        """Read cudaEventRecord: which event, on which stream."""
         columns = ("correlationId", "contextId", "streamId", "eventId")
         for _, number, context, stream, event in self._activities.rows("CUDA_EVENT", columns):
             args = {"event_id": event, "event_context": context, "event_stream": stream}

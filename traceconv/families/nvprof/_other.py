@@ -174,7 +174,7 @@ class Others:
                 self._instant(track, start, name, "unified_memory", args, number)
 
     def _unified_memory_old(self, table: str) -> None:
-        """CUDA 6 and 7: a value at a point in time."""
+        """Read the unified memory of CUDA 6 and 7: a value at a point in time."""
         for row, ts, kind, value, device, pid in self._activities.rows(table, _UNIFIED_OLD):
             if self._is_time(table, row, ts):
                 name = _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))[0]
@@ -232,7 +232,7 @@ class Others:
             self._out.balance.written += 1
 
     def _sampled(self) -> None:
-        """Events and metrics that were read at points in time."""
+        """Read events and metrics that were read at points in time."""
         for table, word in (("EVENT", "Event"), ("METRIC", "Metric")):
             for suffix in ("", "_INSTANCE"):
                 name = f"INSTANTANEOUS_{table}{suffix}"

@@ -130,7 +130,7 @@ class TextTracks:
         return self._tracks[key]
 
     def totals(self, table: Table) -> TrackId:
-        """Below the process only if that has traces too: tables alone come under the recording that they are about."""
+        """Return a track, below the process only if that has traces: tables alone move to their recording later."""
         if table.totals == NO_TRACK:
             title = table.title or "nvprof"
             key = ("totals", table.pid, title)

@@ -120,7 +120,7 @@ class NvprofSqlite:
     )
 
     def sniff(self, head: Head) -> Match:
-        """By the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""
+        """Recognise the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""
         if not head.tables:
             return _sniff_damaged(head)
         activities = any(table.startswith(_PREFIX) for table in head.tables)

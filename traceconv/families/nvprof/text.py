@@ -514,7 +514,7 @@ class NvprofText:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of a title with its prefix and a header row; a header row alone may be another tool's."""
+        """Recognise a title with its prefix and a header row; a header row alone may be another tool's."""
         if _NO_TEXT.match(head.text):
             return Match.no("JSON or SQLite, no text")
         titled = header = profiling = False

@@ -190,7 +190,7 @@ def _lacks_attributes(rest: bytes, last: bytes) -> bool:
 
 
 def _without_counts(rest: bytes, last: bytes) -> tuple[bytes, bytes]:
-    """Debug builds of the graph library print counts behind the duration: put it last again."""
+    """Move the counts that debug builds of the graph library print behind the duration: put it last again."""
     before, backend, after = rest.rpartition(b"_backend,")
     duration, comma, counts = after.partition(b",")
     if not backend or (not comma and duration.isdigit()):  # one number behind: a decimal comma
@@ -242,7 +242,7 @@ def shape_of(marker: bytes, text: bytes) -> Shape:
 
 
 def _split_op(marker: bytes, fields: list[bytes]) -> tuple[bytes, bytes, list[bytes]]:
-    """Component (b"" when it is not printed), operation, and the fields behind them."""
+    """Return the component (b"" when it is not printed), operation, and the fields behind them."""
     bases = [field.partition(b":")[0] for field in fields[:2]]
     if bases[0] in _KNOWN or len(bases) == 1:
         return b"graph" if marker == b"onednn_graph" else b"", fields[0], fields[1:]
@@ -279,7 +279,7 @@ def _primitive(marker: bytes, group: str, fields: list[bytes], args: dict[str, A
 
 
 def _folded(fields: list[bytes], count: int) -> list[bytes]:
-    """Exactly `count` fields: commas inside a field (grouped digits, or anything in aux) do not separate."""
+    """Return exactly `count` fields: commas inside a field (grouped digits, or anything in aux) do not separate."""
     if len(fields) == count:
         return fields
     joined = _GROUPED_DIGITS.sub(b"\0", b",".join(fields))
@@ -292,7 +292,7 @@ def _folded(fields: list[bytes], count: int) -> list[bytes]:
 
 
 def _graph(group: bytes, fields: list[bytes], args: dict[str, Any]) -> Shape:
-    """engine, partition id, kind, op names, formats, tensors, fpm:..., [implementation,] [scratchpad:N,] backend."""
+    """Read a record of the graph: engine, partition id, kind, op names, ..., backend."""
     tail = next((i for i in range(len(fields) - 1, 2, -1) if fields[i].endswith(b"backend")), None)
     if tail is None:
         raise Malformed(CUT_LINE, "a graph line without a backend")

@@ -68,7 +68,7 @@ class Work(NamedTuple):
         return args
 
     def rates(self, dur: int) -> bytes:
-        """Members of a JSON object with a comma before each: the same for each second, of a call of `dur` ns."""
+        """Return members of a JSON object, a comma before each: the work for each second, of a call of `dur` ns."""
         if dur <= 0:
             return b""
         rates = b""
@@ -110,7 +110,7 @@ def _size(elements: dict[bytes, int], memory: bytes) -> int:
 
 
 def _fields(problem: bytes) -> dict[bytes, int] | None:
-    """Named sizes; None for text of another form."""
+    """Return named sizes; None for text of another form."""
     if not _FIELDS.fullmatch(problem):
         return None
     return {name: int(value) for name, value in _FIELD.findall(problem)}

@@ -108,7 +108,7 @@ class _Reader:
     # -- lines like others ----------------------------------------------------------------------------------------
 
     def _read_chunks(self, source: Source) -> None:
-        """Whole chunks: lines that differ from others in their timestamp only are read and written many at a time."""
+        """Read whole chunks: lines that differ from others in their timestamp only are handled many at a time."""
         alike = AlikeLines(self._out, self._meaning, self._place, self._written_together)
         for data in source.chunks():
             at = 0
@@ -152,7 +152,7 @@ class _Reader:
         self._slices += len(rows.ts)
 
     def _check_orders(self, run: LogRun, ts: I64, dur: I64, numbers: I64) -> None:
-        """`_check_order` of many lines of one run."""
+        """Check the order of many lines of one run, as `_check_order` does."""
         latest = np.maximum(np.maximum.accumulate(ts), run.latest)
         if int(np.max(latest - ts)) > run.longest + _LATE_NS:
             for number, one_ts, one_dur in zip(numbers.tolist(), ts.tolist(), dur.tolist(), strict=True):
@@ -380,7 +380,7 @@ class OnednnVerbose:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of a line that begins with marker and known word; a marker inside other text may be a quotation."""
+        """Recognise a line that begins with marker and known word; a marker inside other text may be a quotation."""
         is_json = _JSON_START.match(head.text) is not None
         if is_json and (b'"traceEvents"' in head.data or b'"ph"' in head.data):
             return Match.no("a trace in JSON")

@@ -95,7 +95,7 @@ def settings_of(report: dict[str, Any]) -> Iterator[Setting]:
 
 
 def unknown_keys(report: dict[str, Any]) -> list[str]:
-    """Members that are none of those above."""
+    """Return members that are none of those above."""
     return [key for key in report if key not in {*SECTIONS, "report_type", "detailed_performance", "avg_performance"}]
 
 

@@ -397,7 +397,7 @@ class Openvino:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""
+        """Return YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""
         if as_json.is_counters(head.text):
             return Match.yes("the members of a counters report in JSON")
         if as_json.is_report(head.text):

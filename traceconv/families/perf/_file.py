@@ -285,7 +285,7 @@ class Event:
         return 8 * (1 + sum(bool(self.sample_type & bit) for bit in (STREAM_ID, CPU)))
 
     def sample(self, buffer: Buffer, at: int, end: int) -> tuple[int, int, int, int, int, int]:
-        """Address, pid, tid, time, CPU and period of the sample whose body begins there; -1 where it does not say.
+        """Return address, pid, tid, time, CPU and period of the sample whose body begins there; -1 for a missing one.
 
         Raises:
             Damage: the record is too short.

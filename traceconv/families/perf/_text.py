@@ -165,7 +165,7 @@ def field_of(line: bytes) -> str | None:
 
 
 def frame_of(line: bytes) -> tuple[str, str] | None:
-    """Symbol and file of a frame, without address and offset; None if the line is no frame."""
+    """Return symbol and file of a frame, without address and offset; None if the line is no frame."""
     match = FRAME.fullmatch(line)
     if match is None:
         return None
@@ -252,19 +252,19 @@ def _value(text: str) -> str | int:
 
 
 def comm_of(rest: str) -> tuple[str, int, int] | None:
-    """Name, process and thread of PERF_RECORD_COMM."""
+    """Return name, process and thread of PERF_RECORD_COMM."""
     match = _COMM.fullmatch(rest)
     return None if match is None else (match[1], int(match[2]), int(match[3]))
 
 
 def fork_of(rest: str) -> tuple[int, int, int, int] | None:
-    """Process and thread, process and thread of the parent, of PERF_RECORD_FORK and EXIT."""
+    """Return process and thread, then those of the parent, of PERF_RECORD_FORK and EXIT."""
     match = _FORK.fullmatch(rest)
     return None if match is None else (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
 
 
 def mmap_of(rest: str) -> tuple[int, int, dict[str, Any]] | None:
-    """Process, thread and what was mapped, of PERF_RECORD_MMAP and MMAP2."""
+    """Return process, thread and what was mapped, of PERF_RECORD_MMAP and MMAP2."""
     match = _MMAP.fullmatch(rest)
     if match is None:
         return None

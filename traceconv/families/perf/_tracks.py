@@ -286,7 +286,7 @@ class PerfTracks:
     def switch(
         self, ts: int, cpu: int | None, prev: Task, prev_state: str, next: Task, at: int, stack: StackId = NO_STACK
     ) -> None:
-        """sched:sched_switch: `prev` stops running in `prev_state` (letters such as "S" or "R+"), `next` runs."""
+        """Read sched_switch: `prev` stops running in `prev_state` (letters such as "S" or "R+"), `next` runs."""
         self.samples["sched:sched_switch"] += 1
         self.event_counts["sched:sched_switch"] += 1
         if stack != NO_STACK:
@@ -319,7 +319,7 @@ class PerfTracks:
         self._enter(task, ts, _RUNNING, args if task.prio is None else {**args, "prio": task.prio}, at)
 
     def _take_off(self, cpu: int, tid: int, at: int) -> None:
-        """`tid` ran on a CPU until now; another one that was switched to there had left before."""
+        """End the run of `tid` on a CPU; another thread that was switched to there had left before."""
         other = self._on_cpu.pop(cpu, tid)
         if other != tid:
             self._forget(other, at)
@@ -332,7 +332,7 @@ class PerfTracks:
             self._out.problem(SWITCH_OUT_UNSEEN, at)
 
     def wakeup(self, ts: int, task: Task, at: int) -> None:
-        """sched:sched_wakeup, sched_wakeup_new: a thread that waited may run again."""
+        """Read sched_wakeup, sched_wakeup_new: a thread that waited may run again."""
         state = self._states.get(task.tid)
         if state is None or state.name not in (_RUNNING, _RUNNABLE):
             self._enter(task, ts, _RUNNABLE, {} if task.prio is None else {"prio": task.prio}, at)

@@ -545,7 +545,7 @@ class PerfData:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the magic."""
+        """Recognise the magic number."""
         if head.data.startswith((MAGIC, SWAPPED)):
             return Match.yes("the magic of perf.data")
         if head.data.startswith(ANCIENT):
@@ -568,7 +568,7 @@ class PerfData:
 
 
 def _tell(out: Builder, file: PerfFile) -> None:
-    """Clock, metadata and what the user should know."""
+    """Tell the clock, metadata and notes for the user."""
     facts: dict[str, Any] = dict(file.facts)
     if isinstance(facts.get("cmdline"), list):
         facts["cmdline"] = " ".join(facts["cmdline"])

@@ -48,7 +48,7 @@ class PerfHeader:
     lost: ClassVar[tuple[str, ...]] = ("There are no events: they are in the text that perf script prints.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES for a header, MAYBE if events may follow beyond what can be seen."""
+        """Return YES for a header, MAYBE if events may follow beyond what can be seen."""
         if not begins_header(head.text):
             return Match.no("no header of perf")
         if any(line and not line.startswith(b"#") for line in head.text.splitlines()):
@@ -110,7 +110,7 @@ def header_beside(source: Source, given: Source | None, span: tuple[int, int] | 
 
 
 def _header_paths(source: Source) -> list[Path]:
-    """Files beside the input that may be its header, by their names."""
+    """Return files beside the input that may be its header, by their names."""
     if source.path is None or "script" not in source.path.name:
         return []
     before, _, after = source.path.name.partition("script")

@@ -208,7 +208,7 @@ class _Reader:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def _tell(self, head: bytes, said: dict[str, Any]) -> None:
-        """Clock and metadata."""
+        """Tell the clock and metadata."""
         version = _VERSION.search(head)
         if version is not None and int(version[1]) != 1:
             self._out.problem(NEWER, "header", f"version {int(version[1])}")
@@ -317,7 +317,7 @@ class PerfJson:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the key that states the version."""
+        """Recognise the key that states the version."""
         if head.text.startswith(b"{") and _VERSION.search(head.data[:4096]):
             return Match.yes("the key linux-perf-json-version")
         return Match.no("no key linux-perf-json-version")

@@ -171,7 +171,7 @@ class PerfReport:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the heading `# Samples: N of event 'NAME'`."""
+        """Return YES by the heading `# Samples: N of event 'NAME'`."""
         return (
             Match.yes("a heading of perf report") if _MARK.search(head.data) else Match.no("no `# Samples: N of event`")
         )

@@ -193,7 +193,7 @@ class _Reader:
         self._end(source, self._lines.last, self._lines.before)
 
     def _read_chunks(self, source: Source) -> None:
-        """Whole chunks: samples whose lines are known but for times and periods are read many at a time."""
+        """Read whole chunks: samples whose lines are known but for times and periods are read many at a time."""
         alike = self._alike = AlikeSamples(self._tracks, self._written_together, self._flush)
         rest = b""
         for chunk in source.chunks():
@@ -418,7 +418,7 @@ class _Reader:
     def _record(
         self, at: int, ts: int, ids: tuple[int | None, int], task: Task, cpu: int | None, kind: str, rest: str
     ) -> None:
-        """PERF_RECORD_...: names and processes of threads, switches, and what else there is as instants."""
+        """Read PERF_RECORD_...: names and processes of threads, switches, and what else there is as instants."""
         args: dict[str, Any] = {"text": rest.strip(": ")} if rest.strip(": ") else {}
         if kind == "PERF_RECORD_COMM" and (comm := text.comm_of(rest)):
             self._tracks.know(comm[1], comm[2], comm[0])
@@ -545,7 +545,7 @@ class PerfScript:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by an event line with a frame, the fields of a tracepoint or a record, or by nothing but event lines."""
+        """Return YES by an event line with a frame, tracepoint fields or a record, or by nothing but event lines."""
         lines = head.data.splitlines()[:_LINES_TO_JUDGE]
         for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
             match = text.EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None

@@ -473,7 +473,7 @@ class PerfStat:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the title or heading of the text, the keys of the JSON, or a line of the form with separators."""
+        """Return YES by title or heading of the text, the keys of the JSON, or a line of the form with separators."""
         if b"Performance counter stats for " in head.data:
             return Match.yes("the title of perf stat")
         separator = ""

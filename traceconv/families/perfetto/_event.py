@@ -162,7 +162,7 @@ class Event:
 
 
 def place_of(location: Message) -> str:
-    """SourceLocation: file_name 2, function_name 3, line_number 4; "file.cpp:77", or what is known of it."""
+    """Read SourceLocation: file_name 2, function_name 3, line_number 4; "file.cpp:77", or what is known of it."""
     file = location.text(2)
     return (f"{file}:{location.unsigned(4)}" if 4 in location else file) or location.text(3)
 

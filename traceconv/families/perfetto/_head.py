@@ -230,6 +230,6 @@ def _origin(trace: Trace, track: Track) -> str:
 
 
 def _hash(parts: list[str]) -> int:
-    """62 bits, so that it stays positive everywhere and takes nine bytes."""
+    """Return a hash of 62 bits, so that it stays positive everywhere and takes nine bytes."""
     data = wire.utf8(json.dumps(parts))
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 2

@@ -29,7 +29,7 @@ class Inflated:
         self.wrong = ""
 
     def read(self, size: int) -> bytes:
-        """So many bytes; fewer at the end only."""
+        """Return so many bytes; fewer at the end only."""
         pieces = []
         while size and (piece := self._piece(min(size, self._left + 1))):
             pieces.append(piece)

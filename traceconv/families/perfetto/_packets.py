@@ -278,7 +278,7 @@ class PacketReader:
             self._out.problem(TYPED_ARGS, shown, count=self._typed.total())
 
     def _unpack(self, compressed: bytes) -> None:
-        """Packets inside a packet."""
+        """Read the packets inside a packet."""
         at = self._number
         if self._nesting == _MAX_NESTING:
             self._out.skip(BAD_COMPRESSION, at, f"compressed more than {_MAX_NESTING} times over")
@@ -421,7 +421,7 @@ class PacketReader:
             self.rows.entries[self.rows.last] = entry
 
     def _entry(self, log: Message, event: Event, sequence: Sequence) -> Entry:
-        """LogMessage: source_location_iid 1, body_iid 2, prio 3."""
+        """Read LogMessage: source_location_iid 1, body_iid 2, prio 3."""
         location = sequence.location(log.unsigned(1)) if 1 in log else event.location(sequence)
         level = log.unsigned(3)
         known = Level(level) if level in Level._value2member_map_ else Level.INFO
@@ -434,12 +434,12 @@ class PacketReader:
         self.rows.add_value(track, time, event.value, self._series_of(sequence), self._number)
 
     def _series_of(self, sequence: Sequence) -> int:
-        """Differences add up within a sequence, until its state begins anew."""
+        """Return the series of a counter of differences, which add up within a sequence until its state begins anew."""
         key = sequence.number, sequence.generation
         return self._series.setdefault(key, len(self._series))
 
     def _extra_values(self, event: Event, sequence: Sequence, time: tuple[int, int]) -> None:
-        """Counter values that ride on another event."""
+        """Add counter values that ride on another event."""
         series = self._series_of(sequence)
         for values, uuids in (
             (event.extra, event.extra_tracks or sequence.extra),
@@ -462,7 +462,7 @@ class PacketReader:
         name: int,
         category: int,
     ) -> None:
-        """LegacyEvent: a phase of the Trace Event Format (2), with the fields that it needs."""
+        """Read LegacyEvent: a phase of the Trace Event Format (2), with the fields that it needs."""
         phase = chr(legacy.unsigned(2) & 0x7F)
         if phase not in _PHASES:
             self._out.skip(BAD_TYPE, self._number, f"phase {phase!r}")
@@ -494,7 +494,7 @@ class PacketReader:
     # -- samples ----------------------------------------------------------------------------------------------
 
     def _sample(self, sample: Message, found: dict[int, Value], sequence: Sequence) -> None:
-        """PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
+        """Read PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
 
         The totals of samples without a CPU are in follower_counts 7, where our writer puts them and says so at
         the end of the name of their event.

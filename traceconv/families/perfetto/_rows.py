@@ -431,7 +431,7 @@ class Emission:
             self._out.problem(HALF_FLOW, int(at[alone]), f"flow {int(ids[alone]) % (1 << 64)}")
 
     def _old_arrows(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Flow events of old traces name a thread and a time."""
+        """Bind the flow events of old traces, which name a thread and a time."""
         found = FlowSteps()
         rows = self._rows
         for row, phase, id, to_next, counts in rows.steps:

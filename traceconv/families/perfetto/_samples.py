@@ -178,7 +178,7 @@ def _fits(before: int, weights: I64) -> bool:
 
 
 def _by_name_and_cpu(samples: Samples, order: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, npt.NDArray[np.intp]]]:
-    """Name, CPU and rows of the samples that have both in common, in the given order."""
+    """Yield name, CPU and rows of the samples that have both in common, in the given order."""
     names, cpus = samples.name[order], samples.cpu[order]
     by_both = np.lexsort((cpus, names))
     names, cpus = names[by_both], cpus[by_both]

@@ -105,7 +105,7 @@ class Sequence:
         self._stacks: dict[int, StackId] = {}
 
     def set_defaults(self, data: Value) -> None:
-        """TracePacketDefaults: track events 11 {track 11, extra 31*, 45*}, samples 12 {timebase 1}, clock 58."""
+        """Read TracePacketDefaults: track events 11 {track 11, extra 31*, 45*}, samples 12 {timebase 1}, clock 58."""
         message = Message(data)
         events = message.message(11)
         self.clock_id, self.track = message.unsigned(58), events.unsigned(11)
@@ -229,7 +229,7 @@ class Sequence:
         return _encode(self.text(table, iid))
 
     def _nested_value(self, data: bytes, depth: int) -> bytes:
-        """NestedValue of old traces: keys 2*, values 3*, items 4*, int 5, double 6, bool 7, text 8."""
+        """Read NestedValue of old traces: keys 2*, values 3*, items 4*, int 5, double 6, bool 7, text 8."""
         message = Message(data)
         values = [self._inner(value, depth) for value in message.all(3)]
         keys = [_encode(text) for text in message.texts(2)]
@@ -264,14 +264,14 @@ class Sequence:
         return [self._function(frame) for frame in (entry.uints(2) if entry is not None else [])]
 
     def _function(self, iid: int) -> str:
-        """Frame: function_name_id 2, rel_pc 4; a function without a name is shown by its address."""
+        """Read Frame: function_name_id 2, rel_pc 4; a function without a name is shown by its address."""
         entry = self._entry(_FRAMES, iid)
         if entry is None:
             return f"(unknown frame {iid})"
         return (self.text(_FUNCTIONS, entry.unsigned(2)) if entry.unsigned(2) else "") or f"{entry.unsigned(4):#x}"
 
     def _frame(self, iid: int, parent: StackId) -> StackId:
-        """Frame: mapping_id 3, besides its function."""
+        """Read Frame: mapping_id 3, besides its function."""
         entry = self._entry(_FRAMES, iid)
         module = self._module(entry.unsigned(3)) if entry is not None else ""
         return self._out.frame(self._function(iid), module, parent)

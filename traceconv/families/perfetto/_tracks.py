@@ -109,14 +109,14 @@ class Tracks:
             track.merge = message.text(_MERGE_KEY) or str(message.unsigned(_MERGE_KEY_INT))
 
     def _process(self, track: Descriptor, process: Message) -> None:
-        """ProcessDescriptor: pid 1, cmdline 2*, process_name 6, process_labels 8*."""
+        """Read ProcessDescriptor: pid 1, cmdline 2*, process_name 6, process_labels 8*."""
         track.kind, track.pid = TrackKind.PROCESS, process.signed(1)
         track.name = process.text(6) or " ".join(process.texts(2)) or track.name
         track.labels = tuple(process.texts(8)) or track.labels
         self._latest_process[track.machine, track.pid] = track
 
     def _thread(self, track: Descriptor, thread: Message) -> None:
-        """ThreadDescriptor: pid 1, tid 2, thread_name 5."""
+        """Read ThreadDescriptor: pid 1, tid 2, thread_name 5."""
         track.kind, track.pid, track.tid = TrackKind.THREAD, thread.signed(1), thread.signed(2)
         track.name = thread.text(5) or track.name
         track.process = track.process or self._latest_process.get((track.machine, track.pid))
@@ -150,7 +150,7 @@ class Tracks:
         return number
 
     def process_tree(self, data: Value) -> None:
-        """Names from ProcessTree: processes 1* {pid 1, cmdline 3*}, threads 2* {tid 1, name 2, tgid 3}."""
+        """Read names from ProcessTree: processes 1* {pid 1, cmdline 3*}, threads 2* {tid 1, name 2, tgid 3}."""
         tree = Message(data)
         for process in map(Message, tree.all(1)):
             self._names["process", process.signed(1)] = " ".join(process.texts(3))
@@ -193,7 +193,7 @@ class Tracks:
 
 
 def _set_counter(track: Descriptor, counter: Message) -> None:
-    """CounterDescriptor: type 1, unit 3, unit_multiplier 4, is_incremental 5, unit_name 6."""
+    """Read CounterDescriptor: type 1, unit 3, unit_multiplier 4, is_incremental 5, unit_name 6."""
     name, unit = _COUNTER_TYPES.get(counter.unsigned(1), ("", ""))
     track.kind = TrackKind.COUNTER
     track.name = track.name or name
@@ -297,7 +297,7 @@ class _Building(msgspec.Struct):
         return self.made[parent]
 
     def _rank_by_name(self) -> None:
-        """Children in the order of their names, where the parent asks for it."""
+        """Rank children in the order of their names, where the parent asks for it."""
         children: dict[TrackKey, list[int]] = defaultdict(list)
         for number in self.made:
             track = self.known[number]
@@ -308,7 +308,7 @@ class _Building(msgspec.Struct):
                 self.out.tracks[self.made[number]].rank = rank
 
     def _join_lanes(self) -> None:
-        """Tracks that are drawn as one: lanes of the first, or of the thread or process that they lie in."""
+        """Join tracks that are drawn as one: lanes of the first, or of the thread or process that they lie in."""
         with_children = {self.numbers[track.parent] for track in self.known if track.parent in self.numbers}
         mains: dict[tuple[TrackId, str, object], TrackId] = {}
         for number in sorted(self.made):

@@ -62,7 +62,7 @@ def blob(field: int, data: bytes) -> bytes:
 
 
 def headed(field: int, pieces: list[bytes]) -> list[bytes]:
-    """Likewise, of large data in pieces, which are not copied."""
+    """Return a field of large data, whose pieces are not copied."""
     return [tag(field, 2) + length(sum(map(len, pieces))), *pieces]
 
 
@@ -87,7 +87,7 @@ def packet(payload: bytes) -> bytes:
 
 
 def utf8(value: str) -> bytes:
-    """UTF-8; halves of surrogate pairs, which are no text, become U+FFFD."""
+    """Return UTF-8; halves of surrogate pairs, which are no text, become U+FFFD."""
     try:
         return value.encode()
     except UnicodeEncodeError:

@@ -96,7 +96,7 @@ class Perfetto:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES when the head is a series of packets, each with fields as packets have them."""
+        """Return YES when the head is a series of packets, each with fields as packets have them."""
         return _looks_like_packets(head.data)
 
     def read(self, source: Source, out: Builder) -> None:

@@ -154,7 +154,7 @@ class _Writing:
         return own + self._samples.take_head()
 
     def _event_names(self, order: FileOrder) -> list[bytes]:
-        """Categories and names that no event before had."""
+        """Return the fields that intern categories and names that no event before had."""
         fields = []
         tables: tuple[Any, ...] = (self._trace.slices, self._trace.instants)
         rows = [order.row[order.of(kind)] for kind in (Kind.BEGIN, Kind.INSTANT)]

@@ -141,7 +141,7 @@ class PytorchKineto:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the head that Kineto writes, or by its categories and args."""
+        """Return YES by the head that Kineto writes, or by its categories and args."""
         text = head.text
         if text[:1] not in (b"{", b"["):
             return Match.no("does not begin with { or [")
@@ -246,7 +246,7 @@ class KinetoEvents(ChromeEvents):
         self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
 
     def prepare(self, event: Event) -> None:
-        """Events of devices get a pid of their own, so that no process shares it."""
+        """Give events of devices a pid of their own, so that no process shares it."""
         if event.cat in _ON_DEVICE:
             event.pid = Raw(_device_pid(bytes(event.pid)))
         elif event.cat in _ON_HOST:
@@ -292,7 +292,7 @@ class KinetoEvents(ChromeEvents):
     # -- events -----------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """M: names are given once all tracks are known; those of devices without events have no track."""
+        """Read M: names are given once all tracks are known; those of devices without events have no track."""
         if event.name not in _TRACK_FACTS:
             super().metadata(event, number)
             return
@@ -301,7 +301,7 @@ class KinetoEvents(ChromeEvents):
         self._facts.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """i: a point in time; one of the allocator also is a value of its counters."""
+        """Read i: a point in time; one of the allocator also is a value of its counters."""
         super().instant(event, ts, number)
         if event.name in _MEMORY:
             self._memory(bytes(event.pid), members_of(event), ts, number)
@@ -357,7 +357,7 @@ class KinetoEvents(ChromeEvents):
         super().finish(frames)
 
     def name_tracks(self, devices: dict[str, str], rank: int | None) -> None:
-        """Names, labels and order of the tracks.
+        """Set names, labels and order of the tracks.
 
         Args:
             devices: the names of the devices by number.

@@ -343,7 +343,7 @@ class PytorchTable:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for the headings of the table between lines of dashes."""
+        """Return YES for the headings of the table between lines of dashes."""
         if b"Self " not in head.data or b"----" not in head.data:
             return Match.no("no line of dashes with a heading Name, Self CPU % below it")
         below: str | None = None

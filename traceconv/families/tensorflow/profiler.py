@@ -79,7 +79,7 @@ class TensorflowProfiler:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the header of the exporter, or by planes named as only it does."""
+        """Return YES by the header of the exporter, or by planes named as only it does."""
         members, events = head.json.members, head.json.objects
         about = members.get("metadata")
         if isinstance(about, dict) and about.get("highres-ticks") is True and members.get("displayTimeUnit") == "ns":
@@ -126,7 +126,7 @@ class _Events(ChromeEvents):
         return self.out.tracks.thread(process, None, f"line {tid}")
 
     def complete(self, event: Event, ts: int, number: int) -> None:
-        """X: an event with a duration, which rounds to nothing where the exporter had to invent one."""
+        """Read X: an event with a duration, which rounds to nothing where the exporter had to invent one."""
         try:
             dur = self.time(bytes(event.dur))
         except ValueError:
@@ -135,7 +135,7 @@ class _Events(ChromeEvents):
         self._add(event, ts, dur, number)
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """i: an event without a duration."""
+        """Read i: an event without a duration."""
         self._add(event, ts, 0, number)
 
     def _add(self, event: Event, ts: int, dur: int, number: int) -> None:
@@ -147,7 +147,7 @@ class _Events(ChromeEvents):
         self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
 
     def sort_out_devices(self) -> None:
-        """Planes that are no hosts are no processes."""
+        """Make tracks of planes that are no hosts, which are no processes."""
         for track in self._processes.values():
             process = self.out.tracks[track]
             if not process.name.startswith(HOST):

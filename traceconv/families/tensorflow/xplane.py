@@ -115,7 +115,7 @@ class Xplane:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES when the first plane has the fields of a plane and one of the names that planes have."""
+        """Return YES when the first plane has the fields of a plane and one of the names that planes have."""
         return _looks_like_space(head.data)
 
     def read(self, source: Source, out: Builder) -> None:
@@ -267,7 +267,7 @@ class _Plane:
         return found
 
     def _describe(self, id: int) -> tuple[str, Stats]:
-        """XEventMetadata: name 2, display_name 4, stats 5*."""
+        """Read XEventMetadata: name 2, display_name 4, stats 5*."""
         entry = self._events.get(id)
         if entry is None:
             self._out.problem(NO_NAME, self.name, f"event {id}")
@@ -278,7 +278,7 @@ class _Plane:
         return short or long, more | stats
 
     def stats(self, values: Iterable[Value]) -> tuple[Stats, int]:
-        """Stats by name, and how many were left out because they hold bytes."""
+        """Return stats by name, and how many were left out because they hold bytes."""
         found: Stats = {}
         held = 0
         for value in values:

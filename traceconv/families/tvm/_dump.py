@@ -76,7 +76,7 @@ class Output(msgspec.Struct, frozen=True):
     storage_id: int | None = None
 
     def describe(self) -> str:
-        """As in the column Argument Shapes: "float32[1, 10]"."""
+        """Return the text of the column Argument Shapes: "float32[1, 10]"."""
         return f"{self.dtype}[{self.shape.strip('(),')}]" if self.shape else self.dtype
 
     def facts(self) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _list_of(value: object) -> list[Any]:
 
 
 def _producer(entry: object, last: dict[str, int], index: int) -> tuple[int, int] | None:
-    """Index and output of an input, which is [node, output, version] or a name of a node before this one."""
+    """Return index and output of an input, which is [node, output, version] or the name of an earlier node."""
     if isinstance(entry, str):
         return (last[entry], 0) if entry in last else None
     if isinstance(entry, list) and len(entry) >= 2 and isinstance(entry[0], int) and isinstance(entry[1], int):
@@ -254,7 +254,7 @@ class Dump(msgspec.Struct):
         return facts
 
     def draw_flows(self, out: Builder, slices: dict[int, SliceId]) -> None:
-        """Arrows from the slice of each producer to those of its consumers; `slices` are by index of their node."""
+        """Add flows from the slice of each producer to those of its consumers; `slices` are by index of their node."""
         for index in sorted(slices):
             for producer in dict.fromkeys(producer for producer, _ in self.graph.nodes[index].inputs):
                 if producer in slices:
@@ -338,7 +338,7 @@ def _read_graph(path: Path, source: Source, out: Builder) -> Graph | None:
 
 
 def _add_tensors(dump: Dump, path: Path, source: Source, out: Builder) -> None:
-    """Names, shapes and dtypes of the tensors that were written; their data is never read."""
+    """Add names, shapes and dtypes of the tensors that were written; their data is never read."""
     if not path.is_file():
         return
     shown = _shown(path, source)

@@ -154,7 +154,7 @@ def as_json(number: bytes) -> msgspec.Raw | str:
 
 
 def length_ns(number: bytes) -> int | None:
-    """Nanoseconds of microseconds as text; None for what is no length."""
+    """Return nanoseconds of microseconds as text; None for what is no length."""
     try:
         found = parse_ns(number, US)
     except ValueError:

@@ -38,7 +38,7 @@ class Tensor(msgspec.Struct, frozen=True):
     size: int
 
     def describe(self) -> str:
-        """As in the reports of TVM: "float32[1, 10]"."""
+        """Return the text that the reports of TVM print: "float32[1, 10]"."""
         return f"{self.dtype}[{self.shape.strip('(),')}]"
 
 

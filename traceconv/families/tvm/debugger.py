@@ -140,7 +140,7 @@ class _Writer:
         return self._dumps[wanted]
 
     def _add_measurements(self, table: Table, run: Table) -> None:
-        """Single measurements of a version whose table has none."""
+        """Add single measurements of a version whose table has none."""
         waiting: dict[str, list[Row]] = {}
         for row in reversed(run.rows):
             waiting.setdefault(row.name, []).append(row)
@@ -188,7 +188,7 @@ class _Writer:
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _mean_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
-        """Slices one after the other, by index of their row."""
+        """Draw slices one after the other; return them by index of their row."""
         track = self._track(f"{drawing.device or 'nodes'} (synthetic)", root, _MEANS_HELP + drawing.ordered_by)
         slices = {}
         ts = 0
@@ -205,7 +205,7 @@ class _Writer:
         return slices
 
     def _clock_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
-        """Slices where the table says, by index of their row; a step back of more than half a day is midnight."""
+        """Draw slices where the table says; return them by row. A step back of more than half a day is midnight."""
         track = self._track(drawing.device or "nodes", root, _CLOCK_HELP)
         slices = {}
         midnight, last = 0, None
@@ -312,7 +312,7 @@ class TvmDebugger:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for the header of the table, or a measurement line of the debugger."""
+        """Return YES for the header of the table, or a measurement line of the debugger."""
         if text.is_json(head.text):
             return Match.no("JSON")
         for line in head.data.splitlines():

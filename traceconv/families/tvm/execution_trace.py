@@ -81,12 +81,12 @@ class _NodeEvents(ChromeEvents):
         self._open: _Open | None = None
 
     def begin(self, event: Event, ts: int, number: int) -> None:
-        """B: keep it until its end comes."""
+        """Read B: keep it until its end comes."""
         self.give_up()
         self._open = _Open(event, ts, number)
 
     def end(self, event: Event, ts: int, number: int) -> None:
-        """E: the node is whole, if the begin before was its own."""
+        """Read E: the node is whole, if the start before was its own."""
         begun = self._open
         if begun is None or begun.event.name != event.name or ts < begun.ts:
             self.give_up()
@@ -137,7 +137,7 @@ class TvmExecutionTrace:
     line_up: ClassVar[str] = "The file has no clock: place it with --offset or --anchor."
 
     def sniff(self, head: Head) -> Match:
-        """YES when the first events are nodes: B and E of one name in turn, end to end from 0, pid and tid 1."""
+        """Return YES when the first events are nodes: B and E of one name in turn, end to end from 0, pid and tid 1."""
         found = _EVENTS.search(head.text)
         if head.text[:1] != b"{" or found is None:
             return Match.no("no JSON object with traceEvents")
@@ -206,7 +206,7 @@ def _is_node_event(event: object) -> bool:
 
 
 def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None:
-    """Slices for the nodes that were executed, with what the graph says about them."""
+    """Draw slices for the nodes that were executed, with what the graph says about them."""
     dump = (
         dumps.find_dump(source, out, option, [dumps.Wanted(node.name) for node in nodes], parameters=True)
         if nodes

@@ -71,7 +71,7 @@ class _Writer:
         self._roots: list[TrackId] = []
 
     def draw(self, report: Report) -> None:
-        """Tracks for the devices of a report, its calls end to end."""
+        """Draw tracks for the devices of a report, its calls end to end."""
         in_order = report.in_order if report.in_order is not None else _looks_in_order(report)
         placed = _place(report.calls)
         total_ns = sum(one.dur or 0 for one in placed)
@@ -116,7 +116,7 @@ class _Writer:
             self._out.slice(track, one.ts, one.dur, name, "call", args, call.at)
 
     def _counters(self, one: _Placed, device: str, parent: TrackId, counters: dict[tuple[str, str], TrackId]) -> None:
-        """Values of the columns beyond those of each report: hardware counters, roofline analysis."""
+        """Draw values of the columns beyond those of each report: hardware counters, roofline analysis."""
         for column, cell in one.call.cells.items():
             if column in _OWN or cell.kind not in _NUMERIC:
                 continue
@@ -136,7 +136,7 @@ class _Writer:
                 self._out.counter(track, one.ts, 0, one.call.at)
 
     def _totals(self, report: Report, root: TrackId, total_ns: int) -> None:
-        """Sum and Total, beside the timeline."""
+        """Draw Sum and Total, beside the timeline."""
         if not report.totals:
             return
         track = self._out.tracks.totals("totals", root, description="Total is the time of the whole run on a device.")
@@ -270,7 +270,7 @@ class TvmProfile:
     line_up: ClassVar[str] = "A report has no clock: place it with --offset or --anchor."
 
     def sniff(self, head: Head) -> Match:
-        """YES for the columns of a report; MAYBE if a table of the debugger is there as well."""
+        """Return YES for the columns of a report; MAYBE if a table of the debugger is there as well."""
         form = reports.form_of(head.text)
         if not form:
             return Match.no("no columns Name, Duration (us), Percent, and no JSON with calls")

@@ -320,7 +320,7 @@ class _Reader:
         return None if report.has_shares else total, own
 
     def _time(self, text: str) -> int:
-        """Nanoseconds of a number of seconds; raises ValueError."""
+        """Return the nanoseconds of a number of seconds; raises ValueError."""
         compact = text.strip().removesuffix("s").replace("\u00a0", "").replace(" ", "")
         compact = compact.replace("," if self._mark == "." else ".", "").replace(self._mark, ".")
         return parse_ns(compact.encode(), S)
