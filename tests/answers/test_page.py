@@ -17,8 +17,7 @@ from tests import oracle
 from tests.answers.test_report_command import CUDA, KINETO, ONEDNN, run
 from tests.oracle.fixtures import do_without
 from tests.ui import shot
-from traceconv.answers import SECTIONS
-from traceconv.answers import Questions
+from traceconv.answers import SECTIONS, Questions
 from traceconv.answers.page import page
 from traceconv.answers.section import Cell, Column, Section, Unit
 
