@@ -76,7 +76,7 @@ def _prepare(folder: Path, count: int) -> Race:
 
 def _verify(output: Path, count: int) -> list[str]:
     seen = judge(output)
-    if (seen.slices, seen.arrows) != (2 * count, count):
+    if (seen.slices, seen.flows) != (2 * count, count):
         raise Wrong(f"{output.name} shows {seen}, the input has {count} kernels, each launched by a call")
     return [f"{output.name}: {output.stat().st_size / 1e6:.1f} MB, {seen}"]
 

@@ -62,7 +62,7 @@ EXTRA_VALUES = declare(
     Severity.DATA_LOSS,
     "an event with more than 8 extra counter values, or without a track for each, vanishes",
 )
-FLOW_ALONE = declare("check-pftrace.flow_alone", Severity.NOTICE, "a flow that only one event belongs to has no arrow")
+FLOW_ALONE = declare("check-pftrace.flow_alone", Severity.NOTICE, "a flow with only one event is not drawn")
 FLOW_NO_START = declare(
     "check-pftrace.flow_without_start", Severity.NOTICE, "a flow is finished that no earlier event started"
 )

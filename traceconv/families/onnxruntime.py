@@ -122,7 +122,7 @@ class OnnxRuntime:
     clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
     layer = Layer.FRAMEWORK
     marks = FormatMarks(
-        launch_arrows="launch",
+        launch_flows="launch",
         libraries="onnxruntime",
         steps="model_run",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
@@ -366,7 +366,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     # -- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, frames: dict[str, object] | None = None) -> None:
-        """Draw what needs all events: the counters, the arrows to the GPU."""
+        """Draw what needs all events: the counters, the flows to the GPU."""
         super().finish(frames)
         if self._host_events == EVENT_LIMIT and not self._truncated:
             self.out.problem(TRUNCATED, self._host_events, f"exactly {EVENT_LIMIT} events")

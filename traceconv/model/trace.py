@@ -144,7 +144,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Arrows between two slices, given as rows of the slices table."""
+    """Flows between two slices, given as rows of the slices table."""
 
     from_slice: I64
     to_slice: I64
@@ -333,7 +333,7 @@ class SourceInfo:
         rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
         world_size: how many processes that job has; None if the input does not say.
         layer: where its slices were written down; None if the format does not say.
-        marks: what its format says of slices and arrows.
+        marks: what its format says of slices and flows.
     """
 
     name: str

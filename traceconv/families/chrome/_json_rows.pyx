@@ -13,7 +13,7 @@ include "traceconv/families/common/_bytes.pxi"
 include "traceconv/families/common/_parts.pxi"
 
 #: Kinds of rows. `name`, `category` and `task` are numbers of pieces, -1 for no category; `number` is the duration of a
-#: slice in ns, the id of an arrow, or the value of a whole counter. A counter has in `name` what stands before its time
+#: slice in ns, the id of a flow, or the value of a whole counter. A counter has in `name` what stands before its time
 #: and in `category` what stands before its value.
 SLICE, START, END, INSTANT, PROCESS_INSTANT, INTEGER, DOUBLE, OTHER = range(8)
 
@@ -113,7 +113,7 @@ cdef class LineWriter:
         if kind == _SLICE:
             return self._slice(row)
         if kind == _START or kind == _END:
-            return self._arrow_end(row)
+            return self._flow_end(row)
         if kind == _INTEGER or kind == _DOUBLE:
             return self._counter(row)
         return self._instant(row)
@@ -136,7 +136,7 @@ cdef class LineWriter:
             self._text(b',"s":"p"')
         return self._finish(row)
 
-    cdef bint _arrow_end(self, Py_ssize_t row) noexcept:
+    cdef bint _flow_end(self, Py_ssize_t row) noexcept:
         if self._rows.number[row] < 0:
             return False
         if self._rows.kind[row] == _START:

@@ -8,8 +8,8 @@ The format knows processes and threads only. Other tracks become threads with in
 below the process; tracks outside of all processes come under a process named after the top track. A counter becomes a
 counter of the process, its unit the key of the value. Descriptions of tracks are left out.
 
-Viewers bind an arrow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
-at the start of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
+Viewers bind a flow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
+at the start of the slice. As in the Perfetto writer, a flow points from the earlier slice to the later one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from traceconv.families.chrome._lines import (
     SAMPLE,
     SLICE,
     PlainLines,
-    arrows,
+    flow_ends,
     json_text,
     loadable,
     task_text,
@@ -102,7 +102,7 @@ class _Writing:
         self._pieces: dict[tuple[int, int, int, int], bytes] = {}
         self._tasks = list(map(task_text, self._ids))
         self._counter_heads = self._heads_of_counters()
-        self._arrows = arrows(trace)
+        self._flow_ends = flow_ends(trace)
         self._written = [0] * 6
 
     def counts(self) -> WriteCounts:
@@ -206,7 +206,7 @@ class _Writing:
         """Yield the events in order of time, in blocks."""
         module = kernel.module("json_rows")
         plain = (
-            PlainLines(module, self._trace, self._ids, self._counter_heads, self._arrows)
+            PlainLines(module, self._trace, self._ids, self._counter_heads, self._flow_ends)
             if module is not None
             else None
         )
@@ -250,10 +250,10 @@ class _Writing:
     def _order(self) -> Iterator[tuple[I64, U8, I64]]:
         """Yield time, table and row of all events, in the order of the file and in pieces that fit into a cache.
 
-        An arrow's start and end come after the slice that they belong to.
+        The start and the end of a flow come after the slice that they belong to.
         """
-        trace, arrows = self._trace, self._arrows
-        by_slice = np.argsort(arrows.slice, kind="stable")
+        trace, ends = self._trace, self._flow_ends
+        by_slice = np.argsort(ends.slice, kind="stable")
         points: dict[int, Any] = {
             INSTANT: trace.instants,
             COUNTER: trace.counters,
@@ -261,13 +261,13 @@ class _Writing:
             LOG: trace.logs,
         }
         windows = Windows(
-            [(trace.slices.ts, None), (arrows.ts[by_slice], None), *((table.ts, None) for table in points.values())]
+            [(trace.slices.ts, None), (ends.ts[by_slice], None), *((table.ts, None) for table in points.values())]
         )
         trace.forget()
         for window in range(windows.count):
             slices, steps = windows.rows(0, window), by_slice[windows.rows(1, window)]
-            behind = np.searchsorted(slices, arrows.slice[steps], "right")
-            times = [np.insert(trace.slices.ts[slices], behind, arrows.ts[steps])]
+            behind = np.searchsorted(slices, ends.slice[steps], "right")
+            times = [np.insert(trace.slices.ts[slices], behind, ends.ts[steps])]
             tables = [np.insert(np.full(len(slices), SLICE, np.uint8), behind, FLOW)]
             rows = [np.insert(slices, behind, steps)]
             for column, (number, table) in enumerate(points.items(), 2):
@@ -327,17 +327,16 @@ class _Writing:
         return lines
 
     def _flows(self, rows: I64, times: list[bytes]) -> list[bytes]:
-        trace, arrows = self._trace, self._arrows
+        trace, flows = self._trace, self._trace.flows
         lines = []
         for time, row in zip(times, rows.tolist(), strict=True):
-            arrow, is_end = divmod(row, 2)
-            flow = trace.flows
-            name = trace.strings[flow.name[arrow]] or "flow"
-            category = trace.strings[flow.category[arrow]] or "flow"
-            task = self._tasks[trace.slices.track[arrows.slice[row]]]
+            flow, is_end = divmod(row, 2)
+            name = trace.strings[flows.name[flow]] or "flow"
+            category = trace.strings[flows.category[flow]] or "flow"
+            task = self._tasks[trace.slices.track[self._flow_ends.slice[row]]]
             head = b'{"ph":"f","bp":"e","id":%d' if is_end else b'{"ph":"s","id":%d'
             text = b',"name":' + json_text(name) + b',"cat":' + json_text(category)
-            lines.append(head % (arrow + 1) + text + task + b',"ts":' + time + b"}")
+            lines.append(head % (flow + 1) + text + task + b',"ts":' + time + b"}")
         return lines
 
     def _logs(self, rows: I64, times: list[bytes]) -> list[bytes]:

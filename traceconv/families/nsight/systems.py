@@ -275,7 +275,7 @@ class NsightSystems:
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("kernel, copy, memset, CUDA graph, host function", "slice on its stream, below context, device and process"),
         ("runtime and driver call, OS runtime call, cuDNN, cuBLAS, MPI, UCX, OpenACC, OpenMP", "slice on its thread"),
-        ("correlation id", "arrow from the call to the work that it started"),
+        ("correlation id", "flow from the call to the work that it started"),
         ("NVTX push/pop range", "slice on its thread, with domain, category, colour and payload as args"),
         ("NVTX start/end range", "slice on a track of its domain, with both threads as args"),
         ("NVTX mark, CUDA event, CPU page fault", "instant"),

@@ -62,7 +62,7 @@ BAD_TYPE = lost("perfetto.unknown_event", "a track event of no type, or of a pha
 NO_VALUE = lost("perfetto.counter_without_value", "a counter event without value, or a value without track")
 FLOW_OF_END = lost(
     "perfetto.flow_of_end",
-    "the end of a slice has flow ids of its own, and arrows join whole slices: these ids were left out",
+    "the end of a slice has flow ids of its own, and flows join whole slices: these ids were left out",
 )
 TYPED_ARGS = lost(
     "perfetto.typed_args", "args of events that need a schema of their own (extensions, args of Chrome) were left out"
@@ -395,7 +395,7 @@ class PacketReader:
     def _named(
         self, event: Event, sequence: Sequence, kind: Kind, track: int, time: tuple[int, int], name: int, category: int
     ) -> None:
-        """Add a begin, end, instant or state, with its args, its arrows and its log entry."""
+        """Add a begin, end, instant or state, with its args, its flows and its log entry."""
         args = event.args(sequence)
         at = self._number
         entry = self._entry(event.log, event, sequence) if event.log is not None else None
@@ -406,7 +406,7 @@ class PacketReader:
             self.rows.add(Kind.LOG, track, time, name, category, args, at)
             self.rows.entries[self.rows.last] = entry
             return
-        # An arrow joins slices: an instant with an arrow becomes a slice of length 0.
+        # A flow joins slices: an instant with a flow becomes a slice of length 0.
         if kind is Kind.INSTANT and event.flows:
             kind = Kind.SLICE
         self.rows.add(kind, track, time, name, category, args, at)

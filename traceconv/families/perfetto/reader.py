@@ -5,7 +5,7 @@ Format: protos/perfetto/trace/*.proto in github.com/google/perfetto. A file is a
     0a 17 | 40 f8 b5 ... timestamp | 50 01 sequence | 68 02 flags | 5a 0c track event: type, track, name, annotations
     0a 2f | 60 .. interned texts, 3c .. descriptors of tracks, 32 .. clock snapshots, in any order
 
-Read are track events (slices, instants, counters, states, arrows, log messages, args), also those of Chrome before
+Read are track events (slices, instants, counters, states, flows, log messages, args), also those of Chrome before
 2021, samples of perf (traced_perf, and any writer of PerfSample), descriptors, clock snapshots, trace attributes, and
 packets compressed by deflate. What Perfetto shows of a time, this importer shows, too, with two differences: clock
 snapshots count for the whole file, wherever they stand; and events without a declared track or sequence are kept.
@@ -71,7 +71,7 @@ class Perfetto:
     )
     becomes = (
         ("TYPE_SLICE_BEGIN and TYPE_SLICE_END", "slice"),
-        ("TYPE_INSTANT", "instant; with flow ids a slice of length 0, since arrows join slices"),
+        ("TYPE_INSTANT", "instant; with flow ids a slice of length 0, since flows join slices"),
         ("TYPE_COUNTER and extra counter values", "counter with its unit; differences added up, multipliers applied"),
         ("TYPE_STATE", "slice up to the next state of the track"),
         ("flow_ids, terminating_flow_ids", "flow from each event to the next one in time"),
@@ -89,7 +89,7 @@ class Perfetto:
         "by kind.",
         "Args of events that need a schema of their own are left out.",
         "Stack frames keep function and module, not offset and line.",
-        "An arrow has no name, and points forward in time.",
+        "A flow has no name, and points forward in time.",
         "Packets compressed by zstd are not read, nor what was compressed more than 4 times over, nor more than 256 "
         "MiB of one compressed packet.",
         "Flow ids of the end of a slice are left out; they are counted.",

@@ -10,7 +10,7 @@ The kernel, where it is compiled, puts the plain events together; the result is 
 For that, what a block interns comes in a fixed order: names of events by their number, texts in log entries, then
 texts in other args in the order of the file.
 
-An arrow points from the earlier slice to the later one, whatever the trace says: Perfetto takes the direction from
+A flow points from the earlier slice to the later one, whatever the trace says: Perfetto takes the direction from
 the times.
 """
 
@@ -363,9 +363,9 @@ def _event_packet(stamp: bytes, event: bytes) -> bytes:
 
 
 def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
-    """Return the arrows that begin and end at each slice, where those of each slice begin, and the end of the last.
+    """Return the flows that begin and end at each slice, where those of each slice begin, and the end of the last.
 
-    An arrow has its row plus 1 as its id.
+    A flow has its row plus 1 as its id.
     """
     flows, slices = trace.flows, trace.slices
     if not len(flows.from_slice):
@@ -374,7 +374,7 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
     step = slices.ts[target] - slices.ts[origin]
     first = np.where((step < 0) | ((step == 0) & (target < origin)), target, origin)
     last = flows.from_slice + flows.to_slice - first
-    # Begin and end of each arrow in turn, then by slice.
+    # Begin and end of each flow in turn, then by slice.
     at = np.column_stack((first, last)).ravel()
     fields = np.empty((len(at), _FLOW_SIZE), np.uint8)
     fields[0::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(proto.FLOW, 1), np.uint8)

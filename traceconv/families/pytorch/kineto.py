@@ -41,11 +41,11 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent, repaired
-from traceconv.model.marks import GPU_ARROWS, GPU_LAUNCHES, FormatMarks
+from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
 HALF_FLOW = absent(
-    "kineto.half_flow", "a flow has only one end in the file, because the other was not recorded: no arrow"
+    "kineto.half_flow", "a flow has only one end in the file, because the other was not recorded: not drawn"
 )
 BACKSLASHES = repaired(
     "kineto.backslashes", "names of Python functions hold control characters: read as the backslashes of Windows paths"
@@ -106,7 +106,7 @@ class PytorchKineto:
     layer = Layer.FRAMEWORK
     marks = FormatMarks(
         GPU_LAUNCHES,
-        GPU_ARROWS,
+        GPU_FLOWS,
         libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
         steps=r"ProfilerStep#\d+",
         asides=("Trace", "gpu_user_annotation"),

@@ -12,7 +12,7 @@ BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is
 
 
 class Tracks(msgspec.Struct):
-    """The tracks of processes, threads, devices and queues, and the arrows from calls to what they started."""
+    """The tracks of processes, threads, devices and queues, and the flows from calls to what they started."""
 
     out: Builder
     known: dict[tuple[str, ...], TrackId] = msgspec.field(default_factory=dict)
@@ -43,7 +43,7 @@ class Tracks(msgspec.Struct):
             self.known[key] = self.out.tracks.add(queue, device)
         return self.known[key]
 
-    def arrows(self) -> None:
+    def flows(self) -> None:
         """Draw what calls started."""
         for correlation, slice_id, at in self.started:
             if correlation in self.calls:

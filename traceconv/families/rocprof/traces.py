@@ -83,7 +83,7 @@ class Rocprof:
     )
     skips = (EMPTY_EVENT, FOREIGN_LINE)
     lost: ClassVar[tuple[str, ...]] = (
-        "Arrows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
+        "Flows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
         "Addresses, code objects, callback records and samples of the program counter of the JSON.",
     )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
