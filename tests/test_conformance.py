@@ -24,7 +24,7 @@ from traceconv.model.diagnostics import ProblemKind, declared_codes
 from traceconv.model.layout import EMPTY_TRACKS, lay_out
 from traceconv.model.trace import SourceInfo
 from traceconv.model.validate import validate
-from traceconv.testing import check_facts
+from traceconv.testing import check_description
 
 IMPORTERS = importers()
 CASES = [case for case in cases() if case.format != "merge"]
@@ -48,8 +48,8 @@ def test_names_agree(cls: type[Importer]) -> None:
 
 
 @every_importer
-def test_facts_are_there(cls: type[Importer]) -> None:
-    check_facts(cls)
+def test_info_are_there(cls: type[Importer]) -> None:
+    check_description(cls)
 
 
 def test_what_is_skipped_by_design_is_said() -> None:

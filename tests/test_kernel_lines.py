@@ -54,8 +54,8 @@ def _said(path: Path, format: str, options: dict[str, str]) -> Any:
         return error.message, error.hint
     about = trace.sources[0]
     problems = [(one.code.name, one.count, one.places) for one in about.diagnostics]
-    facts = (trace.strings, trace.tracks, trace.clocks, trace.snapshots, trace.frames, trace.metadata)
-    return facts, about.balance, problems, about.notes, {name: _rows(trace, name) for name in TABLES}
+    info = (trace.strings, trace.tracks, trace.clocks, trace.snapshots, trace.frames, trace.metadata)
+    return info, about.balance, problems, about.notes, {name: _rows(trace, name) for name in TABLES}
 
 
 def _rows(trace: Trace, name: str) -> dict[str, Any]:

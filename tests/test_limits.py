@@ -500,7 +500,7 @@ def test_what_onednn_lines_say_is_kept_once_for_all_runs(time: bytes, module: An
         assert len(trace.slices.ts) == 2 * runs
         assert [track.name for track in trace.tracks[::2]] == [f"oneDNN run {n}" for n in range(1, runs + 1)]
         assert trace.slices.track.tolist() == [2 * n + 1 for n in range(runs) for _ in range(2)]
-        versions = {id(facts["version"]) for facts in trace.metadata["onednn_runs"]}
+        versions = {id(info["version"]) for info in trace.metadata["onednn_runs"]}
         kept.append((len(trace.args), len(versions)))
     assert kept[0] == kept[1]
 

@@ -405,7 +405,7 @@ def test_times_that_no_session_can_have_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["X'fffe'", "1.5", "9e999", "NULL"])
-def test_facts_about_an_export_can_be_anything(tmp_path: Path, value: str) -> None:
+def test_info_about_an_export_can_be_anything(tmp_path: Path, value: str) -> None:
     path = changed(tmp_path, f"UPDATE META_DATA_EXPORT SET value = {value}")
     json.dumps(read(path).metadata, allow_nan=False)
 

@@ -67,7 +67,7 @@ CASES = [
 
 
 def picture(trace: Trace) -> Counter[Any]:
-    """All that a trace says, in no order: clocks, facts, tracks and events; texts of JSON among them in one form."""
+    """All that a trace says, in no order: clocks, metadata, tracks and events; texts of JSON among them in one form."""
     paths: list[tuple[Any, ...]] = []
     for track in trace.tracks:
         above = paths[track.parent] if track.parent != NO_TRACK else ()

@@ -36,7 +36,7 @@ def check_importer(cls: type[Importer], *inputs: str | os.PathLike[str]) -> None
         cls: the importer.
         inputs: files of its format; of each, something is read and nothing lost.
     """
-    check_facts(cls)
+    check_description(cls)
     for data in _NOISE:
         assert _answer(cls, data).certainty is Certainty.NO, f"it claims {data[:20]!r}"
     for path in inputs:
@@ -70,8 +70,8 @@ def _check_damaged(cls: type[Importer], path: Path) -> None:
                 read_with(cls, piece)
 
 
-def check_facts(cls: type[Importer]) -> None:
-    """Check what an importer says of itself, for users: facts, options and their help."""
+def check_description(cls: type[Importer]) -> None:
+    """Check what an importer says of itself, for users: info, options and their help."""
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cls.name), f"the name {cls.name!r} is not of the form a-b-c"
     for fact in (cls.title, cls.versions, cls.line_up, *cls.record.splitlines()):
         assert fact == fact.strip(), f"white space around {fact!r}"

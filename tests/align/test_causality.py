@@ -58,7 +58,7 @@ def with_flow(
         ("", "async_cpu_to_gpu", (40, 200), Rule.LAUNCH, 60),
         ("ncclSend", "", (40, 60), Rule.RECEIVE, 0),  # a receive waits: only its end must come after
         ("", "recv", (40, 50), Rule.RECEIVE, 10),
-        ("fwdbwd", "fwdbwd", (70, 500), Rule.ARROW, 30),
+        ("fwdbwd", "fwdbwd", (70, 500), Rule.FLOW, 30),
     ],
 )
 def test_a_flow_in_a_file(name: str, category: str, target: tuple[int, int], rule: Rule, late: int) -> None:

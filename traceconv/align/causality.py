@@ -135,7 +135,7 @@ def _flows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
     steps = np.array([clock.resolution_ns for clock in trace.clocks], np.int64)[clock_target]
     slack = np.where(clock_source == clock_target, 0, steps)
     rules = _rules(trace, used)
-    for number, rule in enumerate((Rule.LAUNCH, Rule.RECEIVE, Rule.ARROW)):
+    for number, rule in enumerate((Rule.LAUNCH, Rule.RECEIVE, Rule.FLOW)):
         rows = np.flatnonzero(rules == number)
         if len(rows):
             reached = target_ends if rule is Rule.RECEIVE else target_starts

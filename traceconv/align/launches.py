@@ -22,7 +22,7 @@ import numpy as np
 
 from traceconv.align.domains import rows_on
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
-from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, everything, feasible
+from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, everything, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_alike
 from traceconv.model.clocks import ClockMap, Verdict
@@ -118,12 +118,12 @@ class Launches:
     def __len__(self) -> int:
         return len(self.launch)
 
-    def constraints(self, kept: Array) -> Constraints:
+    def constraints(self, kept: Array) -> LinearConstraints:
         """Return what the pairs mean, but for some; printed times are cut to their resolution."""
         launch, waits = self.launch[kept], kept[self.waited]
         returned = self.wait_end[waits] + 2 * self.quantum_x
         lower = self.end[self.waited[waits]] - returned
-        return Constraints(returned, lower, launch, self.begin[kept] + self.quantum_y - launch)
+        return LinearConstraints(returned, lower, launch, self.begin[kept] + self.quantum_y - launch)
 
 
 def _marks(trace: Trace) -> LaunchMarks:
@@ -341,7 +341,7 @@ def _estimate(pairs: Launches, prior: Prior) -> Estimate:
 
 
 def _judged(
-    bounds: Constraints, region: Region | None, prior: Prior, same: float, gaps: int
+    bounds: LinearConstraints, region: Region | None, prior: Prior, same: float, gaps: int
 ) -> tuple[Verdict, Message, Region | None]:
     """Return the verdict, why, and the relations that are possible."""
     waits, launches = len(bounds.lower), len(bounds.upper)
@@ -350,7 +350,7 @@ def _judged(
         return Verdict.INSUFFICIENT, reason, None
     if prior.known:
         ends = np.array([bounds.upper_x[0], bounds.upper_x[-1]])
-        region = feasible(Constraints(ends, np.full(2, prior.low), ends, np.full(2, prior.high)), region)
+        region = feasible(LinearConstraints(ends, np.full(2, prior.low), ends, np.full(2, prior.high)), region)
         if region is None:
             verdict = Verdict.INCONSISTENT if same >= _SURE else Verdict.INSUFFICIENT
             return verdict, Text.LAUNCHES_CONTRADICT_CLOCKS(launches=launches, waits=waits), None
@@ -395,7 +395,7 @@ def _longest_ascent(values: F64) -> list[int]:
     return found[::-1]
 
 
-def _line(bounds: Constraints, prior: Prior) -> Line:
+def _line(bounds: LinearConstraints, prior: Prior) -> Line:
     """Return a line near the bounds: along that side which lies straighter, block by block."""
     found = []
     for x, y in ((bounds.upper_x, bounds.upper), (bounds.lower_x, -bounds.lower)):

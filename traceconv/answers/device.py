@@ -136,8 +136,8 @@ def _work(table: SliceTable) -> _Work:
         found |= work
         copies |= work & table.of_categories(marks.copies_work)
         communication |= work & table.naming(marks.communication) if marks.communication else False
-        flows = re.compile(info.marks.launch_flows)
-        texts = [bool(info.marks.launch_flows) and flows.fullmatch(text) is not None for text in trace.strings]
+        pattern = re.compile(info.marks.launch_flows)
+        texts = [bool(info.marks.launch_flows) and pattern.fullmatch(text) is not None for text in trace.strings]
         says = np.array(texts, bool)
         launches = (says[flows.name] | says[flows.category]) & work[flows.to_slice]
         launched_by[flows.to_slice[launches]] = flows.from_slice[launches]

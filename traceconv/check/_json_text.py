@@ -111,14 +111,14 @@ def _events_of_object(text: memoryview, found: Diagnostics) -> Events | None:
     if top is None or (inner is not None and bytes(inner[:1]) != b"["):
         found.add(SCHEMA, "the file is neither a list of events nor an object with a list traceEvents")
         return None
-    facts = {key: _fact(key, raw, found) for key, raw in top.items() if key != "traceEvents"}
+    info = {key: _fact(key, raw, found) for key, raw in top.items() if key != "traceEvents"}
     events = None
     if inner is not None:
-        facts["traceEvents"] = []
+        info["traceEvents"] = []
         events, _ = list_of(inner)
     if outside := _deletes(text) - (_deletes(inner) if inner is not None else 0):
         found.add(RAW_DELETE, "outside of traceEvents", outside)
-    for problem in top_level_problems(facts):
+    for problem in top_level_problems(info):
         found.add(SCHEMA, f"top level, {problem}")
     return events
 

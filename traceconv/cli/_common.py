@@ -12,7 +12,7 @@ import click
 
 from traceconv.align import Policy, ReceiptLine
 from traceconv.align.checks import Causality
-from traceconv.align.constraint_parser import Facts, by_input, input_named, pairs, parse_facts
+from traceconv.align.constraint_parser import Constraints, by_input, input_named, pairs, parse_constraints
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Input, Output, Result
@@ -76,10 +76,10 @@ class Recordings:
         inputs = [Input(file, format_of.get(i), own[i], *offsets[i]) for i, file in enumerate(self.files)]
         return inputs, shared
 
-    def facts(self) -> Facts:
+    def constraints(self) -> Constraints:
         """Return the constraints that the options state. Raises UsageError for a value of another form."""
         given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
-        return replace(parse_facts(self.files, **given), same_machine=self.same_machine)
+        return replace(parse_constraints(self.files, **given), same_machine=self.same_machine)
 
 
 def _policy(on_ambiguous: str, same_run: bool, classes: tuple[str, ...]) -> Policy:

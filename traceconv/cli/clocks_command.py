@@ -25,7 +25,7 @@ def command(recordings: common.Recordings, limits: Limits) -> None:
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
     inputs, options = recordings.inputs()
-    found = api.clocks(inputs, options=options, facts=recordings.facts(), limits=limits)
+    found = api.clocks(inputs, options=options, constraints=recordings.constraints(), limits=limits)
     _print_clocks(found.clocks)
     for pair in found.pairs:
         say("", err=False)

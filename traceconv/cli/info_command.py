@@ -62,7 +62,7 @@ def _describe(file: str, trace: Trace) -> list[str]:
     lines.append("  events    " + ", ".join(f"{count} {what}" for what, count in trace.counts().items() if count))
     for key, value in trace.metadata.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append(f"  fact      {key}: {text[:_LONGEST_VALUE]}{'...' if len(text) > _LONGEST_VALUE else ''}")
+        lines.append(f"  metadata  {key}: {text[:_LONGEST_VALUE]}{'...' if len(text) > _LONGEST_VALUE else ''}")
     lines += [f"  note      {note}" for note in source.notes]
     lines += [f"  {entry.code.label:<9} {entry.describe()}" for entry in source.diagnostics]
     return lines

@@ -123,8 +123,8 @@ class _Reader(msgspec.Struct, frozen=True):
         if content.command is not None:
             self._command(content.command)
         self.out.info.boot_id = content.boot_id
-        facts = {"host": content.host, "system": content.system, "boot_id": content.boot_id}
-        for key, value in facts.items():
+        info = {"host": content.host, "system": content.system, "boot_id": content.boot_id}
+        for key, value in info.items():
             if value:
                 self.out.metadata[key] = value
 

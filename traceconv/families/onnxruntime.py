@@ -5,7 +5,7 @@
     {"cat" : "Node","pid" :11,"tid" :11,"dur" :235,"ts" :34961,"ph" : "X","name" :"conv1_kernel_time",
      "args" : {"op_name" : "Conv","node_index" : "32","output_type_shape" : [{"float":[1,32,32,32]}]}},
 
-Facts from the source (core/common/profiler.cc, gpu_profiler_common.h) and from runs of 0.3 to 1.31: one event per line
+Source: the source (core/common/profiler.cc, gpu_profiler_common.h) and from runs of 0.3 to 1.31: one event per line
 with these fields only, whole microseconds since the profiler started, every arg a string unless it begins with { or [.
 Up to 1.30 names are written without escapes, so a quote in a node name breaks the JSON; the shared reader repairs it.
 GPU events have pid and tid -1 and follow the event that launched them.
@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Raw
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -160,7 +160,7 @@ class OnnxRuntime:
         events = OnnxRuntimeEvents(out, self.counters)
         for batch in reader.batches():
             events.add(batch)
-        facts.top_level(reader, out)
+        document.top_level(reader, out)
         events.finish()
         self._tell_start(source.name, zone, out)
 
@@ -296,7 +296,7 @@ class OnnxRuntimeEvents(ChromeEvents):
             self._memory(args, self.process(bytes(event.pid)), ts + dur, number)
         name = event.name.removesuffix(_SUFFIX)
         if name:
-            return facts.misread_backslashes(name)
+            return document.misread_backslashes(name)
         args["event"] = Raw(_encode(event.name))  # a node without a name, up to 1.2
         return text_of(bytes(args.get("op_name", b""))) or event.name
 

@@ -64,7 +64,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
-    metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _facts(timed)}
+    metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _metadata(timed)}
     if processes := alignment.together.as_json():
         metadata["processes"] = processes
     return merged.with_tables(clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata)
@@ -234,7 +234,7 @@ def _moved_track(track: Track, by: int) -> Track:
     return replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
 
 
-def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+def _metadata(traces: Sequence[Trace]) -> list[dict[str, Any]]:
     """Return what each input says about its recording."""
     return [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in traces if trace.metadata]
 

@@ -134,7 +134,7 @@ class Builder:
         tracks: what events are drawn on: `tracks.process`, `tracks.thread`, ...
         bulk: the verbs for many events at once.
         tables: what there is so far: strings, args and columns.
-        metadata: facts about the whole input: texts, numbers, or anything that JSON can hold.
+        metadata: info about the whole input: texts, numbers, or anything that JSON can hold.
         collectives: which slices are collectives; None without any.
     """
 

@@ -245,7 +245,7 @@ class Balance:
         unit: what is counted: "events", "lines", "rows".
         read: how many the input holds.
         written: how many became rows of the trace.
-        kept: how many became facts about the whole input, metadata or clock snapshots, by what.
+        kept: how many became info about the whole input, metadata or clock snapshots, by what.
         merged: how many became part of something else, by what ("end joined to its start"), or frame the others:
             headings, empty lines.
         skipped: how many were left out, by reason.

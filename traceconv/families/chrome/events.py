@@ -176,7 +176,7 @@ class ChromeEvents:
         if phase == "M":
             self.metadata(event, number)
         elif phase in ("v", "V", "c"):
-            _note_global_fact(self.out, event, number)
+            _note_metadata(self.out, event, number)
         elif phase in self._handlers:
             try:
                 ts = self.time(bytes(event.ts))
@@ -347,7 +347,7 @@ class ChromeEvents:
         track = self.track_of(bytes(event.pid), bytes(event.tid), event.cat, event.ph == "f")
         self.flows.add(key, event.ph, track, ts, number, to_next=to_next)
 
-    # -- facts ------------------------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
         """Read M: names and order of processes and threads; anything else is a fact about the trace."""
@@ -444,7 +444,7 @@ def _add_flow_fields(flows: FlowSteps, event: Event, ts: int, number: int, track
         flows.add(("", "", bind.strip(b'"')), phase, track, ts, number, row=row, counts=False)
 
 
-def _note_global_fact(out: Builder, event: Event, number: int) -> None:
+def _note_metadata(out: Builder, event: Event, number: int) -> None:
     """Keep memory dumps and clock marks (phases v, V, c) as they are."""
     kind = "clock_sync" if event.ph == "c" else "memory_dump"
     fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": members_of(event)}

@@ -44,8 +44,8 @@ from traceconv.model.times import format_us
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, occurring, take
 from traceconv.writers import WriteCounts
 from traceconv.writers.compress import compressed
-from traceconv.writers.facts import facts
 from traceconv.writers.ids import groups_above, identities, path_below_process
+from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.order import Windows
 
 U8 = npt.NDArray[np.uint8]
@@ -119,7 +119,7 @@ class _Writing:
     # -- around the events ------------------------------------------------------------------------------------
 
     def head(self) -> bytes:
-        about: dict[str, Any] = facts(self._trace)
+        about: dict[str, Any] = recording_metadata(self._trace)
         members: dict[str, Any] = {"displayTimeUnit": "ns"}
         if self._trace.clocks and self._trace.clocks[0].zero is Zero.UNIX_EPOCH:
             members["baseTimeNanoseconds"] = self._base

@@ -1,6 +1,6 @@
 """Spans of the Furiosa profiler, of any of its outputs: what runs where, who called whom, how long an NPU waited.
 
-Facts from the SDK's documentation and Python sources (0.5 to 0.10); runs without an NPU confirmed those of the host.
+Source: the SDK's documentation and Python sources (0.5 to 0.10); runs without an NPU confirmed those of the host.
 
 * A span is known by its trace id and span id and names its parent, all as hex text; a parent of zeros means none.
 * Host spans stand on a small thread number of a process. Spans of an NPU stand on a processing element (`pe_index`).

@@ -6,7 +6,7 @@
     ,{"args":{"name":"0x5"},"name":"thread_name","ph":"M","pid":17251,"tid":5}
     ]
 
-Facts from the SDK's sources and documentation, and from runs of the runtimes 0.10.0 to 0.10.4 without an NPU: the args
+Source: the SDK's sources and documentation, and from runs of the runtimes 0.10.0 to 0.10.4 without an NPU: the args
 hold the start and the end in ns since 1970, as text; `ts` and `dur` count microseconds from the start of the exporter.
 All numbers in args are text. An NPU has an invented pid beyond those of processes, named `npu:0:0-1`. Metadata come
 last. The file is written when the program ends, so a killed program leaves it empty.
@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import ABSENT, Event, decode_json, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -287,7 +287,7 @@ class Furiosa:
         events = FuriosaEvents(out)
         for batch in reader.batches():
             events.add(batch)
-        facts.top_level(reader, out)
+        document.top_level(reader, out)
         events.finish()
         if not events.absolute:
             out.clocks.set_default(_FROM_FIRST)

@@ -35,7 +35,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -299,7 +299,7 @@ class MxnetEvents(ChromeEvents):
         self.out.balance.written += len(written)
         self.out.balance.merged["repeated counter values"] += len(repeated - written)
 
-    # -- facts ------------------------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
         """Read M: names of devices; those of the other pids are the categories of their events."""
@@ -390,7 +390,7 @@ class Mxnet:
         events = MxnetEvents(out, self.pid, self.api_counters)
         for batch in reader.batches():
             events.add(batch)
-        top = facts.top_level(reader, out)
+        top = document.top_level(reader, out)
         events.finish(top.get("stackFrames"))
         _set_clock(out, events.categories == {_OLD_CATEGORY})
 

@@ -8,7 +8,7 @@
     ----                          -----------        ---------    -------------    -------------    -------------
     Convolution                             4           0.8430           0.0850           0.3280           0.2107
 
-Facts from the source (src/profiler/aggregate_stats.cc) and from runs of 1.6 and 1.9: names overflow their column, so
+Source: the source (src/profiler/aggregate_stats.cc) and from runs of 1.6 and 1.9: names overflow their column, so
 rows are read from the right. Memory comes in kB of 1000 bytes with three numbers, up to 1.4 with four under headings of
 time. Counters (`MXNet C API Calls`, those of the user) are printed divided by 1000 as if they were ms; that is undone.
 What is called average there, and for memory, is half the difference of maximum and minimum. A minimum that was never

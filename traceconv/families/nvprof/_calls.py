@@ -182,8 +182,8 @@ class Calls:
         if cbid not in names and (table, cbid) not in self._unknown:
             self._unknown.add((table, cbid))
             self._out.problem(UNKNOWN_CALL, self._activities.place(table, row[0]), name)
-        facts = {"cbid": cbid} | ({"return_value": result} if result else {})
-        args = b"," + _encode(facts)[1:]
+        info = {"cbid": cbid} | ({"return_value": result} if result else {})
+        args = b"," + _encode(info)[1:]
         track = self._tracks.thread(pid, thread)
         return Described(track, self._out.tables.string(name), category_string, args, self._launches.number(pid))
 

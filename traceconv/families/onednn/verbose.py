@@ -302,13 +302,13 @@ class _Reader:
             self._out.balance.skipped["lines without a oneDNN marker"] += self._other_lines
             self._out.problem(FOREIGN_LINE, count=self._other_lines)
         drawn = [run for run in self._runs.all if run.root != NO_TRACK]
-        descriptions: dict[int, str] = {}  # one for the runs that share their facts
+        descriptions: dict[int, str] = {}  # one for the runs that share their info
         for run in drawn:
             root = self._out.tracks[run.root]
-            root.description = descriptions.setdefault(id(run.facts), run.describe())
+            root.description = descriptions.setdefault(id(run.info), run.describe())
             if len(drawn) > 1:
                 root.name = f"oneDNN run {run.number}"
-        self._out.metadata["onednn_runs"] = [run.facts for run in self._runs.all]
+        self._out.metadata["onednn_runs"] = [run.info for run in self._runs.all]
         self._notes()
 
     def _notes(self) -> None:
@@ -322,7 +322,7 @@ class _Reader:
                 "the log holds no primitive with a duration: record with ONEDNN_VERBOSE=1 "
                 "(or profile_exec; DNNL_VERBOSE=1 or MKLDNN_VERBOSE=1 for versions before 2.5 and 1.1)"
             )
-        filters = [text for run in self._runs.all for text in run.facts.get("info", []) if "filter format" in text]
+        filters = [text for run in self._runs.all for text in run.info.get("info", []) if "filter format" in text]
         if filters:
             self._out.note(f"a filter was active ({filters[0]}): lines are absent on purpose, so sums are partial")
         if self._runs.is_synthetic:

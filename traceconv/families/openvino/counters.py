@@ -10,7 +10,7 @@
     Execution results
     read model time (ms);5.20
 
-Facts from recordings with 2026.4 and from the counter dumps of the CPU plugin. Older versions end each row with `;` and
+Source: recordings with 2026.4 and from the counter dumps of the CPU plugin. Older versions end each row with `;` and
 write no `Status.`. Nothing is quoted, so a name may hold `"` and `,`; names that are printed are cut at 20 characters.
 Layers stand in their order of execution, without times: they are laid end to end. A detailed report has one block for
 each infer request, an average report one block with means. The log of benchmark_app has no times either; the steps that

@@ -50,7 +50,7 @@ _PLAIN = re.compile(rb"\]\s*\}\s*\Z")
 _TAIL = 16
 _NO_NAME, _NO_TRACEPOINT_NAME = "samples", "tracepoint"
 _KNOWN = ("timestamp", "pid", "tid", "cpu", "comm", "callchain")
-_FACTS = {
+_METADATA = {
     "hostname": "hostname",
     "os-release": "os_release",
     "perf-version": "perf_version",
@@ -212,11 +212,11 @@ class _Reader:
         version = _VERSION.search(head)
         if version is not None and int(version[1]) != 1:
             self._out.problem(NEWER, "header", f"version {int(version[1])}")
-        facts = {name: said[key] for key, name in _FACTS.items() if said.get(key) not in (None, "", "(null)")}
+        info = {name: said[key] for key, name in _METADATA.items() if said.get(key) not in (None, "", "(null)")}
         command = said.get("cmdline")
         if isinstance(command, list):
-            facts["cmdline"] = " ".join(map(str, command))
-        header = Header(facts, known=bool(said))
+            info["cmdline"] = " ".join(map(str, command))
+        header = Header(info, known=bool(said))
         clock, here, wall = (said.get(key) for key in ("clockid", "clock-time", "real-time"))
         if isinstance(clock, int):
             header.clockid = clock

@@ -566,7 +566,7 @@ class PerfScript:
         out.balance.unit = "lines"
         reader = _Reader(out, self.pid, self.deltatime)
         reader.read(source)
-        if not reader.header.facts:
+        if not reader.header.info:
             reader.header = header_beside(source, beside, reader.sample_span, out) or reader.header
         domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)
         if reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:

@@ -15,8 +15,8 @@ from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
 from traceconv.model.clocks import Zero
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
-from traceconv.writers.facts import facts
 from traceconv.writers.ids import Identity, groups_above, identities
+from traceconv.writers.metadata import recording_metadata
 
 _ROOT_UUID = 0
 _LONG_PATH = 1000
@@ -157,7 +157,7 @@ def _clock_id(trace: Trace) -> int | None:
 
 def _attributes(trace: Trace, shift: int) -> list[bytes]:
     """Return the packet of what is said of the whole trace, in pieces: there may be much of it."""
-    values: dict[str, Any] = {f"traceconv.{key}": value for key, value in facts(trace).items()}
+    values: dict[str, Any] = {f"traceconv.{key}": value for key, value in recording_metadata(trace).items()}
     if shift:
         values["traceconv.time_shift_ns"] = shift
     pieces = []

@@ -102,7 +102,7 @@ class PacketReader:
 
     Attributes:
         rows, clocks, tracks: what was found.
-        metadata: facts about the recording.
+        metadata: of the recording.
     """
 
     def __init__(self, out: Builder, unpacked: Unpacked) -> None:

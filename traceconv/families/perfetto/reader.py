@@ -111,15 +111,15 @@ class Perfetto:
                 hint="`traceconv identify` says what the file is",
                 where="byte 0",
             )
-        facts = {key: _fact(key, value) for key, value in reader.metadata.items()}
-        Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(facts.get(_SHIFT, 0), out))
-        self._set_clock(reader, facts, out)
-        for key, value in facts.items():
+        info = {key: _fact(key, value) for key, value in reader.metadata.items()}
+        Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
+        self._set_clock(reader, info, out)
+        for key, value in info.items():
             out.metadata[key] = value
 
-    def _set_clock(self, reader: PacketReader, facts: dict[str, Any], out: Builder) -> None:
-        domain = _own_domain(facts.get(_CLOCK)) or reader.clocks.domain
-        machine = facts.get("machine_name")
+    def _set_clock(self, reader: PacketReader, info: dict[str, Any], out: Builder) -> None:
+        domain = _own_domain(info.get(_CLOCK)) or reader.clocks.domain
+        machine = info.get("machine_name")
         if isinstance(machine, str) and domain.zero in SINCE_BOOT:
             domain = replace(domain, machine=machine)
         out.clocks.set_default(domain)

@@ -7,7 +7,7 @@
     -------------------  ------------  ------------  ------------  ------------  ------------  ------------
     Self CPU time total: 20.296ms
 
-Facts from the source (torch/autograd/profiler_util.py, profiler.py before 1.9) and recordings of torch 2.13. The dashes
+Source: the source (torch/autograd/profiler_util.py, profiler.py before 1.9) and recordings of torch 2.13. The dashes
 state the columns; a value that is too long pushes the rest of its row to the right. Times have their unit in each cell
 (us, ms, s), memory too (b, Kb, Mb, Gb; newer: B, KB, MB, GB; of 1024), operations in the heading (Total KFLOPs).
 Columns of a device carry its name: CUDA, XPU, HPU, MTIA, a private one. Names longer than 55 characters end in `...`.

@@ -1,6 +1,6 @@
 """What the two outputs of the profiler of TensorFlow and JAX have in common: names of steps, flows, kinds of tracks.
 
-Facts from tsl/profiler/utils/xplane_schema.h in github.com/openxla/xla and from recordings. A flow is told in one of
+Source: tsl/profiler/utils/xplane_schema.h in github.com/openxla/xla and from recordings. A flow is told in one of
 two ways. In a raw XSpace an event has the stats `_p` and `_pt` (it is the producer of a context: its id and type), or
 `_c` and `_ct` (a consumer). Once it was prepared for a viewer it has the stat `flow`: two bits for the direction (1 in,
 2 out, 3 both), 56 for the id, 6 for the type of the context.

@@ -1,7 +1,7 @@
 """The XSpace of the profiler of TensorFlow, JAX and XLA: `*.xplane.pb`.
 
 Format: tsl/profiler/protobuf/xplane.proto and utils/xplane_schema.h in github.com/openxla/xla; recordings of
-TensorFlow 2.13 and 2.18 and of JAX 0.10. A space holds planes (a host, a device, facts about the run), a plane has
+TensorFlow 2.13 and 2.18 and of JAX 0.10. A space holds planes (a host, a device, what is known of the run), a plane has
 lines (threads, streams, "XLA Ops", "Steps"), a line events. Names stand once per plane and are referred to by id:
 
     XSpace  planes 1*  errors 2*  warnings 3*  hostnames 4*

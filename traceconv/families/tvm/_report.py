@@ -20,8 +20,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
+from traceconv.families.chrome.document import misread_backslashes
 from traceconv.families.chrome.event import text_of
-from traceconv.families.chrome.facts import misread_backslashes
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.tvm import _text as text

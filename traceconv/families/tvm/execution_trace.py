@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -157,7 +157,7 @@ class TvmExecutionTrace:
         events = _NodeEvents(out, nodes)
         for batch in reader.batches():
             events.add(batch)
-        facts.top_level(reader, out)
+        document.top_level(reader, out)
         events.give_up()
         events.finish()
         _draw(source, out, self.dump, nodes)
@@ -223,7 +223,7 @@ def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None
         if known.is_parameter if known else node.end == node.start:
             out.skip(PARAMETER, node.at, node.name, 2)
             continue
-        args = dump.facts_of(known) if dump and known else {}
+        args = dump.args_of(known) if dump and known else {}
         row = out.slice(track, node.start, node.end - node.start, node.name, "node", args, node.at)
         balance.written += 1
         balance.merged["ends joined to their begin"] += 1

@@ -1,4 +1,4 @@
-"""What a Chrome trace says beside its events: its clock, its stack frames, facts about the recording."""
+"""What a Chrome trace says beside its events: its clock, its stack frames, metadata of the recording."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def looks_like_chrome(head: Head) -> Match:
 
 
 def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
-    """Return the top-level values, decoded; facts about the recording also go to the metadata."""
+    """Return the top-level values, decoded; metadata of the recording also goes to the metadata."""
     values: dict[str, Any] = {}
     for key, raw in reader.top.items():
         if key in _EMBEDDED:
