@@ -49,7 +49,7 @@ _MOST_LINES = 8
 _LEAST_NOISE_NS = 0.3 * _US
 #: Lines that miss each other by no more than this where they meet are one bent line, ns.
 CONTINUOUS_NS = 10 * _US
-#: This share of the distances between begins, and of those between ends, is tighter than what counts as tight.
+#: This share of the distances between starts, and of those between ends, is tighter than what counts as tight.
 _TIGHT = 0.1
 #: What a further line costs, in logarithms of the number of medians. Not tuned: three numbers, each half of one by
 #: Schwarz, in squares of the noise of two nats each; and as much again.

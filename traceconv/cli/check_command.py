@@ -48,7 +48,7 @@ def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
 
 
 def _format_of(file: str, limits: Limits) -> str:
-    """Return the format of a file that is no trace.
+    """Return the format of a file that is not a trace.
 
     "" if nobody knows it, or if it was standard input, which is read.
     """

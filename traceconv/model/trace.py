@@ -23,7 +23,7 @@ from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, Diagnostics
 from traceconv.model.marks import NO_MARKS, FormatMarks
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -235,7 +235,7 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
     conversion.
     """
     occurs = np.zeros(1 + int(np.max(numbers, initial=-1)), bool)
-    for rows in pieces(len(numbers)):
+    for rows in chunks(len(numbers)):
         occurs[numbers[rows]] = True
     found: list[int] = np.flatnonzero(occurs).tolist()
     return found
@@ -452,7 +452,7 @@ class Trace:
         """Return the first and the last instant of all events in ns, or None when there is no event."""
         firsts, lasts = [], []
         for name, table in self.timed_tables():
-            for rows in pieces(len(table.ts)):
+            for rows in chunks(len(table.ts)):
                 ts = table.ts[rows]
                 firsts.append(int(np.min(ts)))
                 lasts.append(int(np.max(ts + table.dur[rows] if name == "slices" else ts)))

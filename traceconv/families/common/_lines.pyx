@@ -270,7 +270,7 @@ cdef class Timed:
         return True
 
     cdef inline Py_ssize_t _pack(self, const uint8_t *p, Py_ssize_t at, Py_ssize_t size) noexcept:
-        """Put the LAST at a place into two words; where its line ends, -1 if it ends nowhere or that is no LAST."""
+        """Put the LAST at a place into two words; where its line ends, -1 if it ends nowhere or that is not a LAST."""
         cdef uint64_t first = 0, word = 0
         cdef uint8_t byte
         cdef Py_ssize_t i

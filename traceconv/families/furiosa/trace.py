@@ -51,7 +51,7 @@ TIMES_DIFFER = noted(
     "ts and dur of a span do not agree with start_ts and end_ts in its args to 1 µs: the latter were taken",
 )
 BAD_SPAN_TIME = repaired(
-    "furiosa.bad_span_time", "start_ts or end_ts of a span is no number: ts and dur were taken instead"
+    "furiosa.bad_span_time", "start_ts or end_ts of a span is not a number: ts and dur were taken instead"
 )
 
 _WALL = replace(REALTIME)
@@ -149,7 +149,7 @@ class FuriosaEvents(ChromeEvents):
         return own
 
     def _duration(self, event: Event, number: int) -> int:
-        """Return `dur` in ns, also if it wrapped around. Raises ValueError if it is no number."""
+        """Return `dur` in ns, also if it wrapped around. Raises ValueError if it is not a number."""
         raw = bytes(event.dur)
         try:
             return self.time(raw)

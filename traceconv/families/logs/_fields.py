@@ -23,7 +23,7 @@ AMBIGUOUS_DURATION = noted(
     "a duration such as 1,234 ms has a comma that may be decimal or not: no slice was drawn for it",
 )
 BAD_DURATION = noted(
-    "timed_log.duration_out_of_range", "a duration is no number or beyond 146 years: no slice was drawn for it"
+    "timed_log.duration_out_of_range", "a duration is not a number or beyond 146 years: no slice was drawn for it"
 )
 
 _LEVELS = {

@@ -500,7 +500,7 @@ class TimedLog:
             raise UsageError(f"option clockid of timed-log is {', '.join(CLOCKS)}, not {self.clockid!r}")
         zone_of(self.name, self.utc_offset)
         if self.host and not machine_name(self.host):
-            raise UsageError(f"option host of timed-log: {self.host!r} is no name of one machine")
+            raise UsageError(f"option host of timed-log: {self.host!r} is not a name of one machine")
         if self.date and not _is_day(self.date):
             raise UsageError(f"option date of timed-log is a day such as 2018-10-26, not {self.date!r}")
         if self.date and kind not in (Kind.TIME_OF_DAY, Kind.YEARLESS):

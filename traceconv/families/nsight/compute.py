@@ -349,7 +349,7 @@ def _looks_like_a_row(text: str, heading: _Heading) -> bool:
 
 
 def _others(headings: Sequence[_Heading]) -> bytes:
-    """Return the expression of lines that are no heading, no row and no message."""
+    """Return the expression of lines that are neither heading nor row nor message."""
     rows = (
         b'%b(?:"|%b)' % (literal(one.prefix), holds(re.escape(one.delimiter.encode()), one.needed - 1))
         for one in headings

@@ -33,7 +33,7 @@ CUT_LINE = lost(
 )
 BAD_DURATION = lost(
     "onednn.bad_duration",
-    "the last field of an exec, create or compile line is no finite number of milliseconds: the line was left out",
+    "the last field of an exec, create or compile line is not a finite number of milliseconds: the line was left out",
 )
 UNKNOWN_LINE = lost(
     "onednn.unknown_line",
@@ -340,7 +340,7 @@ def args_of(shape: Shape, duration: bytes, dur: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def message_of(marker: bytes, body: bytes) -> Message:
-    """Return a dispatch, check, error or warning record: the text is kept in one piece, it may hold commas."""
+    """Return a dispatch, check, error or warning record: the text is kept whole, it may hold commas."""
     component, op, fields = _split_op(marker, body.split(b","))
     position = fields.pop() if fields and _SOURCE_POSITION.fullmatch(fields[-1]) else b""
     subject = fields.pop(0) if len(fields) > 1 else b""

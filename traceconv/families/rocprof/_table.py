@@ -187,7 +187,7 @@ class Table:
         out.balance.written += 1
 
     def _place(self, row: dict[str, str]) -> TrackId:
-        """Return the track of what is no kernel and no copy.
+        """Return the track of what is neither a kernel nor a copy.
 
         Its thread, or that of an agent where there is no thread.
         """
@@ -241,7 +241,7 @@ class Table:
 
 @cache
 def _cut_rows(columns: int) -> bytes:
-    """Return the expression of lines with fewer cells than there are columns that are no heading."""
+    """Return the expression of lines with fewer cells than there are columns that are not a heading."""
     return SPACES + b"|" + lines_but(holds(b'"'), holds(b",", columns - 1), holds(_OF_HEADINGS))
 
 

@@ -67,7 +67,7 @@ class Row(msgspec.Struct, eq=False):
 
     @property
     def dur(self) -> int | None:
-        """The mean time of the node in ns; None when that is no length. Known once all lines are read."""
+        """The mean time of the node in ns; None when that is not a length. Known once all lines are read."""
         if self._dur is None:
             self._dur = (length_ns(self.time) if self.time or not self.measured else self._mean(),)
         return self._dur[0]
@@ -154,7 +154,7 @@ def as_json(number: bytes) -> msgspec.Raw | str:
 
 
 def length_ns(number: bytes) -> int | None:
-    """Return nanoseconds of microseconds as text; None for what is no length."""
+    """Return nanoseconds of microseconds as text; None for what is not a length."""
     try:
         found = parse_ns(number, US)
     except ValueError:

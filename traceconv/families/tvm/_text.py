@@ -13,7 +13,7 @@ OTHER_LINE = skipped(
 CUT_ROW = lost("tvm.cut_row", "a row of a table is cut, wrapped or otherwise incomplete, and was left out")
 BAD_DURATION = repaired(
     "tvm.bad_duration",
-    "a duration is no number, below zero or too large: drawn as an instant, the text is kept in the args",
+    "a duration is not a number, below zero or too large: drawn as an instant, the text is kept in the args",
 )
 SUM_DIFFERS = noted(
     "tvm.sum_differs",

@@ -48,7 +48,7 @@ BAD_ROW = lost(
     "vtune.bad_row",
     "a row has fewer fields than the heading, or numbers that are none: cut, or mixed with other output",
 )
-NO_NUMBER = lost("vtune.no_number", "a value of the timeline is no number: its counter was not drawn there")
+NO_NUMBER = lost("vtune.no_number", "a value of the timeline is not a number: its counter was not drawn there")
 SHARES_ONLY = (
     "the report holds shares of the whole in per cent and no seconds: they are args of rows without times; "
     '`-column="CPU Time:Self"` adds the seconds'
