@@ -20,6 +20,7 @@ FORBIDDEN = {
     r"alike": "equal, similar, together",
     r"pieces?": "chunk, part, segment",
     r"(?<!there )(is|are|was|were) no (?!longer|more|better|wider|further|less|greater|such|other|one)": "is not",
+    r"what (stands|lies|joins|relates|tells|speaks|rests|ties|surrounds|separates|holds|contains)": "a noun",
 }
 #: Apache Arrow, the key of the metadata of recordings in merged traces, and names that stay for one version.
 ALLOWED = re.compile(

@@ -310,7 +310,7 @@ def _group(args: Mapping[str, Any], declared: Collectives) -> _GroupStated:
 
 
 def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int) -> dict[_GroupStated, Hashable]:
-    """Return what tells each known group of a process from others, and is the same in all of its processes.
+    """Return the key of each known group of a process from others, and is the same in all of its processes.
 
     Names are those of the process. Of groups that have equal ranks, the order in which all of them made their groups
     tells which is which. A recording may lack what some of them did, so the order is that of all that are declared; of

@@ -344,7 +344,7 @@ def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Messa
 
 
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:
-    """Yield the ways to read what stands behind the `=`, with the uncertainty if there is one."""
+    """Yield the ways to read the text after the `=`, with the uncertainty if there is one."""
     yield from ((point, None) for point in _points(text, paths))
     match = _WITHIN.fullmatch(text)
     if match is not None:

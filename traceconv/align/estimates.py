@@ -57,7 +57,7 @@ class Findings:
 def estimates(inputs: Inputs, policy: Policy) -> Findings:
     """Return what the events say about each two clocks that are not known well enough.
 
-    With a few inputs all pairs are asked, though fewer would connect them: what lies on a loop can be checked.
+    With a few inputs all pairs are asked, though fewer would connect them: the edges of a loop can be checked.
 
     Raises:
         InconsistentClocks: work starts before the calls that launched it, by what the files say.

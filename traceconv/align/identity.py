@@ -45,7 +45,7 @@ Span = tuple[int, int]
 
 
 class By(enum.StrEnum):
-    """What tells that something is of a process."""
+    """The reason why something is of a process."""
 
     PID = "pid"
     TID = "tid"
@@ -146,7 +146,7 @@ class Identity:
     """What is one, or could be and stays apart.
 
     Attributes:
-        why: what tells that it is one, or why it stays apart.
+        why: the reason why it is one, or why it stays apart.
         seen: of what is one the process, or the thread of an unknown process, and what comes there of one other input;
             else what stays apart, and what it could be one with. Threads of which no input tells the process are all
             in it.
@@ -166,7 +166,7 @@ class Together:
     found: list[Identity] = field(default_factory=list)
 
     def without(self, inputs: Collection[int]) -> Together:
-        """Return the same, but for what rests on the times of some inputs."""
+        """Return the same, without those that rest on the times of some inputs."""
         left = [one for one in self.found if not {seen.input for seen in one.seen}.intersection(inputs)]
         return Together(self.recordings, left)
 

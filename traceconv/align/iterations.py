@@ -61,7 +61,7 @@ _LEAST_BURSTS = 4
 _TIMES_LONGER = 3.0
 #: But for this share of the bursts (few iterations).
 _NEARLY_NONE = 0.2
-#: What varies may come again by chance by so many sigma, at any of the distances that are looked at (few iterations).
+#: Variation may repeat by chance by so many sigma, at any of the distances that are looked at (few iterations).
 _REPEATED_SIGMA = 2.5
 
 
@@ -315,11 +315,11 @@ def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64)
 
 
 def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
-    """Return whether what varies comes again some bursts later, by more than a rank correlation.
+    """Return whether the variation repeats some bursts later, by more than a rank correlation.
 
     It is of every run then.
 
-    What varies by chance does not. What belongs to a part of an iteration does, an iteration later.
+    Variation by chance does not. Variation that belongs to a part of an iteration does, an iteration later.
     """
     bursts = int(np.max(number)) + 1
     table = np.full((int(np.max(label)) + 1, bursts), np.nan)

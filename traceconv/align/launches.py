@@ -5,7 +5,7 @@ were launched before. The first bounds the relation of the clocks on one side, t
 kernels a call waits for is known from the host alone: those that its thread launched before.
 
 Ids prove nothing by themselves, since every process counts from 1, and the same programme gives the same work the same
-ids each time. So the files are of one run only if the bounds leave room for a relation, and if what lies between two
+ids each time. So the files are of one run only if the bounds leave room for a relation, and if the time between two
 launches (or two waits) is longer or shorter than the last time in both files, also for the same work.
 """
 

@@ -138,7 +138,7 @@ class Text(enum.Enum):
         "times."
     )
     THREAD_WITHOUT_NAME = "thread {tid}"
-    PLACED_AROUND = "around what lies inside"
+    PLACED_AROUND = "around the events inside"
     PLACED_INSIDE = "inside {parent}"
     PLACED_BETWEEN = "between neighbours"
     PLACED_BEFORE = "before the first match"

@@ -11,7 +11,7 @@ iterations repeat:
    at its start and at its end. The best candidate must beat every other one by a margin, block by block (a paired test
    after Vuong): repetition makes wrong places fit nearly as well as the right one.
 4. The window grows by doubling, so that the drift is known from the whole trace and never smears.
-5. What contains what (an inner event begins after and ends before its outer one) bounds the relation; the middle of the
+5. Containment (an inner event begins after and ends before its outer one) bounds the relation; the middle of the
    bounds is the estimate, since latencies are one-sided and bias a fit.
 
 A margin says nothing about two runs of one programme: so a good share of b must match, closely, within feasible bounds.
@@ -340,7 +340,7 @@ def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Ca
 def _margins_by_nesting(
     chunk: Chunk, places: list[Candidate], margins: list[float], nest: ThreadStretches, prior: Prior
 ) -> list[float]:
-    """Return the margins of the best place over the others, by what holds the calls there, where that tells more.
+    """Return the margins of the best place over the others, by the slices around the calls, where that tells more.
 
     Each place may move to where the most calls fit. A rival that is beaten by far in this way is beaten, unless it fits
     better by its names and durations.

@@ -190,7 +190,7 @@ class _Parser:
 
 
 def _unquoted(text: str) -> str:
-    """Return what stands in quotes, where two of them are one; a text without quotes as it is."""
+    """Return the text in quotes, where two of them are one; a text without quotes as it is."""
     return text[1:-1].replace(text[0] * 2, text[0]) if text[:1] in ("'", '"') else text
 
 

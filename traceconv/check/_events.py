@@ -72,7 +72,7 @@ class Events:
         return at, []
 
     def _cuts(self, at: int, size: int) -> Iterator[int]:
-        """Yield commas that may stand between events: what precedes one is a list of JSON if it does."""
+        """Yield commas that may stand between events: the text before one is a list of JSON if it does."""
         for part in range(_PARTS, 0, -1):
             end = at + size * part // _PARTS
             begin = max(at, end - _TAIL_BYTES)

@@ -124,7 +124,7 @@ def _events_of_object(text: memoryview, found: Diagnostics) -> Events | None:
 
 
 def _fact(key: str, raw: msgspec.Raw, found: Diagnostics) -> Any:
-    """Return what stands beside the events, for the schema; of what is large, what kind of value it is."""
+    """Return the members beside the events, for the schema; of what is large, what kind of value it is."""
     if memoryview(raw).nbytes > LARGE_BYTES:
         found.add(LARGE_MEMBER, f"top level, {key}")
         raw = abbreviated(raw)

@@ -23,7 +23,7 @@ _COMMANDS = {
     "align": "Say how recordings line up, and how sure that is.",
     "anchor": "Read all clocks of this machine, around a command.",
     "check": "Look for everything that viewers drop, misplace or refuse.",
-    "clocks": "Say which clocks recordings have, and what relates them.",
+    "clocks": "Say which clocks recordings have, and how they are related.",
     "convert": "Turn one recording into a trace.",
     "export": "Write recordings as tables: Parquet, CSV, Arrow.",
     "formats": "List the formats that can be read.",

@@ -198,7 +198,7 @@ policy_options = grouped(
         show_default=True,
         help="What to do when files fit each other in several places, or too badly: fail, show them side by side "
         "without aligning them, under names that say so (separate), or take the best place with a warning (best). "
-        "What contradicts what files say of their clocks is refused, but for best, which leaves it and warns.",
+        "Contradictions to what files say of their clocks are refused, except by best, which warns.",
     ),
     click.option("--same-run", is_flag=True, help="The files are known to be recordings of one and the same run."),
     click.option(
@@ -265,7 +265,7 @@ def print_summary(result: Result, output: Output, *, quiet: bool, verbose: bool)
 
 
 def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:
-    """Print how each input was placed, what speaks against it, what is one, and the checks of cause and effect."""
+    """Print how each input was placed, reasons against it, what is one, and the checks of cause and effect."""
     screen, cells = console(), receipt_cells(receipt, files)
     if sum(least_widths(cells).values()) <= screen.width:
         with screen.capture() as table:

@@ -146,7 +146,7 @@ class Source:
 
     @property
     def path(self) -> Path | None:
-        """The file itself, for what lies beside it; None for standard input and pipes."""
+        """The file itself, for the files beside it; None for standard input and pipes."""
         return None if self._spooled else self._path
 
     @property
@@ -246,7 +246,7 @@ class Source:
         A copy is made once, and goes with this source.
 
         Raises:
-            InputError: what lies beside a database that was not closed does not fit it.
+            InputError: the file beside a database that was not closed does not fit it.
             OutputError: there is no room for the copy.
         """
         if self._database is not None:

@@ -327,8 +327,8 @@ class SourceInfo:
         join_category: the category of the slices there that the rows describe one by one, "" if they are sums.
         runs_in: names of the formats in whose processes its writer can run, if it does not say in which process it ran.
         real_ids: whether pids and tids are those of the operating system.
-        several_at_once: whether one process can have several such recordings of the same time: logs, and what watches
-            processes from outside.
+        several_at_once: whether one process can have several such recordings of the same time: logs, and tools
+            that watch processes from outside.
         boot_id: what the system calls the boot of the machine that it was recorded in, "" if it does not say.
         rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
         world_size: how many processes that job has; None if the input does not say.

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Rows of a trace to lines of Chrome JSON.
 
-A line is put together from chunks that are JSON already (names, categories, what tells process and thread), from times
+A line is put together from chunks that are JSON already (names, categories, keys of process and thread), from times
 and numbers, and from args, which are copied. Rows that need more than that are left to the caller, who gets the place
 where their lines belong: rows of other kinds, negative times, and args with escapes (`\\u`, a backslash before the
 final quote), exponents of three digits or bytes that are not UTF-8.
@@ -13,8 +13,8 @@ include "traceconv/families/common/_bytes.pxi"
 include "traceconv/families/common/_parts.pxi"
 
 #: Kinds of rows. `name`, `category` and `task` are numbers of chunks, -1 for no category; `number` is the duration of a
-#: slice in ns, the id of a flow, or the value of a whole counter. A counter has in `name` what stands before its time
-#: and in `category` what stands before its value.
+#: slice in ns, the id of a flow, or the value of a whole counter. A counter has in `name` the text before its time
+#: and in `category` the text before its value.
 SLICE, START, END, INSTANT, PROCESS_INSTANT, INTEGER, DOUBLE, OTHER = range(8)
 
 cdef enum:
@@ -57,7 +57,7 @@ cdef class LineWriter:
     """Writes the lines of one trace, block after block.
 
     Args:
-        chunks, chunk_ends: chunk n is what stands from chunk_ends[n] to chunk_ends[n + 1].
+        chunks, chunk_ends: chunk n goes from chunk_ends[n] to chunk_ends[n + 1].
         parts: buffers of bytes, in which the args are.
 
     Raises:
@@ -198,7 +198,7 @@ cdef class LineWriter:
     # -- args -------------------------------------------------------------------------------------------------
 
     cdef int _args(self, Py_ssize_t row) except? -1:
-        """Copy args without line breaks and what surrounds them, unless they are left to the caller."""
+        """Copy args without line breaks and the brackets around them, unless they are left to the caller."""
         cdef const uint8_t *p = self._parts.find(self._rows.args_at[row], self._rows.args_len[row])
         cdef Py_ssize_t begin, i = 0, end = self._rows.args_len[row]
         if p == NULL:

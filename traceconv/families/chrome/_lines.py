@@ -73,7 +73,7 @@ def loadable(text: bytes) -> bytes:
 
 
 def task_text(identity: Identity) -> bytes:
-    """Return what tells the process and thread of a track."""
+    """Return the keys of the process and thread of a track."""
     return b',"pid":%d,"tid":%d' % (identity.pid, identity.tid)
 
 
@@ -84,7 +84,7 @@ class PlainLines:
         module: of the kernel, with the writer of lines.
         trace: the trace.
         ids: the identity of each track.
-        counters: per counter track what stands before the time, and before the value.
+        counters: per counter track the text before the time, and before the value.
         ends: where flows start and end.
     """
 

@@ -186,7 +186,7 @@ class _Writing:
         return used
 
     def _heads_of_counters(self) -> dict[int, tuple[bytes, bytes]]:
-        """Return for each counter track what stands before the time, and before the value."""
+        """Return for each counter track the text before the time, and before the value."""
         heads: dict[int, tuple[bytes, bytes]] = {}
         seen: dict[tuple[int, str], int] = defaultdict(int)
         for index, track in enumerate(self._trace.tracks):

@@ -302,7 +302,7 @@ cdef class Samples:
     A line of a frame begins with a tab. A sample is read when all of it is known, up to the first line of the next one.
 
     Args:
-        heads: what precedes the time, to what to put into the columns.
+        heads: the text before the time, to the values to put into the columns.
         tails: what follows the number, with the line end; to what to put into the columns, and above 32 bits the number
             of a frame (from 1 on; 0 is none).
         frames: lines with their ends, to the numbers of the frames, from 1 on.

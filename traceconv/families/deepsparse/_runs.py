@@ -106,7 +106,7 @@ class LogReader:
         self._out.balance.written += 1
 
     def _take_stamp(self, before: bytes) -> bytes:
-        """Move to the time that stands before a line; the rest of what stands there."""
+        """Move to the time that stands before a line; the rest of the text there."""
         assert self._at.stamps is not None
         ts, rest = self._at.stamps.take(before)
         self._at.now = self._at.now if ts is None else ts

@@ -166,7 +166,7 @@ class Tracks:
 
 
 class Spans:
-    """Writes spans, and at the end what joins them: waits of executions, flows from callers to what they called."""
+    """Writes spans, and at the end the connections: waits of executions, flows from callers to what they called."""
 
     def __init__(self, out: Builder) -> None:
         self._out = out

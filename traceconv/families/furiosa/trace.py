@@ -14,7 +14,7 @@ last. The file is written when the program ends, so a killed program leaves it e
 `export_chrome_trace` writes less: microseconds from the first span, no ids, one pid for all, and an NPU as threads from
 10000000 on.
 
-What joins the spans is in `_furiosa_spans`.
+The connections of spans are in `_furiosa_spans`.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class FuriosaEvents(ChromeEvents):
         )
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """Return a thread of the host, or what stands beside the processing elements of a device."""
+        """Return a thread of the host, or the part beside the processing elements of a device."""
         if process in self._tracks.devices.values():
             return self._tracks.element(pid if isinstance(pid, int) else None, None)
         return self._tracks.thread(pid, tid) if isinstance(pid, int) else super().new_thread(process, pid, tid)

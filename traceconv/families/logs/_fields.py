@@ -1,4 +1,4 @@
-"""What stands beside the time in a log line: level, thread, process, place in the source; and durations in its text.
+"""The fields beside the time in a log line: level, thread, process, place in the source; and durations in its text.
 
 2024-01-02 03:04:05,678 - package.module - INFO - step 3 took 6.4 ms
 2024-01-02 03:04:05.678901: W tensorflow/core/x.cc:77] text

@@ -271,7 +271,7 @@ class _TextReader:
         return True
 
     def _before(self, text: str, fields: Fields) -> str:
-        """Return what stands before the time, without its fields."""
+        """Return the text before the time, without its fields."""
         return _OPENING.sub("", read_fields(_OPENING.sub("", text), fields)).strip()
 
     def _durations(self, text: str, number: int) -> list[Duration]:

@@ -209,7 +209,7 @@ class _Reader:
                 yield from (_first(value) for column, value in row if heading.is_value(column))
 
     def _place(self, line: str, number: int) -> tuple[_Heading | None, str]:
-        """Return the heading that a line belongs to, and the line without what stands before the table."""
+        """Return the heading that a line belongs to, and the line without the text before the table."""
         found = _HEADING.search(line) if "Kernel Name" in line else None
         if found is not None:
             heading = _heading(line[: found.start()], line[found.start() :], number)

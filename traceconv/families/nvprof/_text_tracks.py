@@ -39,7 +39,7 @@ class Table(msgspec.Struct):
 
     Attributes:
         pid: of the process, None when nvprof showed a file.
-        title: what stands above it.
+        title: the text above it.
         group: the type of the rows, such as "API calls".
         context: thread, domain, range, device and kernel that the rows are about.
     """

@@ -6,7 +6,7 @@ A line is a marker, the fields that say what ran, and the duration in millisecon
     dnnl_verbose,exec,cpu,eltwise,jit:avx2,forward_inference,data_f32::blocked:abcd:f0,,alg:eltwise_relu,8x20x24x24,0.01
     onednn_verbose,v1,1795245228507.134033,primitive,exec,cpu,matmul,brg:avx2,undef,src:f32::blocked:ab::f0,,,8x8:8x8,0.1
 
-Releases differ in what stands where (the engine came with 1.0, the attributes with 1.1, the timestamp with 2.1, the
+Releases differ in the order of fields (the engine came with 1.0, the attributes with 1.1, the timestamp with 2.1, the
 component with 3.3, the version with 3.6), and lines of two libraries can be mixed in one file, so each line is read by
 what it shows itself. Builds between 1.0 and 1.1 print dnnl_verbose without attributes (the manual of 1.1 shows such a
 log, of DNNL v0.95); manuals of 3.2 to 3.13 show v0, which has the fields of v1. Source: the verbose printers and

@@ -1,6 +1,6 @@
 """Samples of `perf script` whose lines have occurred before: found by their bytes, but for times and periods.
 
-What precedes the time on the line of a sample names a thread and a CPU, what follows the period an event, and lines of
+The text before the time on the line of a sample names a thread and a CPU, that after the period an event, and lines of
 frames repeat. `families.common._lines` finds them and puts stacks together; what they stand for is kept here.
 """
 

@@ -110,7 +110,7 @@ class _Reader:
         self._tell(head, said)
 
     def _head(self, stream: IO[bytes], source: Source) -> tuple[bytes, bytes]:
-        """Return what stands before the samples, and the text that was read already behind their bracket."""
+        """Return the text before the samples, and the text that was read already behind their bracket."""
         text = b""
         while (match := _SAMPLES.search(text)) is None and len(text) < _MAX_HEADER:
             more = stream.read(CHUNK_BYTES)

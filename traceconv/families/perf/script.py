@@ -111,7 +111,7 @@ class _Event(msgspec.Struct):
 
 
 class _Names:
-    """What threads and events are called, by what stands on their lines."""
+    """What threads and events are called, by the text of their lines."""
 
     def __init__(self, tracks: PerfTracks) -> None:
         self._tracks = tracks

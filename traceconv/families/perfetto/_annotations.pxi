@@ -188,7 +188,7 @@ cdef class _Annotator:
     Attributes:
         out: the annotations of the last one.
         left_inline: how many texts were not interned so far. One of them may be interned when it comes again under
-            another key, so what holds one is not kept.
+            another key, so a message that holds one is not kept.
     """
 
     cdef _Buffer out

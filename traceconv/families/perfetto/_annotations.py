@@ -171,7 +171,7 @@ class Annotations:
         return chunk
 
     def _heads_of_ints(self, key: str) -> list[bytes]:
-        """Return what stands before the varint of an integer value of this key, by the length of the varint."""
+        """Return the bytes before the varint of an integer value of this key, by the length of the varint."""
         head = self._name(key)[0] + _INT_TAG
         return [_ANNOTATION_TAG + wire.length(len(head) + size) + head for size in range(_LONGEST_VARINT + 1)]
 

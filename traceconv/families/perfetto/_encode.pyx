@@ -71,8 +71,8 @@ cdef class Encoder:
 
     Args:
         trace: whose slices, instants, counters and args are encoded; all numbers in them must be in range.
-        head: what stands in each packet between its time and the length of its event.
-        chunks: the bytes that name a track within an event; what stands behind the time in the packet that ends a slice
+        head: the bytes in each packet between its time and the length of its event.
+        chunks: the bytes that name a track within an event; the bytes after the time in the packet that ends a slice
             of a track; the flow fields of a slice: each all in one, and where each starts, with the end of the last
             one. Without flows there is nothing of the last ones.
         has_text: by string, 0 for the empty one.

@@ -196,7 +196,7 @@ def track_uuids(trace: Trace) -> Sequence[int]:
 
 
 class _Paths:
-    """What tells the tracks of a trace apart: what each is, and what it is inside of."""
+    """The identity of the tracks of a trace: what each is, and what it is inside of."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace

@@ -4,7 +4,7 @@ Source: protos/perfetto/trace/trace_packet.proto and track_event/track_event.pro
 numbers below are those of the files.
 
 Most packets of a big trace differ in their timestamp only, which stands first: the end of a slice on some track, the
-begin of one of some name without args. What stands behind the timestamp is therefore kept and found again as a whole.
+start of one of some name without args. The text after the timestamp is therefore kept and found again as a whole.
 """
 
 from __future__ import annotations

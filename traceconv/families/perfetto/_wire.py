@@ -47,7 +47,7 @@ def length(size: int) -> bytes:
 
 
 def tag(field: int, wire_type: int) -> bytes:
-    """Return what stands before a value."""
+    """Return the bytes before a value."""
     return varint(field << 3 | wire_type)
 
 

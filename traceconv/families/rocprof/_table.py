@@ -28,7 +28,7 @@ _HEADINGS = (
     {"name", "calls"},
     {"kernel_name", "counter_name", "counter_value"},
 )
-#: What stands in each of them.
+#: The kind of each of them.
 _OF_HEADINGS = b"(?i:timestamp|ns|calls|counter)"
 _MAY_BE_HEADING = re.compile(_OF_HEADINGS.decode())
 #: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.

@@ -114,7 +114,7 @@ class Table(msgspec.Struct, eq=False):
     Attributes:
         at: the number of its first line.
         is_log: whether these are measurement lines.
-        prefix: what stands before the header on its line, without times: a rank, a logger.
+        prefix: the text before the header on its line, without times: a rank, a logger.
         total: Total_time in us as printed; only tables that are sorted by time have it.
     """
 

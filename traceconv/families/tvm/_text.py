@@ -48,5 +48,5 @@ def is_dashes(text: bytes) -> bool:
 
 
 def prefix_key(prefix: bytes) -> bytes:
-    """Return what tells the prefixes of two loggers or ranks apart; times in them do not."""
+    """Return the part of a prefix that differs between two loggers or ranks; times do not count."""
     return _TIMES.sub(b"#", prefix).strip()

@@ -111,7 +111,7 @@ class TvmExecutionTrace:
     """Importer of the execution trace of the TVM debugger.
 
     Attributes:
-        dump: the dump folder (`dump_root`) or its graph file; without it, what lies beside is used if it fits.
+        dump: the dump folder (`dump_root`) or its graph file; without it, the one beside the input is used if it fits.
     """
 
     dump: str = ""

@@ -110,7 +110,7 @@ class Report(msgspec.Struct, frozen=True):
     """A heading, taken apart.
 
     Attributes:
-        delimiter: what separates the columns; empty where they are aligned.
+        delimiter: the separator of the columns; empty where they are aligned.
         starts: where the columns begin in a line, if they are aligned.
         has_shares: whether columns that end with :Total are per cent of the whole, known from the rows.
     """
