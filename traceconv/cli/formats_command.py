@@ -14,7 +14,7 @@ from traceconv.families.registry import Importer, importer_class, options_of, sk
 @click.command("formats")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List the formats that can be read, or say all about one.
+    """List the formats that can be read, or describe one.
 
     \b
       traceconv formats

@@ -15,9 +15,9 @@ from traceconv.io.source import Source
 
 @click.command("open")
 @click.argument("file")
-@click.option("--browser/--no-browser", default=True, help="Whether to start the browser, or only print the address.")
+@click.option("--browser/--no-browser", default=True, help="Start the browser, or only print the address.")
 @click.option(
-    "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="How long to wait for the browser."
+    "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="Time to wait for the browser."
 )
 def command(file: str, browser: bool, timeout: float) -> None:
     """Show a trace in ui.perfetto.dev.
